@@ -1,0 +1,2 @@
+//! The orchestr8 program.
+fn main() {}

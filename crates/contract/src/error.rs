@@ -1,0 +1,210 @@
+//! One table of errors. A kind is for programs to branch on, a code is for people to look up, a fault is one occurrence.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What sort of failure it is. Closed: adding a variant makes the compiler name every face that must translate it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The request is wrong; sending it again cannot help.
+    Invalid,
+    /// What it names does not exist, or is not for this caller to see.
+    NotFound,
+    /// Nobody known is asking.
+    Unauthenticated,
+    /// Somebody known is asking for what they may not have.
+    Forbidden,
+    /// It contradicts what has happened since, or what was said before.
+    Conflict,
+    /// A limit is reached.
+    Exhausted,
+    /// The deadline passed; the work may or may not have happened.
+    Timeout,
+    /// Somebody asked for it to stop.
+    Cancelled,
+    /// Something it needs is not there now.
+    Unavailable,
+    /// Something it depends on failed or is unknown.
+    Dependency,
+    /// It came at the wrong moment in a conversation.
+    State,
+    /// The end of the work is not known.
+    Unknown,
+    /// Our fault.
+    Internal,
+}
+
+/// Whether sending the same again is safe and may help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    Never,
+    Later,
+}
+
+macro_rules! codes {
+    ($($variant:ident $wire:literal $kind:ident $retry:ident $advice:literal;)*) => {
+        /// Every error we can answer with. Append-only: a name on the wire never changes its meaning.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Code { $(#[serde(rename = $wire)] $variant,)* }
+
+        impl Code {
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
+
+            /// The name on the wire.
+            pub fn as_str(self) -> &'static str { match self { $(Code::$variant => $wire,)* } }
+            pub fn kind(self) -> Kind { match self { $(Code::$variant => Kind::$kind,)* } }
+            pub fn retry(self) -> Retry { match self { $(Code::$variant => Retry::$retry,)* } }
+            /// What the person who meets it can do.
+            pub fn advice(self) -> &'static str { match self { $(Code::$variant => $advice,)* } }
+        }
+    };
+}
+
+codes! {
+    InvalidArgument "INVALID_ARGUMENT" Invalid Never "Correct the value at the path the message names.";
+    NotFound "NOT_FOUND" NotFound Never "Check the name; list what exists.";
+    Timeout "TIMEOUT" Timeout Later "The server stopped waiting; the work may still have happened. Repeat with the same idempotency key, or raise the time limit.";
+    ResourceExhausted "RESOURCE_EXHAUSTED" Exhausted Later "A limit is reached: send less at once, or raise the limit the message names.";
+    Internal "INTERNAL" Internal Never "This is our fault: report it with its correlation id; the log has the cause.";
+    Unauthorized "UNAUTHORIZED" Forbidden Never "Ask with credentials or over a transport that is allowed to do this.";
+    Unauthenticated "UNAUTHENTICATED" Unauthenticated Never "Send a valid token: Authorization: Bearer <token>.";
+    NotInitialized "NOT_INITIALIZED" State Never "Send initialize, then notifications/initialized, before anything else.";
+    Cancelled "CANCELLED" Cancelled Never "It was stopped on request; submit it anew if it is still wanted.";
+    PayloadTooLarge "PAYLOAD_TOO_LARGE" Exhausted Never "Send less, or raise tools.maxPayloadBytes.";
+    KeyConflict "IDEMPOTENCY_KEY_CONFLICT" Conflict Never "The key was used for another request: use a new key for a new intention.";
+    IdConflict "ID_CONFLICT" Conflict Never "The id was used for another request: use a new id for a new intention.";
+    VersionMismatch "VERSION_MISMATCH" Conflict Never "Read the current version, decide again, and send that version.";
+    DependencyUnknown "DEPENDENCY_UNKNOWN" Dependency Never "Submit what it depends on first.";
+    DependencyFailed "DEPENDENCY_FAILED" Dependency Never "Mend and resubmit what it depends on, under a new id.";
+    DependencyTimeout "DEPENDENCY_TIMEOUT" Dependency Later "What it depends on took too long; submit again once that is done.";
+    DependencyInversion "DEPENDENCY_INVERSION" Dependency Never "It would wait for work that waits behind it: change the order or the lane.";
+    DependencyCycle "DEPENDENCY_CYCLE" Dependency Never "The submissions wait for each other: break the cycle.";
+    CircuitOpen "CIRCUIT_OPEN" Unavailable Later "What it calls has failed repeatedly; it is tried again at the time the details give.";
+    Unavailable "UNAVAILABLE" Unavailable Later "Something it needs is not reachable now; try again shortly.";
+    ShuttingDown "SHUTTING_DOWN" Unavailable Later "The server is stopping; send it again once it is back.";
+    OutcomeUnknown "OUTCOME_UNKNOWN" Unknown Never "The server stopped in the middle; look whether the effect happened, then use a new key.";
+    StoreFailed "STORE_FAILED" Unavailable Later "The record could not be written, so nothing was acknowledged; check disk space and the log.";
+    StoreCorrupt "STORE_CORRUPT" Internal Never "Stored data fails its check: restore a backup; see `orchestr8 doctor`.";
+    Quarantined "QUARANTINED" Forbidden Never "The tool's definition changed since it was accepted: review it, then accept it anew.";
+    Configuration "CONFIGURATION" Invalid Never "Correct the setting the message names; `orchestr8 config show` prints where each value comes from.";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// One failure: what a caller may know, and privately what caused it, for the log only.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    pub code: Code,
+    pub message: Cow<'static, str>,
+    pub details: Option<Box<Map<String, Value>>>,
+    cause: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl Fault {
+    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, message: message.into(), details: None, cause: None }
+    }
+
+    /// Adds one detail a program can read.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.get_or_insert_default().insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Keeps the cause for the log; it never reaches a caller.
+    #[must_use]
+    pub fn because(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.cause = Some(Arc::from(cause.into()));
+        self
+    }
+
+    pub fn cause(&self) -> Option<&(dyn Error + Send + Sync)> {
+        self.cause.as_deref()
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.code.kind()
+    }
+
+    pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::Internal, message)
+    }
+
+    pub fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::InvalidArgument, message)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.code, self.message)
+    }
+}
+
+impl Error for Fault {}
+
+/// How a fault is stored: everything a caller may know, and no cause.
+#[derive(Serialize, Deserialize)]
+pub struct StoredFault {
+    pub code: Code,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Map<String, Value>>,
+}
+
+impl From<&Fault> for StoredFault {
+    fn from(fault: &Fault) -> Self {
+        Self {
+            code: fault.code,
+            message: fault.message.clone().into_owned(),
+            details: fault.details.as_deref().cloned(),
+        }
+    }
+}
+
+impl From<StoredFault> for Fault {
+    fn from(stored: StoredFault) -> Self {
+        Self { code: stored.code, message: stored.message.into(), details: stored.details.map(Box::new), cause: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_on_the_wire_are_unique_and_shouted() {
+        let names: HashSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(names.len(), Code::ALL.len());
+        for name in names {
+            assert!(name.chars().all(|c| c.is_ascii_uppercase() || c == '_'), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_code_tells_what_to_do() {
+        for code in Code::ALL {
+            assert!(code.advice().ends_with('.'), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_stored_fault_keeps_all_but_its_cause() {
+        let fault = Fault::invalid("a is wrong").with("path", "/a").because("secret detail");
+        let text = serde_json::to_string(&StoredFault::from(&fault)).unwrap();
+        assert!(!text.contains("secret"));
+        let back: Fault = serde_json::from_str::<StoredFault>(&text).unwrap().into();
+        assert_eq!((back.code, back.message.as_ref()), (Code::InvalidArgument, "a is wrong"));
+    }
+}

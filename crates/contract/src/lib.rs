@@ -1,0 +1,12 @@
+//! Shared words of orchestr8: ids, errors, content, events and limits. Pure data, no IO.
+
+pub mod canonical;
+pub mod content;
+pub mod error;
+pub mod event;
+pub mod id;
+pub mod limits;
+
+pub use content::{Content, Output};
+pub use error::{Code, Fault, Kind};
+pub use event::{Event, Priority};

@@ -91,6 +91,7 @@ codes! {
     StoreFailed "STORE_FAILED" Unavailable Later "The record could not be written, so nothing was acknowledged; check disk space and the log.";
     StoreCorrupt "STORE_CORRUPT" Internal Never "Stored data fails its check: restore a backup; see `orchestr8 doctor`.";
     Quarantined "QUARANTINED" Forbidden Never "The tool's definition changed since it was accepted: review it, then accept it anew.";
+    CapabilityMissing "CAPABILITY_MISSING" State Never "Use a client that can do what the details name, or another tool.";
     Configuration "CONFIGURATION" Invalid Never "Correct the setting the message names; `orchestr8 config show` prints where each value comes from.";
 }
 

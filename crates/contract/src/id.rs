@@ -122,6 +122,13 @@ impl CorrelationId {
     }
 }
 
+impl From<&SubmissionId> for Key {
+    /// The rules for both are the same, so an id is always fit to be a key.
+    fn from(id: &SubmissionId) -> Self {
+        Self(id.0.clone())
+    }
+}
+
 impl Tenant {
     /// The one tenant of an installation that has not been told of others.
     pub fn local() -> Self {

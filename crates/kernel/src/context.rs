@@ -1,0 +1,100 @@
+//! What the work of an action gets beside its arguments: who asks, when to stop, and the way to everything else.
+
+use std::sync::Arc;
+
+use futures::future::try_join_all;
+use orchestr8_contract::id::{CorrelationId, RunId};
+use orchestr8_contract::{Code, Fault};
+use serde_json::{Value, json};
+
+use crate::action::Halt;
+use crate::cancel::Cancel;
+use crate::kernel::Kernel;
+use crate::log::Log;
+use crate::outcome::Settled;
+use crate::peer::{About, Answered, Ask, Peer, Severity};
+use crate::submission::{Args, Principal, Submission, Transport};
+
+#[derive(Clone)]
+pub struct Context {
+    pub run: RunId,
+    pub correlation: CorrelationId,
+    pub principal: Arc<Principal>,
+    pub transport: Transport,
+    /// Work stops promptly when it fires (MCP-TIMEOUT-3).
+    pub cancel: Cancel,
+    pub kernel: Kernel,
+    pub(crate) peer: Option<Arc<dyn Peer>>,
+}
+
+impl Context {
+    /// A log whose entries carry the ids of this run.
+    pub fn log(&self) -> Log {
+        self.kernel.log().child(json!({"correlationId": self.correlation.as_str(), "runId": self.run.to_string()}))
+    }
+
+    /// An error if the work should stop; for use between steps and inside loops.
+    pub fn check(&self) -> Result<(), Fault> {
+        match self.cancel.is_fired() {
+            true => Err(Fault::new(Code::Cancelled, "stopped on request")),
+            false => Ok(()),
+        }
+    }
+
+    /// Tells the client how far the work has come, if it asked to know.
+    pub fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
+        if let Some(peer) = &self.peer {
+            peer.progress(done, total, message);
+        }
+    }
+
+    /// Sends a log message to the client, if it wants such.
+    pub fn tell(&self, severity: Severity, data: Value) {
+        if let Some(peer) = &self.peer {
+            peer.log(severity, Some("orchestr8"), data);
+        }
+    }
+
+    pub fn close_stream(&self) {
+        if let Some(peer) = &self.peer {
+            peer.close_stream();
+        }
+    }
+
+    /// Whether the client can be asked such a thing.
+    pub fn can_ask(&self, about: About) -> bool {
+        self.peer.as_ref().is_some_and(|peer| peer.can(about))
+    }
+
+    /// Asks the client. Where the protocol has no way back to it, this ends the run with the question, and the client
+    /// sends the call again with the answer; so ask before changing anything.
+    pub async fn ask(&self, ask: Ask) -> Result<Value, Halt> {
+        let answers = self.ask_all(vec![ask]).await?;
+        answers.into_iter().next().ok_or_else(|| Halt::Fault(Fault::internal("a question was left unanswered")))
+    }
+
+    /// Asks several things at once; the answers come in the order of the questions.
+    pub async fn ask_all(&self, asks: Vec<Ask>) -> Result<Vec<Value>, Halt> {
+        let Some(peer) = &self.peer else {
+            return Err(Halt::Fault(Fault::new(Code::Unavailable, "nobody is there to be asked")));
+        };
+        let answered = try_join_all(asks.iter().map(|ask| peer.ask(ask.clone()))).await?;
+        let mut answers = Vec::with_capacity(asks.len());
+        let mut open = Vec::new();
+        for (ask, answered) in asks.into_iter().zip(answered) {
+            match answered {
+                Answered::With(value) => answers.push(value),
+                Answered::Later => open.push(ask),
+            }
+        }
+        if open.is_empty() { Ok(answers) } else { Err(Halt::Asks(open)) }
+    }
+
+    /// Runs another action on behalf of this one: same caller, same correlation, stops with it.
+    pub async fn submit(&self, action: impl Into<Arc<str>>, args: Args) -> Settled {
+        let mut child = Submission::new(action, args, self.principal.clone(), self.correlation.clone());
+        child.cancel = self.cancel.child();
+        child.peer = self.peer.clone();
+        self.kernel.submit(child).await
+    }
+}

@@ -1,0 +1,44 @@
+//! The journal: what ran, when and how it ended. Arguments and outputs are not in it; secrets cannot leak from it.
+
+use orchestr8_contract::Fault;
+use serde_json::{Value, json};
+
+use crate::outcome::End;
+use crate::pipeline::Admitted;
+use crate::ports::store::Statement;
+use crate::run::Trace;
+use crate::tables::{self, JournalRow};
+
+pub fn entry(admitted: &Admitted, entry: &'static str, at_ms: i64, data: Value) -> Statement {
+    let submission = &admitted.submission;
+    tables::journal_append(JournalRow {
+        tenant: submission.principal.tenant.as_str(),
+        at_ms,
+        run: admitted.run.to_string(),
+        action: admitted.action.name.as_str(),
+        entry,
+        correlation: submission.correlation.as_str(),
+        data: data.to_string(),
+    })
+}
+
+/// Work that ended after it was answered for.
+pub fn late(trace: &Trace, end: End, at_ms: i64, duration_ms: u64) -> Statement {
+    tables::journal_append(JournalRow {
+        tenant: trace.tenant.as_str(),
+        at_ms,
+        run: trace.run.to_string(),
+        action: trace.action.as_str(),
+        entry: end.as_str(),
+        correlation: trace.correlation.as_str(),
+        data: json!({"durationMs": duration_ms}).to_string(),
+    })
+}
+
+/// A fault as the log shows it, with the cause that callers never see.
+pub fn error(fault: &Fault) -> Value {
+    json!({
+        "code": fault.code, "message": fault.message, "details": fault.details,
+        "cause": fault.cause().map(ToString::to_string),
+    })
+}

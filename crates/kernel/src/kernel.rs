@@ -1,0 +1,263 @@
+//! The kernel itself: what it is made of, and how a submission is handed to it.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context as TaskContext, Poll, Waker};
+use std::time::Duration;
+
+use orchestr8_contract::{Code, Event, Fault, Priority, limits};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::action::Action;
+use crate::bus::Bus;
+use crate::health::Health;
+use crate::lanes::Lanes;
+use crate::ledger::Ledger;
+use crate::log::Log;
+use crate::outcome::Settled;
+use crate::pipeline::{self, Admitted};
+use crate::ports::{Clock, Ids, Random, Store};
+use crate::redact::Redactor;
+use crate::registry::Registry;
+use crate::resilience::Breakers;
+use crate::slots::Slots;
+use crate::submission::Submission;
+
+/// What the kernel uses of the outside.
+#[derive(Clone)]
+pub struct Ports {
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+    pub random: Arc<dyn Random>,
+    pub store: Arc<dyn Store>,
+    pub log: Log,
+    pub redactor: Arc<Redactor>,
+}
+
+/// The limits an installation sets.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    pub payload_bytes: usize,
+    pub concurrent_runs: usize,
+    pub timeout_ms: u64,
+    pub in_flight: usize,
+    pub dependency_wait_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            payload_bytes: limits::PAYLOAD_BYTES,
+            concurrent_runs: limits::CONCURRENT_RUNS,
+            timeout_ms: limits::TIMEOUT_MS,
+            in_flight: limits::IN_FLIGHT,
+            dependency_wait_ms: limits::DEPENDENCY_WAIT_MS,
+        }
+    }
+}
+
+/// Everything the steps of the pipeline share.
+pub struct Core {
+    pub ports: Ports,
+    pub limits: Limits,
+    pub registry: Registry,
+    pub bus: Bus,
+    pub health: Health,
+    pub breakers: Breakers,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) lanes: Lanes,
+    pub(crate) slots: Slots,
+    action_slots: Mutex<HashMap<Arc<str>, Slots>>,
+    in_flight: Arc<AtomicUsize>,
+    shutting_down: AtomicBool,
+}
+
+/// A handle to the kernel. Clones share it.
+#[derive(Clone)]
+pub struct Kernel(Arc<Core>);
+
+/// A submission on its way.
+pub enum Started {
+    /// It ended before anything had to be waited for.
+    Done(Box<Settled>),
+    /// It goes on in a task of its own, whether or not anybody waits for it.
+    Running(tokio::task::JoinHandle<Settled>),
+}
+
+impl Kernel {
+    pub(crate) fn of(core: &Arc<Core>) -> Self {
+        Self(core.clone())
+    }
+
+    pub fn new(ports: Ports, limits: Limits, bus: Bus) -> Self {
+        Self(Arc::new(Core {
+            ledger: Arc::new(Ledger::new(ports.store.clone())),
+            health: Health::new(),
+            breakers: Breakers::new(ports.clock.clone(), bus.clone()),
+            registry: Registry::new(),
+            lanes: Lanes::new(),
+            slots: Slots::new(limits.concurrent_runs),
+            action_slots: Mutex::default(),
+            in_flight: Arc::default(),
+            shutting_down: AtomicBool::new(false),
+            bus,
+            ports,
+            limits,
+        }))
+    }
+
+    /// Begins a submission. What ends at once costs no task; anything else goes on in one, so that nothing that was
+    /// accepted is lost when the asker goes away. Needs a tokio runtime around it.
+    pub fn start(&self, submission: Submission) -> Started {
+        let mut course = Box::pin(pipeline::course(self.0.clone(), submission));
+        let mut context = TaskContext::from_waker(Waker::noop());
+        match Pin::new(&mut course).poll(&mut context) {
+            Poll::Ready(settled) => Started::Done(Box::new(settled)),
+            Poll::Pending => Started::Running(tokio::spawn(course)),
+        }
+    }
+
+    /// Begins a submission and waits for its end.
+    pub async fn submit(&self, submission: Submission) -> Settled {
+        let (correlation, began_us) = (submission.correlation.clone(), self.0.ports.clock.elapsed_us());
+        match self.start(submission) {
+            Started::Done(settled) => *settled,
+            Started::Running(task) => match task.await {
+                Ok(settled) => settled,
+                Err(error) => crate::settle::lost(&self.0, correlation, began_us, error),
+            },
+        }
+    }
+
+    pub fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+
+    pub fn bus(&self) -> &Bus {
+        &self.0.bus
+    }
+
+    pub fn ports(&self) -> &Ports {
+        &self.0.ports
+    }
+
+    pub fn log(&self) -> &Log {
+        &self.0.ports.log
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    pub fn health(&self) -> &Health {
+        &self.0.health
+    }
+
+    pub fn breakers(&self) -> &Breakers {
+        &self.0.breakers
+    }
+
+    /// How many runs hold a slot now.
+    pub fn running(&self) -> usize {
+        self.0.slots.taken()
+    }
+
+    /// How many submissions are accepted and have not come to their end, late ones included.
+    pub fn in_flight(&self) -> usize {
+        self.0.in_flight.load(Ordering::Acquire)
+    }
+
+    /// Refuses what comes from now on, and waits for what is in flight; false when some of it is still there at the limit.
+    pub async fn drain(&self, limit: Duration) -> bool {
+        const LOOK_EVERY: Duration = Duration::from_millis(5);
+        self.0.shutting_down.store(true, Ordering::Release);
+        let clock = &self.0.ports.clock;
+        let all_ended = async {
+            while self.in_flight() > 0 {
+                clock.sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = all_ended => true,
+            () = clock.sleep(limit) => self.in_flight() == 0,
+        }
+    }
+}
+
+/// Counts one submission for as long as it is there.
+pub struct InFlight(Arc<AtomicUsize>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Core {
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.shutting_down.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn count_in(&self) -> Result<InFlight, Fault> {
+        let max = self.limits.in_flight;
+        let before = self.in_flight.fetch_add(1, Ordering::AcqRel);
+        let counted = InFlight(self.in_flight.clone());
+        if before < max {
+            return Ok(counted);
+        }
+        Err(Fault::new(Code::ResourceExhausted, format!("{max} submissions are in flight; send again shortly"))
+            .with("reason", "too_many_in_flight"))
+    }
+
+    pub(crate) fn slots_of(&self, action: &Action, max: usize) -> Slots {
+        let mut slots = self.action_slots.lock();
+        match slots.get(action.name.as_str()) {
+            Some(slots) if slots.max() == max => slots.clone(),
+            Some(_) | None => {
+                let fresh = Slots::new(max);
+                slots.insert(action.name.as_str().into(), fresh.clone());
+                fresh
+            }
+        }
+    }
+
+    pub(crate) fn no_slot(&self, own: Option<&Slots>) -> Fault {
+        let (what, max) = match own {
+            Some(slots) if slots.taken() >= slots.max() => ("this action", slots.max()),
+            Some(_) | None => ("the server", self.slots.max()),
+        };
+        Fault::new(Code::ResourceExhausted, format!("{what} runs {max} calls at once, and all are taken"))
+            .with("reason", "concurrency_limit_exceeded")
+            .with("maxConcurrentExecutions", max)
+    }
+
+    pub(crate) fn unknown_action(&self, name: &str) -> Fault {
+        const SHOWN_CHARACTERS: usize = 128;
+        let shown: String = name.chars().take(SHOWN_CHARACTERS).collect();
+        Fault::new(Code::NotFound, format!("there is no tool named '{shown}'")).with("name", shown)
+    }
+
+    /// Tells listeners what became of a submission; costs next to nothing when there are none.
+    pub(crate) fn tell(&self, name: &'static str, admitted: &Admitted, more: Option<Value>) {
+        if !self.bus.has_listeners(name) {
+            return;
+        }
+        let submission = &admitted.submission;
+        let data = json!({
+            "action": admitted.action.name, "runId": admitted.run, "correlationId": submission.correlation,
+            "id": submission.id, "lane": submission.lane, "principal": &*submission.principal.name, "end": more,
+        });
+        self.bus.publish(Event {
+            name,
+            subject: submission.principal.tenant.as_str().into(),
+            priority: Priority::Critical,
+            at_ms: self.ports.clock.now_ms(),
+            data: Arc::new(data),
+        });
+    }
+}

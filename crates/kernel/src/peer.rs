@@ -1,0 +1,66 @@
+//! The client on the other side of a run: told of progress, sent log messages, asked questions.
+
+use futures::future::BoxFuture;
+use orchestr8_contract::Fault;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A question only the client can answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ask {
+    /// Names the question within one call, so that its answer can be matched on a later try.
+    pub key: String,
+    pub about: About,
+    /// What is asked, in the words of the protocol.
+    pub params: Value,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// Let the client's model write something.
+    Sample,
+    /// Let the person fill in a form or open a page.
+    Elicit,
+    /// Which folders may be worked in.
+    Roots,
+}
+
+/// How serious a message to the client is, in the words of syslog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+/// What became of a question.
+pub enum Answered {
+    /// The client answered.
+    With(Value),
+    /// It will answer by sending the call again; end this run by returning `Halt::Asks`.
+    Later,
+}
+
+pub trait Peer: Send + Sync + 'static {
+    /// Tells how far the work has come, if the client asked to know.
+    fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>);
+
+    /// Sends a log message, if the client's level lets it through.
+    fn log(&self, severity: Severity, logger: Option<&str>, data: Value);
+
+    /// Whether the client can be asked such a thing.
+    fn can(&self, about: About) -> bool;
+
+    /// Asks a question. An error when the client cannot be asked such a thing.
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Answered, Fault>>;
+
+    /// Lets the client reconnect to the stream of this answer; does nothing where there is none.
+    fn close_stream(&self) {}
+}

@@ -1,0 +1,321 @@
+//! The one path of every action. Each step takes what the step before gave and returns the next type, so the order in
+//! which things happen is the order of these signatures:
+//!
+//! 1 admit, 2 claim, 3 accept, 4 enter, 5 take, 6 check, 7 run, 8 settle.
+//!
+//! Places, claims and slots are guards: dropped on the way, they give back what they hold. What the policy of an action
+//! does not need, its path does not pay for: a read without a key touches neither ledger nor disk.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use orchestr8_contract::id::RunId;
+use orchestr8_contract::{Code, Fault};
+
+use crate::action::{Action, Shown, Slotting};
+use crate::authorize::authorize;
+use crate::depends::{Waiting, wait_for};
+use crate::fingerprint::Fingerprint;
+use crate::kernel::{Core, InFlight};
+use crate::lanes::{Joining, Place};
+use crate::ledger::{Claim, Claimed as Found, Wish};
+use crate::outcome::{End, Settled, Stored};
+use crate::ports::ids::For;
+use crate::run::{self, Ended};
+use crate::settle;
+use crate::slots::Slot;
+use crate::submission::Submission;
+use crate::versions;
+
+/// A submission that may go on: its action is known, its size and its caller are in order, its place is taken.
+pub struct Admitted {
+    pub submission: Submission,
+    pub action: Arc<Action>,
+    pub run: RunId,
+    pub began_us: u64,
+    place: Option<Place>,
+    in_flight: Option<InFlight>,
+}
+
+/// No other run has its keys.
+pub struct Claimed {
+    pub admitted: Admitted,
+    pub claim: Option<Claim>,
+}
+
+/// It is on record, as far as its policy wants it to be.
+pub struct Accepted(Claimed);
+
+/// It is its turn, and everything it depends on has succeeded.
+pub struct InLane {
+    accepted: Accepted,
+    version: Option<u64>,
+}
+
+/// There is room to run.
+pub struct Ready {
+    in_lane: InLane,
+    slots: Held,
+}
+
+/// Its arguments are what the action wants.
+pub struct Checked(Ready);
+
+/// The slots a run holds until its work returns.
+#[derive(Default)]
+pub struct Held {
+    _server: Option<Slot>,
+    _action: Option<Slot>,
+}
+
+/// What is kept from admission to the very end of the work, late or not.
+pub struct Hold {
+    pub slots: Held,
+    pub place: Option<Place>,
+    pub in_flight: Option<InFlight>,
+}
+
+/// A way off the path.
+pub enum Exit {
+    /// Refused: nothing ran and nothing is remembered.
+    Refused(Fault),
+    /// Answered from the ledger.
+    Replayed(Arc<Stored>),
+    /// Accepted and failed before it ran; that is its outcome.
+    Failed(Box<InLane>, Fault),
+}
+
+impl From<Fault> for Exit {
+    fn from(fault: Fault) -> Self {
+        Exit::Refused(fault)
+    }
+}
+
+/// Runs a submission from one end to the other.
+pub async fn course(core: Arc<Core>, submission: Submission) -> Settled {
+    let (run, correlation) = (RunId(core.ports.ids.fresh(For::Run)), submission.correlation.clone());
+    let action = core.registry.find(&submission.action);
+    let is_tool = action.as_ref().is_none_or(|action| matches!(action.shown, Shown::Tool));
+    let settled = match path(&core, submission, action, run).await {
+        Ok(settled) => settled,
+        Err(Exit::Refused(fault)) => settle::refused(&core, run, correlation, fault),
+        Err(Exit::Replayed(stored)) => stored.replay(correlation),
+        Err(Exit::Failed(in_lane, fault)) => settle::failed(&core, *in_lane, fault).await,
+    };
+    if is_tool {
+        core.health.ended(settled.end == End::Refused && settled.code() == Some(Code::ResourceExhausted));
+    }
+    settled
+}
+
+async fn path(
+    core: &Arc<Core>,
+    submission: Submission,
+    action: Option<Arc<Action>>,
+    run: RunId,
+) -> Result<Settled, Exit> {
+    let admitted = admit(core, submission, action, run)?;
+    let claimed = claim(core, admitted).await?;
+    let accepted = accept(core, claimed).await?;
+    let in_lane = enter(core, accepted).await?;
+    let ready = take(core, in_lane).await?;
+    let checked = check(ready).await?;
+    let ended = run_work(core, checked).await;
+    Ok(settle::settle(core, ended).await)
+}
+
+/// 1. Size, then name, then caller (MCP-ORDER-4, MCP-ORDER-5). The place in the lane is taken before anything is waited
+/// for, so that the order of arrival is the order of the lane.
+fn admit(
+    core: &Arc<Core>,
+    submission: Submission,
+    action: Option<Arc<Action>>,
+    run: RunId,
+) -> Result<Admitted, Fault> {
+    if core.is_shutting_down() {
+        return Err(Fault::new(Code::ShuttingDown, "the server is shutting down"));
+    }
+    let limit = core.limits.payload_bytes;
+    if let Err(bytes) = submission.args.fits(limit) {
+        return Err(Fault::new(
+            Code::ResourceExhausted,
+            format!("the arguments have {bytes} bytes; the limit is {limit}"),
+        )
+        .with("reason", "payload_too_large")
+        .with("bytes", bytes)
+        .with("maxPayloadBytes", limit));
+    }
+    let Some(action) = action else { return Err(core.unknown_action(&submission.action)) };
+    authorize(&action, &submission.principal, submission.transport)?;
+    let in_flight = Some(core.count_in()?);
+    let ordered = submission.lane.is_some() || submission.id.is_some() || !submission.depends_on.is_empty();
+    let place = ordered.then(|| {
+        core.lanes.join(Joining {
+            scope: submission.id_scope.0.clone(),
+            id: submission.id.clone(),
+            lane: submission.lane.clone(),
+            depends_on: submission.depends_on.clone(),
+        })
+    });
+    Ok(Admitted { submission, action, run, began_us: core.ports.clock.elapsed_us(), place, in_flight })
+}
+
+/// 2. A repeat of a key is answered with the first outcome; another request under the same key is refused.
+async fn claim(core: &Arc<Core>, admitted: Admitted) -> Result<Claimed, Exit> {
+    if admitted.submission.identities.is_empty() {
+        return Ok(Claimed { admitted, claim: None });
+    }
+    let submission = &admitted.submission;
+    let fingerprint = Fingerprint::of(admitted.action.name.as_str(), submission.args.as_value());
+    loop {
+        let wish = Wish {
+            tenant: &submission.principal.tenant,
+            identities: &submission.identities,
+            action: admitted.action.name.as_str(),
+            fingerprint: fingerprint.clone(),
+            run: admitted.run,
+            now_ms: core.ports.clock.now_ms(),
+        };
+        match core.ledger.claim(wish).await? {
+            Found::Mine(claim) => return Ok(Claimed { admitted, claim: Some(claim) }),
+            Found::Replay(stored) => return Err(Exit::Replayed(stored)),
+            Found::Join(mut ended) => {
+                // The one in flight may be refused and give its key back; then it is this one's turn to claim.
+                if let Ok(stored) = ended.wait_for(Option::is_some).await
+                    && let Some(stored) = stored.clone()
+                {
+                    return Err(Exit::Replayed(stored));
+                }
+            }
+        }
+    }
+}
+
+/// 3. What must be on record before the work begins is made durable; listeners hear of it.
+async fn accept(core: &Arc<Core>, mut claimed: Claimed) -> Result<Accepted, Exit> {
+    let batch = settle::beginning(core, &claimed)?;
+    if !batch.is_empty() {
+        core.ports.store.commit(batch).await.map_err(crate::ledger::store_fault)?;
+        if let Some(claim) = &mut claimed.claim {
+            claim.begun();
+        }
+    }
+    core.tell(settle::ACCEPTED, &claimed.admitted, None);
+    Ok(Accepted(claimed))
+}
+
+/// 4. Waits for its turn, then for what it depends on, then looks whether the version is the one expected.
+async fn enter(core: &Arc<Core>, mut accepted: Accepted) -> Result<InLane, Exit> {
+    let admitted = &mut accepted.0.admitted;
+    if let Some(place) = &mut admitted.place {
+        place.turn().await;
+    }
+    let submission = &admitted.submission;
+    let mut outcome = Ok(());
+    if let (Some(place), false) = (&admitted.place, submission.depends_on.is_empty()) {
+        let waiting = Waiting {
+            place,
+            tenant: &submission.principal.tenant,
+            scope: &submission.id_scope,
+            me: submission.id.as_ref(),
+            depends_on: &submission.depends_on,
+        };
+        outcome = wait_for(core, waiting).await;
+    }
+    let version = match (outcome, &submission.version) {
+        (Err(fault), _) => Err(fault),
+        (Ok(()), None) => Ok(None),
+        (Ok(()), Some(version)) => versions::guard(core, &submission.principal.tenant, version).await,
+    };
+    match version {
+        Ok(version) => Ok(InLane { accepted, version }),
+        Err(fault) => Err(Exit::Failed(Box::new(InLane { accepted, version: None }), fault)),
+    }
+}
+
+/// 5. A slot, or a refusal (MCP-ORDER-6). Before the arguments are checked: the order of the seed.
+async fn take(core: &Arc<Core>, in_lane: InLane) -> Result<Ready, Exit> {
+    let action = &in_lane.accepted.0.admitted.action;
+    let own = action.policy.concurrent_runs.map(|max| core.slots_of(action, max));
+    let slots = match action.policy.slotting {
+        Slotting::Free => Some(Held::default()),
+        Slotting::Refuse => Held::now(core, own.as_ref()),
+        Slotting::Wait { limit_ms } => Held::within(core, own.as_ref(), limit_ms).await,
+    };
+    match slots {
+        Some(slots) => Ok(Ready { in_lane, slots }),
+        None => {
+            let fault = core.no_slot(own.as_ref());
+            give_back(in_lane).await;
+            Err(Exit::Refused(fault))
+        }
+    }
+}
+
+/// 6. The arguments against the schema that was compiled when the action was registered (MCP-ORDER-7).
+async fn check(ready: Ready) -> Result<Checked, Exit> {
+    let admitted = &ready.in_lane.accepted.0.admitted;
+    match admitted.action.input.check(admitted.submission.args.as_value()) {
+        Ok(()) => Ok(Checked(ready)),
+        Err(fault) => {
+            give_back(ready.in_lane).await;
+            Err(Exit::Refused(fault))
+        }
+    }
+}
+
+/// 7. The work, under its deadline and its cancel token (MCP-ORDER-8).
+async fn run_work(core: &Arc<Core>, checked: Checked) -> Ended {
+    let Ready { in_lane, slots } = checked.0;
+    core.tell(settle::STARTED, &in_lane.accepted.0.admitted, None);
+    let (mut admitted, claim, version) = in_lane.into_parts();
+    let hold = admitted.hold(slots);
+    run::run(core, admitted, claim, version, hold).await
+}
+
+async fn give_back(in_lane: InLane) {
+    if let Some(claim) = in_lane.accepted.0.claim {
+        claim.give_back().await;
+    }
+}
+
+impl InLane {
+    pub fn into_parts(self) -> (Admitted, Option<Claim>, Option<u64>) {
+        let Claimed { admitted, claim } = self.accepted.0;
+        (admitted, claim, self.version)
+    }
+}
+
+impl Admitted {
+    /// Takes out what must be held until the work returns.
+    pub fn hold(&mut self, slots: Held) -> Hold {
+        Hold { slots, place: self.place.take(), in_flight: self.in_flight.take() }
+    }
+}
+
+impl Held {
+    fn now(core: &Core, own: Option<&crate::slots::Slots>) -> Option<Self> {
+        let server = core.slots.try_take()?;
+        let action = match own {
+            Some(slots) => Some(slots.try_take()?),
+            None => None,
+        };
+        Some(Self { _server: Some(server), _action: action })
+    }
+
+    async fn within(core: &Core, own: Option<&crate::slots::Slots>, limit_ms: u64) -> Option<Self> {
+        let both = async {
+            // The action's own slot first: whoever waits for it must not hold one of the server's meanwhile.
+            let action = match own {
+                Some(slots) => Some(slots.take().await),
+                None => None,
+            };
+            Self { _server: Some(core.slots.take().await), _action: action }
+        };
+        tokio::select! {
+            biased;
+            held = both => Some(held),
+            () = core.ports.clock.sleep(Duration::from_millis(limit_ms)) => None,
+        }
+    }
+}

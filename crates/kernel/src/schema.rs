@@ -1,0 +1,154 @@
+//! JSON Schemas, compiled once when an action is registered (MCP-SCHEMA-1..5). Nothing is compiled during a call.
+
+use jsonschema::{PatternOptions, Validator};
+use orchestr8_contract::{Code, Fault, limits};
+use serde_json::{Value, json};
+
+/// A schema is refused beyond this size: compiling must stay cheap, and lists of tools must stay readable.
+pub const SCHEMA_BYTES: usize = 262_144;
+
+/// A refusal names at most this many mistakes.
+pub const MISTAKES: usize = 20;
+
+/// A quoted piece of somebody's data in an error is cut after this many characters.
+const QUOTED_CHARACTERS: usize = 200;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("{0}")]
+    Name(String),
+    #[error("the schema's root must be of type \"object\"; it is {0}")]
+    Root(String),
+    #[error("the schema does not compile: at {path}: {message}")]
+    Broken { path: String, message: String },
+    #[error("the schema is larger than {SCHEMA_BYTES} bytes")]
+    TooLarge,
+    #[error("the schema is nested deeper than {} levels", limits::JSON_DEPTH)]
+    TooDeep,
+    #[error("a tool named {0} exists already")]
+    Taken(String),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Fault::new(Code::InvalidArgument, error.to_string())
+    }
+}
+
+/// A schema and its compiled form.
+#[derive(Debug)]
+pub struct Schema {
+    pub source: Value,
+    validator: Validator,
+    anything: bool,
+}
+
+/// The schema that takes any object.
+pub fn any_object() -> Value {
+    json!({"type": "object"})
+}
+
+impl Schema {
+    pub fn compile(source: Value) -> Result<Self, Error> {
+        if source.get("type").and_then(Value::as_str) != Some("object") {
+            let found = source.get("type").map_or_else(|| String::from("missing"), Value::to_string);
+            return Err(Error::Root(found));
+        }
+        if depth(&source) > limits::JSON_DEPTH {
+            return Err(Error::TooDeep);
+        }
+        if source.to_string().len() > SCHEMA_BYTES {
+            return Err(Error::TooLarge);
+        }
+        // Formats are asserted, patterns match in linear time, and nothing is fetched from elsewhere.
+        let validator = jsonschema::options()
+            .should_validate_formats(true)
+            .with_pattern_options(PatternOptions::regex())
+            .offline()
+            .build(&source)
+            .map_err(|error| Error::Broken { path: place(&error.instance_path().to_string()), message: cut(&error.to_string()) })?;
+        let anything = source == any_object();
+        Ok(Self { source, validator, anything })
+    }
+
+    /// Every mistake with its path, up to a limit (MCP-ORDER-7).
+    pub fn check(&self, value: &Value) -> Result<(), Fault> {
+        if self.anything || self.validator.is_valid(value) {
+            return Ok(());
+        }
+        let mistakes: Vec<(String, String)> = self
+            .validator
+            .iter_errors(value)
+            .take(MISTAKES)
+            .map(|error| (place(&error.instance_path().to_string()), cut(&error.to_string())))
+            .collect();
+        let first = mistakes.first().map_or_else(String::new, |(path, message)| format!(": {path}: {message}"));
+        let errors: Vec<Value> =
+            mistakes.iter().map(|(path, message)| json!({"path": path, "message": message})).collect();
+        Err(Fault::new(Code::InvalidArgument, format!("the arguments do not match the schema{first}"))
+            .with("reason", "schema_validation_failed")
+            .with("errors", errors))
+    }
+}
+
+fn place(pointer: &str) -> String {
+    if pointer.is_empty() { String::from("/") } else { pointer.to_owned() }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_CHARACTERS) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// How deep a value nests; a scalar is 1.
+pub fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_must_be_an_object() {
+        for schema in [json!({"type": "string"}), json!({}), json!(true), json!({"type": ["object"]})] {
+            assert!(matches!(Schema::compile(schema), Err(Error::Root(_))));
+        }
+    }
+
+    #[test]
+    fn a_broken_schema_is_refused_when_registered() {
+        let broken = json!({"type": "object", "properties": {"a": {"type": "strnig"}}});
+        assert!(matches!(Schema::compile(broken), Err(Error::Broken { .. })));
+        let remote = json!({"type": "object", "$ref": "https://example.com/schema.json"});
+        assert!(Schema::compile(remote).is_err(), "nothing is fetched");
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_path() {
+        let schema = Schema::compile(json!({"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"integer"}}}},"required":["a"]})).unwrap();
+        let fault = schema.check(&json!({"a": {"b": "x"}})).unwrap_err();
+        assert_eq!(fault.code, Code::InvalidArgument);
+        let details = fault.details.unwrap();
+        assert_eq!(details["reason"], "schema_validation_failed");
+        assert_eq!(details["errors"][0]["path"], "/a/b");
+        assert!(schema.check(&json!({"a": {"b": 1}})).is_ok());
+    }
+
+    #[test]
+    fn formats_are_asserted_in_old_and_new_drafts() {
+        for draft in ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"] {
+            let schema = Schema::compile(
+                json!({"$schema": draft, "type":"object","properties":{"id":{"type":"string","format":"uuid"}}}),
+            )
+            .unwrap();
+            assert!(schema.check(&json!({"id": "no"})).is_err(), "{draft}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The end of the path: the first outcome is final, and it is on record before anybody hears of it.
+
+use std::sync::Arc;
+
+use orchestr8_contract::id::{CorrelationId, RunId};
+use orchestr8_contract::{Fault, Output};
+use serde_json::json;
+
+use crate::action::{Effect, Halt, Reply, Versioning};
+use crate::audit;
+use crate::cancel::Why;
+use crate::journal;
+use crate::kernel::Core;
+use crate::ledger::{Claim, store_fault};
+use crate::outcome::{End, Settled, Stored};
+use crate::pipeline::{Admitted, Claimed, Held, InLane};
+use crate::ports::ids::For;
+use crate::ports::store::{Batch, Error};
+use crate::run::{Ended, Trace};
+use crate::tables;
+
+pub const ACCEPTED: &str = "action.accepted";
+pub const STARTED: &str = "action.started";
+pub const FINISHED: &str = "action.finished";
+
+/// What must be durable before the work begins: only effects outside the store need it.
+pub fn beginning(core: &Core, claimed: &Claimed) -> Result<Batch, Fault> {
+    let (policy, now_ms) = (&claimed.admitted.action.policy, core.ports.clock.now_ms());
+    let mut batch = match &claimed.claim {
+        Some(claim) => claim.beginning(policy.effect, now_ms)?,
+        None => Batch::new(),
+    };
+    if policy.journalled && matches!(policy.effect, Effect::Outside(_)) {
+        batch.then(journal::entry(&claimed.admitted, "accepted", now_ms, json!({})));
+    }
+    Ok(batch)
+}
+
+/// 8. Writes the outcome, then answers.
+pub async fn settle(core: &Arc<Core>, ended: Ended) -> Settled {
+    let Ended { admitted, claim, version, end, result, hold } = ended;
+    let settled = match result {
+        Err(Halt::Asks(asks)) => {
+            if let Some(claim) = claim {
+                claim.give_back().await;
+            }
+            answer(core, &admitted, end, Err(Halt::Asks(asks)), None)
+        }
+        Ok(reply) => commit(core, &admitted, claim, version, end, Ok(reply)).await,
+        Err(Halt::Fault(fault)) => commit(core, &admitted, claim, version, end, Err(fault)).await,
+    };
+    if let Some(place) = hold.as_ref().and_then(|hold| hold.place.as_ref()) {
+        place.announce(settled.end == End::Success);
+    }
+    let word = json!({"end": settled.end, "code": settled.code(), "replayed": settled.replayed, "version": settled.version});
+    core.tell(FINISHED, &admitted, Some(word));
+    settled
+}
+
+/// Accepted, and failed before it ran.
+pub async fn failed(core: &Arc<Core>, in_lane: InLane, fault: Fault) -> Settled {
+    let (mut admitted, claim, version) = in_lane.into_parts();
+    let hold = Some(admitted.hold(Held::default()));
+    settle(core, Ended { admitted, claim, version, end: End::ToolError, result: Err(fault.into()), hold }).await
+}
+
+/// Refused before it was accepted. Nothing is written but a line in the log.
+pub fn refused(core: &Core, run: RunId, correlation: CorrelationId, fault: Fault) -> Settled {
+    core.ports.log.debug("refused", || {
+        json!({"correlationId": correlation.as_str(), "runId": run.to_string(), "error": journal::error(&fault)})
+    });
+    Settled { run, correlation, end: End::Refused, result: Err(fault.into()), replayed: false, version: None, elapsed_us: 0 }
+}
+
+/// The task of a submission was lost, which only a fault of our own can cause.
+pub fn lost(core: &Core, correlation: CorrelationId, began_us: u64, error: tokio::task::JoinError) -> Settled {
+    let fault = Fault::internal("the submission was lost").because(error);
+    core.ports.log.error("a submission was lost", json!({"correlationId": correlation.as_str(), "error": journal::error(&fault)}));
+    Settled {
+        run: RunId(core.ports.ids.fresh(For::Run)),
+        correlation,
+        end: End::ToolError,
+        result: Err(fault.into()),
+        replayed: false,
+        version: None,
+        elapsed_us: core.ports.clock.elapsed_us().saturating_sub(began_us),
+    }
+}
+
+/// Records how work ended that had been answered for, or that nobody waited for.
+pub async fn late(core: &Core, trace: &Trace, result: Result<Reply, Halt>) {
+    let end = match (trace.cancel.why(), &result) {
+        (Some(Why::Client | Why::Shutdown), _) | (Some(Why::Disconnect), Err(_)) => End::Aborted,
+        (Some(Why::Disconnect), Ok(_)) | (None, _) => End::DisconnectedCompleted,
+        (Some(Why::Deadline), _) => End::LateCompleted,
+    };
+    let duration_ms = core.ports.clock.elapsed_us().saturating_sub(trace.began_us) / 1000;
+    core.ports.log.info("the work ended after its answer", || {
+        json!({"correlationId": trace.correlation.as_str(), "runId": trace.run.to_string(), "action": trace.action,
+               "outcome": end.as_str(), "durationMs": duration_ms})
+    });
+    let mut batch = Batch::new();
+    batch.then(journal::late(trace, end, core.ports.clock.now_ms(), duration_ms));
+    if let Err(error) = core.ports.store.commit(batch).await {
+        core.ports.log.error("a late end could not be recorded", json!({"correlationId": trace.correlation.as_str(), "cause": error.to_string()}));
+    }
+}
+
+/// Commits an outcome with everything that belongs to it, in one step.
+async fn commit(
+    core: &Arc<Core>,
+    admitted: &Admitted,
+    claim: Option<Claim>,
+    version: Option<u64>,
+    end: End,
+    result: Result<Reply, Fault>,
+) -> Settled {
+    let now_ms = core.ports.clock.now_ms();
+    let (result, effects) = match result {
+        Ok(reply) => (Ok(reply.output), reply.effects),
+        Err(fault) => (Err(fault), Batch::new()),
+    };
+    let after = version_after(admitted, version, end);
+    let stored = Stored::of(admitted.run, end, &result, after);
+    let ledger_width = claim.as_ref().map_or(0, Claim::width);
+    let batch = match record(core, admitted, claim.as_ref(), version, &stored, effects, now_ms) {
+        Ok(batch) => batch,
+        Err(fault) => return answer(core, admitted, End::ToolError, Err(fault.into()), None),
+    };
+    let written = if batch.is_empty() { Ok(()) } else { core.ports.store.commit(batch).await };
+    match (written, claim) {
+        (Ok(()), claim) => {
+            if let Some(claim) = claim {
+                claim.settled(Arc::new(stored), now_ms);
+            }
+            answer(core, admitted, end, result.map_err(Halt::Fault), after)
+        }
+        (Err(Error::Conflict { step, .. }), Some(claim)) if step < ledger_width => first_outcome(core, admitted, claim).await,
+        (Err(error @ Error::Conflict { .. }), claim) if result.is_ok() => {
+            // A guard of the work's own effects did not hold: nothing of it happened, and that is the outcome.
+            let fault = store_fault(error);
+            Box::pin(commit(core, admitted, claim, version, End::ToolError, Err(fault))).await
+        }
+        (Err(error), _) => {
+            let fault = store_fault(error);
+            core.ports.log.error(
+                "an outcome could not be recorded",
+                json!({"correlationId": admitted.submission.correlation.as_str(), "error": journal::error(&fault)}),
+            );
+            answer(core, admitted, End::ToolError, Err(fault.into()), None)
+        }
+    }
+}
+
+/// Somebody else settled these keys first; that outcome stands.
+async fn first_outcome(core: &Arc<Core>, admitted: &Admitted, claim: Claim) -> Settled {
+    drop(claim);
+    let submission = &admitted.submission;
+    for identity in &submission.identities {
+        let looked = core.ledger.look_up(&submission.principal.tenant, identity, core.ports.clock.now_ms()).await;
+        if let Ok(Some(stored)) = looked {
+            return stored.replay(submission.correlation.clone());
+        }
+    }
+    let fault = Fault::internal("the outcome could not be recorded: its key changed hands");
+    answer(core, admitted, End::ToolError, Err(fault.into()), None)
+}
+
+fn version_after(admitted: &Admitted, version: Option<u64>, end: End) -> Option<u64> {
+    let bumps = admitted.action.policy.versioning == Versioning::Bump
+        && matches!(end, End::Success | End::DisconnectedCompleted);
+    version.map(|version| if bumps { version + 1 } else { version })
+}
+
+/// One batch: ledger first, then the version, then the work's own effects, then journal and audit.
+fn record(
+    core: &Core,
+    admitted: &Admitted,
+    claim: Option<&Claim>,
+    version: Option<u64>,
+    stored: &Stored,
+    effects: Batch,
+    now_ms: i64,
+) -> Result<Batch, Fault> {
+    let mut batch = match claim {
+        Some(claim) => claim.settling(stored, now_ms)?,
+        None => Batch::new(),
+    };
+    let submission = &admitted.submission;
+    if let (Some(seen), Some(named)) = (version, &submission.version)
+        && stored.version != version
+    {
+        batch.then_one(tables::version_bump(submission.principal.tenant.as_str(), &named.subject, seen));
+    }
+    batch.merge(effects);
+    let policy = &admitted.action.policy;
+    let duration_ms = core.ports.clock.elapsed_us().saturating_sub(admitted.began_us) / 1000;
+    if policy.journalled || stored.end == End::Timeout {
+        let code = stored.fault.as_ref().map(|fault| fault.code);
+        let data = json!({"end": stored.end, "code": code, "durationMs": duration_ms});
+        batch.then(journal::entry(admitted, "finished", now_ms, data));
+    }
+    if policy.audited {
+        batch.link(audit::link(admitted, stored, now_ms));
+    }
+    Ok(batch)
+}
+
+fn answer(core: &Core, admitted: &Admitted, end: End, result: Result<Output, Halt>, version: Option<u64>) -> Settled {
+    let elapsed_us = core.ports.clock.elapsed_us().saturating_sub(admitted.began_us);
+    let correlation = admitted.submission.correlation.clone();
+    let settled = Settled { run: admitted.run, correlation, end, result, replayed: false, version, elapsed_us };
+    core.ports.log.debug("finished", || {
+        let error = match &settled.result {
+            Err(Halt::Fault(fault)) => journal::error(fault),
+            Err(Halt::Asks(_)) | Ok(_) => serde_json::Value::Null,
+        };
+        json!({"correlationId": settled.correlation.as_str(), "runId": settled.run.to_string(),
+               "action": admitted.action.name, "outcome": end.as_str(), "durationMs": elapsed_us / 1000, "error": error})
+    });
+    settled
+}

@@ -1,0 +1,219 @@
+//! A submission: one wish that one action run, as a face hands it to the kernel.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use orchestr8_contract::id::{CorrelationId, Key, Lane, SubmissionId, Tenant};
+use serde_json::{Map, Value};
+
+use crate::cancel::Cancel;
+use crate::peer::Peer;
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub struct Principal {
+    pub name: Arc<str>,
+    pub tenant: Tenant,
+    pub roles: BTreeSet<String>,
+}
+
+impl Principal {
+    /// The person at this machine: no credentials, every role but those that must be given by name.
+    pub fn local() -> Self {
+        Self { name: "local".into(), tenant: Tenant::local(), roles: BTreeSet::new() }
+    }
+
+    pub fn has(&self, role: &str) -> bool {
+        self.roles.contains(role)
+    }
+}
+
+/// The way a submission came in. Admin policies depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    Stdio,
+    Http,
+    WebSocket,
+    /// From inside: a child action, a schedule, a command line that runs the kernel itself.
+    Internal,
+}
+
+impl Transport {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Transport::Stdio => "stdio",
+            Transport::Http => "http",
+            Transport::WebSocket => "websocket",
+            Transport::Internal => "internal",
+        }
+    }
+}
+
+/// The arguments of an action: always a JSON object.
+#[derive(Debug, Clone)]
+pub struct Args {
+    /// Always an object; the constructors see to it.
+    value: Value,
+    /// The length of the text it was read from, if it came as text.
+    text_bytes: Option<usize>,
+}
+
+impl Args {
+    pub fn new(map: Map<String, Value>) -> Self {
+        Self { value: Value::Object(map), text_bytes: None }
+    }
+
+    /// Arguments read from a text of this length; saves measuring them again.
+    pub fn read(map: Map<String, Value>, text_bytes: usize) -> Self {
+        Self { value: Value::Object(map), text_bytes: Some(text_bytes) }
+    }
+
+    pub fn as_value(&self) -> &Value {
+        &self.value
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.value.get(name)
+    }
+
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.get(name).and_then(Value::as_str)
+    }
+
+    pub fn into_value(self) -> Value {
+        self.value
+    }
+
+    /// Whether the serialized arguments are within the limit (MCP-ORDER-4).
+    ///
+    /// Serialized again, a text grows at most sixfold (`1e20` becomes 21 digits), so small texts need no measuring.
+    pub fn fits(&self, limit: usize) -> Result<(), usize> {
+        const GROWTH: usize = 6;
+        if self.text_bytes.is_some_and(|bytes| bytes.saturating_mul(GROWTH) <= limit) {
+            return Ok(());
+        }
+        let bytes = self.serialized_bytes();
+        if bytes <= limit { Ok(()) } else { Err(bytes) }
+    }
+
+    fn serialized_bytes(&self) -> usize {
+        struct Count(usize);
+        impl std::io::Write for Count {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0 += bytes.len();
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut count = Count(0);
+        // Writing a Value to a counter cannot fail; were it to, the count so far still bounds it from below.
+        let _ = serde_json::to_writer(&mut count, &self.value);
+        count.0
+    }
+}
+
+/// What makes a repeat recognisable: within a scope, a key stands for one intention for as long as its outcome is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Identity {
+    pub scope: Scope,
+    pub key: Key,
+    pub ttl_ms: u64,
+}
+
+/// Keys of different scopes never meet.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Scope(pub Arc<str>);
+
+/// A thing whose changes are counted, and the count the submitter has seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    pub subject: Arc<str>,
+    pub expected: Option<u64>,
+}
+
+/// One wish that one action run.
+pub struct Submission {
+    /// The action's name or one of its aliases, as the client wrote it.
+    pub action: Arc<str>,
+    pub args: Args,
+    pub principal: Arc<Principal>,
+    pub transport: Transport,
+    pub correlation: CorrelationId,
+    /// Known to others of the same scope under this id, who may depend on it. Set it with `named`.
+    pub id: Option<SubmissionId>,
+    pub id_scope: Scope,
+    pub identities: Vec<Identity>,
+    pub lane: Option<Lane>,
+    pub depends_on: Vec<SubmissionId>,
+    pub version: Option<Version>,
+    /// Shorter than the action's own limit, never longer.
+    pub timeout_ms: Option<u64>,
+    pub cancel: Cancel,
+    /// The client on the other side, when it can be talked to during the run.
+    pub peer: Option<Arc<dyn Peer>>,
+}
+
+impl Submission {
+    pub fn new(action: impl Into<Arc<str>>, args: Args, principal: Arc<Principal>, correlation: CorrelationId) -> Self {
+        Self {
+            action: action.into(),
+            args,
+            principal,
+            transport: Transport::Internal,
+            correlation,
+            id: None,
+            id_scope: Scope("id".into()),
+            identities: Vec::new(),
+            lane: None,
+            depends_on: Vec::new(),
+            version: None,
+            timeout_ms: None,
+            cancel: Cancel::new(),
+            peer: None,
+        }
+    }
+
+    /// Gives it an id: others may depend on it, and a repeat of the id is recognised.
+    #[must_use]
+    pub fn named(mut self, scope: Scope, id: SubmissionId, ttl_ms: u64) -> Self {
+        self.identities.push(past(&scope, &id, ttl_ms));
+        self.id_scope = scope;
+        self.id = Some(id);
+        self
+    }
+}
+
+/// The identity under which the ledger keeps the outcome of a submission with an id.
+pub fn past(scope: &Scope, id: &SubmissionId, ttl_ms: u64) -> Identity {
+    Identity { scope: scope.clone(), key: Key::from(id), ttl_ms }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn args(value: Value) -> Args {
+        match value {
+            Value::Object(map) => Args::new(map),
+            other => panic!("{other} is no object"),
+        }
+    }
+
+    #[test]
+    fn arguments_are_measured_as_they_serialize() {
+        let args = args(json!({"message": "héllo"}));
+        assert_eq!(args.fits(19), Err(20));
+        assert_eq!(args.fits(20), Ok(()));
+        assert_eq!(Args::new(Map::new()).fits(1), Err(2), "absent arguments count as {{}}");
+    }
+
+    #[test]
+    fn a_text_that_grows_when_serialized_is_measured() {
+        let text = r#"{"n":1e20}"#;
+        let map = serde_json::from_str(text).unwrap();
+        assert!(Args::read(map, text.len()).fits(text.len()).is_err());
+    }
+}

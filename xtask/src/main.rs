@@ -1,2 +1,123 @@
-//! The orchestr8 program.
-fn main() {}
+//! Project tasks, run as `cargo xtask <task>`: test, tidy, coverage, prove, bench, deny.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a developer tool: it reads the environment, measures time and talks to a terminal"
+)]
+
+mod bench;
+mod cargo_tools;
+mod conformance;
+mod coverage;
+mod deny;
+mod interop;
+mod lint;
+mod node;
+mod process;
+mod prove;
+mod python;
+mod report;
+mod server;
+mod test;
+mod tidy;
+mod unit;
+mod workspace;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <task>
+
+  test [lint|tidy|unit|transcripts|conformance|interop]   everything, or one part of it
+       --url URL     run conformance or the HTTP half of interop against a server that already runs
+  tidy                                                     the house rules a compiler does not know
+  coverage                                                 line coverage per crate, with the floors we promise
+  prove                                                    the long versions of the randomised and crash tests
+  bench mcp|kernel|store                                   measure, side by side where there is a peer
+       --rounds N    repeat each case N times (mcp; default 3)
+  deny                                                     licences, advisories and duplicates
+
+  --verbose          show the output of every step, not only of those that fail";
+
+/// What was asked for on the command line.
+pub struct Request {
+    pub words: Vec<String>,
+    pub url: Option<String>,
+    pub rounds: Option<u32>,
+    pub verbose: bool,
+}
+
+fn main() -> ExitCode {
+    let request = match parse(std::env::args().skip(1)) {
+        Ok(request) => request,
+        Err(message) => {
+            eprintln!("xtask: {message}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    process::kill_children_on_interrupt();
+    let words: Vec<&str> = request.words.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["test"] => test::all(&request),
+        ["test", part] => test::part(part, &request),
+        ["tidy"] => test::part("tidy", &request),
+        ["coverage"] => coverage::run(&request),
+        ["prove"] => prove::run(&request),
+        ["bench", what] => bench::run(what, &request),
+        ["deny"] => deny::run(&request),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(args: impl Iterator<Item = String>) -> Result<Request, String> {
+    let mut request = Request { words: Vec::new(), url: None, rounds: None, verbose: false };
+    let mut args = args;
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--url" => request.url = Some(args.next().ok_or("--url needs an address")?),
+            "--rounds" => {
+                let text = args.next().ok_or("--rounds needs a number")?;
+                request.rounds = Some(text.parse().map_err(|_| format!("--rounds {text}: not a number"))?);
+            }
+            "--verbose" | "-v" => request.verbose = true,
+            flag if flag.starts_with('-') => return Err(format!("unknown option {flag}")),
+            _ => request.words.push(arg),
+        }
+    }
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    fn words(line: &str) -> impl Iterator<Item = String> {
+        line.split(' ').map(str::to_owned).collect::<Vec<_>>().into_iter()
+    }
+
+    #[test]
+    fn options_may_stand_anywhere() {
+        let request = parse(words("test --url http://127.0.0.1:1/mcp conformance -v")).unwrap();
+        assert_eq!(request.words, ["test", "conformance"]);
+        assert_eq!(request.url.as_deref(), Some("http://127.0.0.1:1/mcp"));
+        assert!(request.verbose);
+    }
+
+    #[test]
+    fn an_unknown_option_is_refused_by_name() {
+        assert_eq!(parse(words("test --fast")).err().unwrap(), "unknown option --fast");
+        assert!(parse(words("bench mcp --rounds many")).is_err());
+    }
+}

@@ -1,0 +1,179 @@
+//! A server behind Streamable HTTP, reached over keep-alive connections.
+use crate::Plan;
+use crate::measure::{self, Wire};
+use crate::message::{self, Era};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const START_LIMIT: Duration = Duration::from_secs(20);
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+pub fn run(plan: &Plan) -> Result<Value, String> {
+    let address = free_address().map_err(|error| format!("no free port: {error}"))?;
+    let command: Vec<String> =
+        plan.command.iter().map(|part| part.replace("{address}", &address.to_string())).collect();
+    let started = Instant::now();
+    let mut child = Command::new(&command[0])
+        .args(&command[1..])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("{}: {error}", command[0]))?;
+    let outcome = talk(plan, &mut child, address, started);
+    let _ = child.kill();
+    let _ = child.wait();
+    outcome
+}
+
+fn talk(plan: &Plan, child: &mut Child, address: SocketAddr, started: Instant) -> Result<Value, String> {
+    let mut first = connect(address, started)?;
+    first.post(
+        &message::opening(plan.era),
+        &headers(plan.era, message::opening_method(plan.era), None, None),
+    )?;
+    let reply = first.read()?;
+    let start_ms = started.elapsed().as_secs_f64() * 1e3;
+    if !reply.body.contains(r#""result":"#) {
+        return Err(format!("the server refused: {}", reply.body));
+    }
+    let session = reply.session;
+    if plan.era == Era::Legacy {
+        let headers = headers(plan.era, "notifications/initialized", None, session.as_deref());
+        first.post(message::INITIALIZED, &headers)?;
+        first.read()?;
+    }
+    let mut connections = vec![first];
+    while connections.len() < plan.in_flight {
+        connections.push(connect(address, started)?);
+    }
+    let headers = headers(plan.era, "tools/call", Some("echo"), session.as_deref());
+    let mut bundle = Bundle { connections, headers };
+    measure::run(plan, &mut bundle, child.id(), started, start_ms)
+}
+
+fn free_address() -> std::io::Result<SocketAddr> {
+    TcpListener::bind("127.0.0.1:0")?.local_addr()
+}
+
+fn connect(address: SocketAddr, started: Instant) -> Result<Connection, String> {
+    loop {
+        match TcpStream::connect(address) {
+            Ok(stream) => {
+                let _ = stream.set_nodelay(true);
+                let _ = stream.set_read_timeout(Some(ANSWER_LIMIT));
+                return Ok(Connection { stream: BufReader::with_capacity(1 << 16, stream), address });
+            }
+            Err(error) if started.elapsed() > START_LIMIT => return Err(format!("connecting: {error}")),
+            Err(_) => std::thread::sleep(Duration::from_micros(200)),
+        }
+    }
+}
+
+fn headers(era: Era, method: &str, name: Option<&str>, session: Option<&str>) -> String {
+    let mut lines = match era {
+        Era::Legacy => format!("MCP-Protocol-Version: {}\r\n", message::LEGACY),
+        Era::Modern => format!("MCP-Protocol-Version: {}\r\nMcp-Method: {method}\r\n", message::MODERN),
+    };
+    if let Some(name) = name.filter(|_| era == Era::Modern) {
+        lines.push_str(&format!("Mcp-Name: {name}\r\n"));
+    }
+    if let Some(session) = session {
+        lines.push_str(&format!("Mcp-Session-Id: {session}\r\n"));
+    }
+    lines
+}
+
+struct Reply {
+    body: String,
+    session: Option<String>,
+}
+
+struct Connection {
+    stream: BufReader<TcpStream>,
+    address: SocketAddr,
+}
+
+impl Connection {
+    fn post(&mut self, body: &str, headers: &str) -> Result<(), String> {
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, \
+             text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            self.address,
+            body.len(),
+        );
+        self.stream.get_mut().write_all(request.as_bytes()).map_err(|error| format!("writing: {error}"))
+    }
+
+    fn line(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        match self.stream.read_line(&mut line) {
+            Ok(0) => Err("the server closed the connection".to_owned()),
+            Ok(_) => Ok(line.trim_end().to_owned()),
+            Err(error) => Err(format!("reading: {error}")),
+        }
+    }
+
+    fn exactly(&mut self, length: usize) -> Result<Vec<u8>, String> {
+        let mut bytes = vec![0; length];
+        self.stream.read_exact(&mut bytes).map_err(|error| format!("reading: {error}"))?;
+        Ok(bytes)
+    }
+
+    fn read(&mut self) -> Result<Reply, String> {
+        let status = self.line()?;
+        let (mut length, mut chunked, mut session) = (0, false, None);
+        loop {
+            let line = self.line()?;
+            let Some((name, value)) = line.split_once(':') else { break };
+            match name.to_ascii_lowercase().as_str() {
+                "content-length" => length = value.trim().parse().map_err(|_| line.clone())?,
+                "transfer-encoding" => chunked = value.contains("chunked"),
+                "mcp-session-id" => session = Some(value.trim().to_owned()),
+                _ => {}
+            }
+        }
+        let bytes = if chunked { self.chunks()? } else { self.exactly(length)? };
+        let body = String::from_utf8_lossy(&bytes).into_owned();
+        if !status.contains(" 20") {
+            return Err(format!("{status}: {body}"));
+        }
+        Ok(Reply { body, session })
+    }
+
+    fn chunks(&mut self) -> Result<Vec<u8>, String> {
+        let mut bytes = Vec::new();
+        loop {
+            let line = self.line()?;
+            let length = usize::from_str_radix(&line, 16).map_err(|_| format!("not a chunk: {line}"))?;
+            bytes.extend(self.exactly(length)?);
+            self.line()?;
+            if length == 0 {
+                return Ok(bytes);
+            }
+        }
+    }
+}
+
+/// One connection per call in flight, as HTTP/1.1 clients do it.
+struct Bundle {
+    connections: Vec<Connection>,
+    headers: String,
+}
+
+impl Wire for Bundle {
+    fn lanes(&self) -> usize {
+        self.connections.len()
+    }
+
+    fn send(&mut self, lane: usize, message: &str) -> Result<(), String> {
+        self.connections[lane].post(message, &self.headers)
+    }
+
+    fn receive(&mut self, lane: usize) -> Result<String, String> {
+        Ok(self.connections[lane].read()?.body)
+    }
+}

@@ -1,0 +1,180 @@
+//! Our whole pipeline beside a bare rmcp echo server: same machine, same client, rounds interleaved.
+use super::{keep, short};
+use crate::process;
+use crate::{Request, workspace};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const ROUNDS: u32 = 3;
+const LIMIT: Duration = Duration::from_secs(300);
+const CASES: [(&str, &str); 4] =
+    [("stdio", "legacy"), ("stdio", "modern"), ("http", "legacy"), ("http", "modern")];
+const SERVERS: [&str; 2] = ["rmcp", "orchestr8"];
+/// What the load client reports, and how the table calls it.
+const COLUMNS: [(&str, &str); 7] = [
+    ("p50_us", "p50 us"),
+    ("p95_us", "p95 us"),
+    ("rate_per_s", "calls/s"),
+    ("cpu_us", "CPU us"),
+    ("idle_mb", "idle MB"),
+    ("loaded_mb", "loaded MB"),
+    ("start_ms", "start ms"),
+];
+
+/// Figures of every round, by case, server and column.
+type Samples = BTreeMap<(usize, usize, &'static str), Vec<f64>>;
+
+pub fn run(request: &Request) -> Result<()> {
+    let show = request.verbose;
+    let load = workspace::outside("benches/load", show)?;
+    let rmcp = workspace::outside("benches/rmcp-echo", show)?;
+    let ours = workspace::orchestr8("release", show)?;
+    let mut samples = Samples::new();
+    for round in 0..request.rounds.unwrap_or(ROUNDS) {
+        for (case, (transport, era)) in CASES.iter().enumerate() {
+            // The order turns around every round, so that neither server always runs on the warmer machine.
+            let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
+            for server in order {
+                eprintln!("... round {} {transport} {era} {}", round + 1, SERVERS[server]);
+                let data = tempfile::tempdir()?;
+                let mut command = Command::new(&load);
+                command.args([*transport, "--era", *era, "--"]);
+                let binary = if server == 0 { &rmcp } else { &ours };
+                command.arg(binary).args(arguments(server, transport, data.path()));
+                let done = process::run(&mut command, LIMIT, show)?
+                    .require(&format!("load on {}", SERVERS[server]))?;
+                let figures: Value =
+                    serde_json::from_str(done.stdout.trim()).context("the load client's line")?;
+                for (column, _) in COLUMNS {
+                    let value = figures[column].as_f64().context(column)?;
+                    samples.entry((case, server, column)).or_default().push(value);
+                }
+            }
+        }
+    }
+    print(&samples);
+    keep("mcp", as_json(&samples))
+}
+
+fn arguments(server: usize, transport: &str, data: &Path) -> Vec<String> {
+    let data = data.to_string_lossy().into_owned();
+    let words: Vec<&str> = match (server, transport) {
+        (0, "stdio") => vec!["stdio"],
+        (0, _) => vec!["http", "{address}"],
+        (_, "stdio") => vec!["mcp", "--data-dir", &data],
+        (_, _) => vec!["serve", "--listen", "{address}", "--data-dir", &data],
+    };
+    words.into_iter().map(str::to_owned).collect()
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn figure(samples: &Samples, case: usize, server: usize, column: &'static str) -> f64 {
+    samples.get(&(case, server, column)).map_or(f64::NAN, |values| median(values))
+}
+
+fn print(samples: &Samples) {
+    print!("\n{:<14} {:<10}", "echo tool", "server");
+    for (_, title) in COLUMNS {
+        print!(" {title:>10}");
+    }
+    println!();
+    for (case, (transport, era)) in CASES.iter().enumerate() {
+        for (server, name) in SERVERS.iter().enumerate() {
+            print!("{:<14} {name:<10}", format!("{transport} {era}"));
+            for (column, _) in COLUMNS {
+                print!(" {:>10}", short(figure(samples, case, server, column)));
+            }
+            println!();
+        }
+        print!("{:<14} {:<10}", "", "ratio");
+        for (column, _) in COLUMNS {
+            let ratio = figure(samples, case, 1, column) / figure(samples, case, 0, column);
+            print!(" {:>10}", format!("{ratio:.2}x"));
+        }
+        println!();
+    }
+    println!();
+    for (goal, met) in goals(samples) {
+        println!("{} {goal}", if met { "met   " } else { "missed" });
+    }
+}
+
+/// What we set out to reach, judged by the medians.
+fn goals(samples: &Samples) -> Vec<(String, bool)> {
+    let ratio = |case, column| figure(samples, case, 1, column) / figure(samples, case, 0, column);
+    let mut goals = Vec::new();
+    for (case, (transport, era)) in CASES.iter().enumerate() {
+        if *transport == "stdio" {
+            goals.push((format!("stdio {era}: at most rmcp's CPU per call"), ratio(case, "cpu_us") <= 1.0));
+        } else {
+            goals.push((
+                format!("http {era}: at most half of rmcp's CPU per call"),
+                ratio(case, "cpu_us") <= 0.5,
+            ));
+            goals.push((format!("http {era}: at least twice rmcp's rate"), ratio(case, "rate_per_s") >= 2.0));
+        }
+        let idle_mb = figure(samples, case, 1, "idle_mb");
+        goals.push((format!("{transport} {era}: at most 15 MB idle"), idle_mb <= 15.0));
+        let start_ms = figure(samples, case, 1, "start_ms");
+        goals.push((format!("{transport} {era}: first answer within 50 ms"), start_ms <= 50.0));
+    }
+    goals
+}
+
+fn as_json(samples: &Samples) -> Value {
+    let mut rows = Vec::new();
+    for (case, (transport, era)) in CASES.iter().enumerate() {
+        for (server, name) in SERVERS.iter().enumerate() {
+            let mut row = json!({"transport": transport, "era": era, "server": name});
+            for (column, _) in COLUMNS {
+                row[column] = json!(figure(samples, case, server, column));
+            }
+            rows.push(row);
+        }
+    }
+    Value::Array(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COLUMNS, Samples, as_json, goals, median};
+
+    fn samples(ours: f64) -> Samples {
+        let mut samples = Samples::new();
+        for case in 0..4 {
+            for (column, _) in COLUMNS {
+                samples.insert((case, 0, column), vec![10.0]);
+                samples.insert((case, 1, column), vec![ours, 1000.0, 0.0]);
+            }
+        }
+        samples
+    }
+
+    #[test]
+    fn the_median_ignores_one_bad_round() {
+        assert_eq!(median(&[5.0, 1000.0, 4.0]), 5.0);
+    }
+
+    #[test]
+    fn goals_are_judged_by_ratio() {
+        let met = |ours| goals(&samples(ours)).into_iter().filter(|(_, met)| *met).count();
+        // Cheap everywhere, but then not twice as fast on the two HTTP cases.
+        assert_eq!(met(5.0), 12);
+        // Twice the rate, and nothing else but the start-up time.
+        assert_eq!(met(20.0), 6);
+    }
+
+    #[test]
+    fn results_have_one_row_per_case_and_server() {
+        assert_eq!(as_json(&samples(5.0)).as_array().map(Vec::len), Some(8));
+    }
+}

@@ -1,0 +1,133 @@
+//! Line coverage per library crate, and the floors we promise.
+use crate::Request;
+use crate::cargo_tools;
+use crate::process;
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const VERSION: &str = "0.9.1";
+const LIMIT: Duration = Duration::from_secs(2 * 3600);
+const QUICK: Duration = Duration::from_secs(30);
+const FLOOR_PERCENT: f64 = 80.0;
+const KERNEL_FLOOR_PERCENT: f64 = 90.0;
+
+pub fn run(request: &Request) -> Result<bool> {
+    let mut command = cargo_tools::command("llvm-cov", VERSION, request.verbose)?;
+    if !has_llvm_tools() {
+        let (cov, profdata) = llvm_tools()?;
+        command.env("LLVM_COV", cov).env("LLVM_PROFDATA", profdata);
+    }
+    let report = tempfile::NamedTempFile::new()?;
+    command.args(["--workspace", "--exclude", "xtask", "--profile", "ci", "--json", "--output-path"]);
+    command.arg(report.path());
+    process::run(&mut command, LIMIT, request.verbose)?.require("cargo llvm-cov")?;
+    let text = std::fs::read_to_string(report.path()).context("the coverage report")?;
+    let covered = by_crate(&serde_json::from_str(&text).context("the coverage report")?);
+    Ok(print(&covered))
+}
+
+/// Lines seen and lines in all, per crate.
+fn by_crate(report: &Value) -> BTreeMap<String, (u64, u64)> {
+    let mut crates: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for file in report["data"][0]["files"].as_array().into_iter().flatten() {
+        let Some(name) = file["filename"].as_str().and_then(crate_of) else { continue };
+        let lines = &file["summary"]["lines"];
+        let entry = crates.entry(name).or_default();
+        entry.0 += lines["covered"].as_u64().unwrap_or(0);
+        entry.1 += lines["count"].as_u64().unwrap_or(0);
+    }
+    crates
+}
+
+/// `…/crates/faces/mcp/src/wire.rs` belongs to `faces/mcp`; tests and benches belong to nobody.
+fn crate_of(path: &str) -> Option<String> {
+    let (_, inside) = path.rsplit_once("/crates/")?;
+    let (name, _) = inside.split_once("/src/")?;
+    Some(name.to_owned())
+}
+
+fn print(covered: &BTreeMap<String, (u64, u64)>) -> bool {
+    let mut good = !covered.is_empty();
+    println!("{:<16} {:>8} {:>8}   lines", "crate", "covered", "floor");
+    for (name, (seen, all)) in covered {
+        let percent = *seen as f64 * 100.0 / (*all).max(1) as f64;
+        let floor = match name.as_str() {
+            "app" => None,
+            "kernel" => Some(KERNEL_FLOOR_PERCENT),
+            _ => Some(FLOOR_PERCENT),
+        };
+        let below = floor.is_some_and(|floor| percent < floor);
+        good &= !below;
+        let floor = floor.map_or("-".to_owned(), |floor| format!("{floor:.0} %"));
+        let word = if below { "   BELOW" } else { "" };
+        println!("{name:<16} {percent:>6.1} % {floor:>8}   {seen}/{all}{word}");
+    }
+    good
+}
+
+/// True when rustup's own llvm-tools are installed; cargo-llvm-cov then finds them by itself.
+fn has_llvm_tools() -> bool {
+    let mut command = Command::new("rustc");
+    command.args(["--print", "sysroot"]);
+    let Ok(done) = process::run(&mut command, QUICK, false) else { return false };
+    let rustlib = Path::new(done.stdout.trim()).join("lib/rustlib");
+    let hosts = std::fs::read_dir(rustlib).into_iter().flatten().filter_map(Result::ok);
+    hosts.map(|host| host.path().join("bin/llvm-profdata")).any(|tool| tool.exists())
+}
+
+/// Other llvm tools will do, if they are at least as new as the compiler's LLVM.
+fn llvm_tools() -> Result<(PathBuf, PathBuf)> {
+    let rustc = process::run(Command::new("rustc").arg("-vV"), QUICK, false)?;
+    let wanted = major(&rustc.stdout, "LLVM version:").context("rustc does not say which LLVM it has")?;
+    let newest_first =
+        (wanted..wanted + 4).rev().map(|major| PathBuf::from(format!("/usr/lib/llvm-{major}/bin")));
+    for folder in newest_first.chain([PathBuf::from("/usr/bin")]) {
+        let (cov, profdata) = (folder.join("llvm-cov"), folder.join("llvm-profdata"));
+        let shown = process::run(Command::new(&cov).arg("--version"), QUICK, false);
+        let version = shown.ok().and_then(|done| major(&done.stdout, "LLVM version"));
+        if version.is_some_and(|version| version >= wanted) && profdata.exists() {
+            return Ok((cov, profdata));
+        }
+    }
+    bail!(
+        "coverage needs LLVM {wanted} tools: rustup component add llvm-tools (or apt install llvm-{wanted})"
+    )
+}
+
+fn major(text: &str, label: &str) -> Option<u32> {
+    let (_, rest) = text.split_once(label)?;
+    rest.trim_start().split('.').next()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{by_crate, crate_of, major, print};
+    use serde_json::json;
+
+    #[test]
+    fn files_are_added_up_per_crate() {
+        let file = |name: &str, covered: u64| json!({"filename": format!("/x/crates/{name}"), "summary": {"lines": {"covered": covered, "count": 10}}});
+        let files = [file("kernel/src/a.rs", 9), file("kernel/src/b/c.rs", 10), file("app/tests/it/d.rs", 0)];
+        let covered = by_crate(&json!({"data": [{"files": files}]}));
+        assert_eq!(covered.into_iter().collect::<Vec<_>>(), [("kernel".to_owned(), (19, 20))]);
+        assert_eq!(crate_of("/x/crates/faces/mcp/src/wire.rs").as_deref(), Some("faces/mcp"));
+    }
+
+    #[test]
+    fn the_kernel_has_a_higher_floor_and_nothing_measured_is_not_good() {
+        let one = |name: &str, seen: u64| [(name.to_owned(), (seen, 100))].into();
+        assert!(print(&one("tools", 85)));
+        assert!(!print(&one("kernel", 85)));
+        assert!(!print(&std::collections::BTreeMap::new()));
+    }
+
+    #[test]
+    fn llvm_versions_are_read_from_both_tools() {
+        assert_eq!(major("LLVM version: 22.1.2\n", "LLVM version:"), Some(22));
+        assert_eq!(major("Debian LLVM version 14.0.6\n", "LLVM version"), Some(14));
+    }
+}

@@ -1,0 +1,89 @@
+//! One line per stage while it runs, and one plain line of totals at the end.
+use anyhow::Result;
+use std::time::Instant;
+
+/// What a stage found.
+#[derive(Default, Debug)]
+pub struct Verdict {
+    pub passed: usize,
+    pub failed: usize,
+    /// A few words for the stage's own line.
+    pub note: String,
+    /// What to show when something failed.
+    pub detail: String,
+}
+
+impl Verdict {
+    pub fn pass(note: impl Into<String>) -> Verdict {
+        Verdict { passed: 1, note: note.into(), ..Verdict::default() }
+    }
+
+    pub fn fail(detail: impl Into<String>) -> Verdict {
+        Verdict { failed: 1, detail: detail.into(), ..Verdict::default() }
+    }
+
+    pub fn of(success: bool, detail: impl Into<String>) -> Verdict {
+        if success { Verdict::pass("") } else { Verdict::fail(detail) }
+    }
+}
+
+/// Collects the verdicts; a failed stage never hides a later one.
+#[derive(Default)]
+pub struct Tally {
+    passed: usize,
+    failed: usize,
+}
+
+impl Tally {
+    pub fn stage(&mut self, name: &str, run: impl FnOnce() -> Result<Verdict>) {
+        eprintln!("... {name}");
+        let started = Instant::now();
+        let verdict = run().unwrap_or_else(|error| Verdict::fail(format!("{error:#}")));
+        if verdict.failed > 0 && !verdict.detail.is_empty() {
+            println!("{}", verdict.detail.trim_end());
+        }
+        let word = if verdict.failed == 0 { "ok" } else { "FAILED" };
+        let seconds = started.elapsed().as_secs_f64();
+        println!("{}", format!("{name:<44} {word:<6} {seconds:>7.1} s  {}", verdict.note).trim_end());
+        self.passed += verdict.passed;
+        self.failed += verdict.failed;
+    }
+
+    /// Prints the totals; true when nothing failed.
+    pub fn close(self) -> bool {
+        println!("{} passed, {} failed", self.passed, self.failed);
+        self.failed == 0
+    }
+}
+
+/// The last lines of a long output: where the reason for a failure almost always is.
+pub fn tail(output: &str, lines: usize) -> String {
+    let all: Vec<&str> = output.lines().collect();
+    let from = all.len().saturating_sub(lines);
+    let mut text = String::new();
+    if from > 0 {
+        text.push_str(&format!("[{from} lines before]\n"));
+    }
+    text.push_str(&all[from..].join("\n"));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tally, Verdict, tail};
+
+    #[test]
+    fn an_error_counts_as_one_failure_and_later_stages_still_run() {
+        let mut tally = Tally::default();
+        tally.stage("first", || anyhow::bail!("broken"));
+        tally.stage("second", || Ok(Verdict { passed: 3, ..Verdict::default() }));
+        assert_eq!((tally.passed, tally.failed), (3, 1));
+        assert!(!tally.close());
+    }
+
+    #[test]
+    fn tail_says_what_it_left_out() {
+        assert_eq!(tail("a\nb\nc", 2), "[1 lines before]\nb\nc");
+        assert_eq!(tail("a", 2), "a");
+    }
+}

@@ -1,0 +1,42 @@
+//! `cargo xtask test`: every check of the project, in one command.
+use crate::report::{Tally, Verdict};
+use crate::{Request, conformance, interop, lint, tidy, unit};
+use anyhow::{Result, bail};
+
+pub fn all(request: &Request) -> Result<bool> {
+    let mut tally = Tally::default();
+    lint::stages(&mut tally, request.verbose);
+    tidy_stage(&mut tally);
+    unit::stages(&mut tally, request.verbose);
+    conformance::stages(&mut tally, request);
+    interop::stages(&mut tally, request);
+    Ok(tally.close())
+}
+
+pub fn part(name: &str, request: &Request) -> Result<bool> {
+    let mut tally = Tally::default();
+    match name {
+        "lint" => lint::stages(&mut tally, request.verbose),
+        "tidy" => tidy_stage(&mut tally),
+        "unit" => unit::stages(&mut tally, request.verbose),
+        "transcripts" => unit::transcripts(&mut tally, request.verbose),
+        "conformance" => conformance::stages(&mut tally, request),
+        "interop" => interop::stages(&mut tally, request),
+        _ => bail!("no part called {name}; there are lint, tidy, unit, transcripts, conformance, interop"),
+    }
+    Ok(tally.close())
+}
+
+fn tidy_stage(tally: &mut Tally) {
+    tally.stage("tidy", || {
+        let found = tidy::check()?;
+        if found.complaints.is_empty() {
+            return Ok(Verdict::pass(format!("{} files", found.files)));
+        }
+        Ok(Verdict {
+            failed: found.complaints.len(),
+            detail: found.complaints.join("\n"),
+            ..Verdict::default()
+        })
+    });
+}

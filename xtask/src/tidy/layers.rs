@@ -1,0 +1,113 @@
+//! Dependencies point one way: contract <- kernel <- stores, domains, edge, faces; app may use all.
+use serde_json::Value;
+
+const CRATES: &str = "/crates/";
+
+pub fn check(metadata: &Value) -> Vec<String> {
+    let packages: Vec<Package> =
+        metadata["packages"].as_array().into_iter().flatten().filter_map(package).collect();
+    let mut complaints = Vec::new();
+    for package in &packages {
+        for name in &package.uses {
+            let Some(used) = packages.iter().find(|other| other.name == *name) else { continue };
+            if !may_use(package.layer, used.layer) {
+                let what =
+                    format!("{} ({:?}) may not use {name} ({:?})", package.name, package.layer, used.layer);
+                complaints.push(format!("{}/Cargo.toml:1: {what}", package.folder));
+            }
+        }
+    }
+    complaints
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Layer {
+    Contract,
+    Kernel,
+    Stores,
+    Domain,
+    Edge,
+    Face,
+    App,
+}
+
+fn may_use(user: Layer, used: Layer) -> bool {
+    let allowed: &[Layer] = match user {
+        Layer::Contract => &[],
+        Layer::Kernel => &[Layer::Contract],
+        Layer::Stores | Layer::Domain | Layer::Edge => &[Layer::Contract, Layer::Kernel],
+        Layer::Face => &[Layer::Contract, Layer::Kernel, Layer::Edge],
+        Layer::App => return true,
+    };
+    allowed.contains(&used)
+}
+
+struct Package {
+    name: String,
+    folder: String,
+    layer: Layer,
+    uses: Vec<String>,
+}
+
+fn package(value: &Value) -> Option<Package> {
+    let manifest = value["manifest_path"].as_str()?;
+    let (_, inside) = manifest.rsplit_once(CRATES)?;
+    let folder = inside.strip_suffix("/Cargo.toml")?;
+    let layer = match folder {
+        "contract" => Layer::Contract,
+        "kernel" => Layer::Kernel,
+        "stores" => Layer::Stores,
+        "edge" => Layer::Edge,
+        "app" => Layer::App,
+        face if face.starts_with("faces/") => Layer::Face,
+        _ => Layer::Domain,
+    };
+    // A dev-dependency shapes tests, not the program.
+    let normal = |dependency: &&Value| dependency["kind"].as_str() != Some("dev");
+    let dependencies = value["dependencies"].as_array()?;
+    let uses =
+        dependencies.iter().filter(normal).filter_map(|one| Some(one["name"].as_str()?.to_owned())).collect();
+    Some(Package {
+        name: value["name"].as_str()?.to_owned(),
+        folder: format!("crates/{folder}"),
+        layer,
+        uses,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use serde_json::{Value, json};
+
+    fn package(folder: &str, uses: &[(&str, Value)]) -> Value {
+        let uses: Vec<Value> = uses.iter().map(|(name, kind)| json!({"name": name, "kind": kind})).collect();
+        json!({"name": folder, "manifest_path": format!("/x/crates/{folder}/Cargo.toml"), "dependencies": uses})
+    }
+
+    fn complaints(packages: &[Value]) -> usize {
+        check(&json!({ "packages": packages })).len()
+    }
+
+    #[test]
+    fn the_right_way_is_silent() {
+        let face =
+            package("faces/mcp", &[("kernel", Value::Null), ("edge", Value::Null), ("serde", Value::Null)]);
+        let rest =
+            [package("kernel", &[]), package("edge", &[]), package("tools", &[("kernel", Value::Null)])];
+        assert_eq!(complaints(&[&[face], &rest[..]].concat()), 0);
+    }
+
+    #[test]
+    fn each_wrong_way_is_named() {
+        let domains = [package("tools", &[("agents", Value::Null)]), package("agents", &[])];
+        assert_eq!(complaints(&domains), 1);
+        assert_eq!(complaints(&[package("kernel", &[("stores", Value::Null)]), package("stores", &[])]), 1);
+        assert_eq!(complaints(&[package("faces/mcp", &[("tools", Value::Null)]), package("tools", &[])]), 1);
+    }
+
+    #[test]
+    fn tests_may_use_what_they_like() {
+        assert_eq!(complaints(&[package("kernel", &[("stores", json!("dev"))]), package("stores", &[])]), 0);
+    }
+}

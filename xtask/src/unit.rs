@@ -1,0 +1,101 @@
+//! Every Rust test of the workspace: unit, property, simulation, integration, transcripts.
+use crate::cargo_tools;
+use crate::process::{self, Finished};
+use crate::report::{Tally, Verdict, tail};
+use crate::workspace;
+use anyhow::Result;
+use std::process::Command;
+use std::time::Duration;
+
+/// Long enough for a cold build and every test on a small machine.
+pub const LIMIT: Duration = Duration::from_secs(2 * 3600);
+const SHOWN_LINES: usize = 300;
+
+pub fn stages(tally: &mut Tally, show: bool) {
+    tally.stage("unit tests", || run(&mut rust_tests(&["--workspace"], &[]), LIMIT, show));
+    tally.stage("documentation examples", || {
+        run(&mut workspace::cargo(&["test", "--doc", "--workspace", "--profile", "ci"]), LIMIT, show)
+    });
+}
+
+/// Only the transcripts: what a client says and what we answer, word for word.
+pub fn transcripts(tally: &mut Tally, show: bool) {
+    tally.stage("transcripts", || {
+        run(&mut rust_tests(&["--package", "orchestr8"], &["transcript"]), LIMIT, show)
+    });
+}
+
+/// A test command for nextest where it is installed, for plain cargo elsewhere.
+pub fn rust_tests(selection: &[&str], filter: &[&str]) -> Command {
+    let head: &[&str] = if cargo_tools::has("nextest") {
+        &["nextest", "run", "--no-fail-fast", "--cargo-profile", "ci"]
+    } else {
+        &["test", "--no-fail-fast", "--profile", "ci", "--lib", "--bins", "--tests"]
+    };
+    let mut command = workspace::cargo(head);
+    command.args(selection).args(filter);
+    command
+}
+
+pub fn run(command: &mut Command, limit: Duration, show: bool) -> Result<Verdict> {
+    Ok(verdict(process::run(command, limit, show)?))
+}
+
+fn verdict(done: Finished) -> Verdict {
+    let (passed, mut failed) = count(&done.output);
+    if !done.success && failed == 0 {
+        failed = 1;
+    }
+    let mut detail = tail(&done.output, SHOWN_LINES);
+    if done.timed_out {
+        detail.push_str("\nthe tests took too long and were ended");
+    }
+    Verdict { passed, failed, note: format!("{passed} passed"), detail }
+}
+
+/// Adds up the summary lines of nextest (`Summary [..] 5 tests run: 4 passed, 1 failed, 0 skipped`)
+/// and of cargo's own harness (`test result: ok. 4 passed; 1 failed; …`).
+fn count(output: &str) -> (usize, usize) {
+    let (mut passed, mut failed) = (0, 0);
+    for line in output.lines() {
+        let line = line.trim();
+        let counts = if let Some(rest) = line.strip_prefix("test result:") {
+            rest
+        } else if line.starts_with("Summary [") {
+            line.split_once(" run:").map_or("", |(_, rest)| rest)
+        } else {
+            continue;
+        };
+        passed += number_before(counts, "passed");
+        failed += number_before(counts, "failed") + number_before(counts, "timed out");
+    }
+    (passed, failed)
+}
+
+fn number_before(text: &str, word: &str) -> usize {
+    let Some((before, _)) = text.split_once(word) else { return 0 };
+    before.split_whitespace().next_back().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count;
+
+    #[test]
+    fn reads_the_summary_of_nextest() {
+        let output =
+            "     Summary [   0.036s] 7 tests run: 4 passed (1 slow), 2 failed, 1 timed out, 3 skipped";
+        assert_eq!(count(output), (4, 3));
+    }
+
+    #[test]
+    fn adds_the_summaries_of_cargo_test() {
+        let output = "test result: ok. 4 passed; 0 failed; 0 ignored\ntest result: FAILED. 1 passed; 2 failed; 0 ignored";
+        assert_eq!(count(output), (5, 2));
+    }
+
+    #[test]
+    fn a_test_name_is_not_a_summary() {
+        assert_eq!(count("PASS [ 0.1s] kernel 3 passed"), (0, 0));
+    }
+}

@@ -55,11 +55,19 @@ pub enum Content {
         annotations: Option<Value>,
     },
     #[serde(rename_all = "camelCase")]
-    Image { data: String, mime_type: String },
+    Image {
+        data: String,
+        mime_type: String,
+    },
     #[serde(rename_all = "camelCase")]
-    Audio { data: String, mime_type: String },
+    Audio {
+        data: String,
+        mime_type: String,
+    },
     ResourceLink(ResourceLink),
-    Resource { resource: ResourceContents },
+    Resource {
+        resource: ResourceContents,
+    },
 }
 
 impl Content {
@@ -125,7 +133,10 @@ mod tests {
     #[test]
     fn content_has_the_shape_of_the_protocol() {
         let image = Content::Image { data: "AA==".into(), mime_type: "image/png".into() };
-        assert_eq!(serde_json::to_value(image).unwrap(), json!({"type":"image","data":"AA==","mimeType":"image/png"}));
+        assert_eq!(
+            serde_json::to_value(image).unwrap(),
+            json!({"type":"image","data":"AA==","mimeType":"image/png"})
+        );
         let contents = ResourceContents {
             uri: "test://a".into(),
             mime_type: Some("text/plain".into()),

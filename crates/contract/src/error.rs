@@ -175,7 +175,12 @@ impl From<&Fault> for StoredFault {
 
 impl From<StoredFault> for Fault {
     fn from(stored: StoredFault) -> Self {
-        Self { code: stored.code, message: stored.message.into(), details: stored.details.map(Box::new), cause: None }
+        Self {
+            code: stored.code,
+            message: stored.message.into(),
+            details: stored.details.map(Box::new),
+            cause: None,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::try_join_all;
 use orchestr8_contract::id::{CorrelationId, RunId};
 use orchestr8_contract::{Code, Fault};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::action::Halt;
 use crate::cancel::Cancel;
@@ -30,7 +30,9 @@ pub struct Context {
 impl Context {
     /// A log whose entries carry the ids of this run.
     pub fn log(&self) -> Log {
-        self.kernel.log().child(json!({"correlationId": self.correlation.as_str(), "runId": self.run.to_string()}))
+        let ids =
+            [("correlationId", self.correlation.as_str().into()), ("runId", self.run.to_string().into())];
+        self.kernel.log().child(ids)
     }
 
     /// An error if the work should stop; for use between steps and inside loops.
@@ -70,7 +72,10 @@ impl Context {
     /// sends the call again with the answer; so ask before changing anything.
     pub async fn ask(&self, ask: Ask) -> Result<Value, Halt> {
         let answers = self.ask_all(vec![ask]).await?;
-        answers.into_iter().next().ok_or_else(|| Halt::Fault(Fault::internal("a question was left unanswered")))
+        answers
+            .into_iter()
+            .next()
+            .ok_or_else(|| Halt::Fault(Fault::internal("a question was left unanswered")))
     }
 
     /// Asks several things at once; the answers come in the order of the questions.

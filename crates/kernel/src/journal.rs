@@ -1,6 +1,5 @@
 //! The journal: what ran, when and how it ended. Arguments and outputs are not in it; secrets cannot leak from it.
 
-use orchestr8_contract::Fault;
 use serde_json::{Value, json};
 
 use crate::outcome::End;
@@ -32,13 +31,5 @@ pub fn late(trace: &Trace, end: End, at_ms: i64, duration_ms: u64) -> Statement 
         entry: end.as_str(),
         correlation: trace.correlation.as_str(),
         data: json!({"durationMs": duration_ms}).to_string(),
-    })
-}
-
-/// A fault as the log shows it, with the cause that callers never see.
-pub fn error(fault: &Fault) -> Value {
-    json!({
-        "code": fault.code, "message": fault.message, "details": fault.details,
-        "cause": fault.cause().map(ToString::to_string),
     })
 }

@@ -93,10 +93,6 @@ impl Lanes {
         drop(state);
         Place { lanes: self.clone(), number, turn }
     }
-
-    pub fn in_flight(&self) -> usize {
-        self.0.lock().entries.len()
-    }
 }
 
 impl Place {
@@ -147,7 +143,8 @@ impl State {
             let Some(entry) = self.entries.get(&number) else { continue };
             open.extend(entry.depends_on.iter().filter_map(|id| self.by_id.get(id)));
             if let Some(queue) = entry.lane.as_ref().and_then(|lane| self.lanes.get(lane)) {
-                let before = place_in(queue, number).and_then(|at| at.checked_sub(1)).and_then(|at| queue.get(at));
+                let before =
+                    place_in(queue, number).and_then(|at| at.checked_sub(1)).and_then(|at| queue.get(at));
                 open.extend(before.map(|waiter| waiter.number));
             }
         }
@@ -175,7 +172,9 @@ impl Drop for Place {
         if let Some(at) = at {
             queue.remove(at);
         }
-        if at == Some(0) && let Some(turn) = queue.front_mut().and_then(|next| next.turn.take()) {
+        if at == Some(0)
+            && let Some(turn) = queue.front_mut().and_then(|next| next.turn.take())
+        {
             let _ = turn.send(());
         }
         if queue.is_empty() {
@@ -209,15 +208,16 @@ mod tests {
     #[tokio::test]
     async fn turns_come_in_order_of_arrival() {
         let lanes = Lanes::new();
-        let (mut a, mut b, mut c) = (join(&lanes, "a", "x", &[]), join(&lanes, "b", "x", &[]), join(&lanes, "c", "x", &[]));
+        let (mut a, mut b, mut c) =
+            (join(&lanes, "a", "x", &[]), join(&lanes, "b", "x", &[]), join(&lanes, "c", "x", &[]));
         a.turn().await;
-        drop(b.turn.take().map(|mut turn| assert!(turn.try_recv().is_err())));
+        assert!(b.turn.as_mut().is_some_and(|turn| turn.try_recv().is_err()));
         drop(b);
         drop(a);
         c.turn().await;
         drop(c);
-        assert_eq!(lanes.in_flight(), 0);
-        assert!(lanes.0.lock().lanes.is_empty());
+        let state = lanes.0.lock();
+        assert!(state.entries.is_empty() && state.by_id.is_empty() && state.lanes.is_empty());
     }
 
     #[test]

@@ -11,7 +11,6 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::{Code, Fault, Output};
-use serde_json::json;
 use tokio::sync::oneshot;
 
 use crate::action::{Cost, Halt, Reply};
@@ -53,7 +52,7 @@ pub async fn run(
         return Ended { admitted, claim, version, end, result, hold: Some(hold) };
     }
     let (sender, receiver) = oneshot::channel();
-    tokio::spawn(outlast(core.clone(), Trace::of(core, &admitted), work, hold, sender));
+    tokio::spawn(outlast(core.clone(), Trace::of(&admitted), work, hold, sender));
     let (end, result, hold) = first_of(core, &admitted, receiver).await;
     Ended { admitted, claim, version, end, result, hold }
 }
@@ -75,13 +74,15 @@ fn begin(core: &Arc<Core>, admitted: &Admitted) -> BoxFuture<'static, Worked> {
     let correlation = context.correlation.clone();
     let caught = match action.policy.resilience.clone() {
         None => AssertUnwindSafe(async move { action.work.run(args, context).await }).catch_unwind().boxed(),
-        Some(policy) => AssertUnwindSafe(resilient(core.clone(), policy, action, args, context)).catch_unwind().boxed(),
+        Some(policy) => {
+            AssertUnwindSafe(resilient(core.clone(), policy, action, args, context)).catch_unwind().boxed()
+        }
     };
     caught
         .map(move |worked| {
             worked.unwrap_or_else(|panic| {
                 let text = panic_text(panic.as_ref());
-                log.error("the work of an action panicked", json!({"correlationId": correlation.as_str(), "panic": text}));
+                log.error("the work of an action panicked").correlation(&correlation).with("panic", text);
                 Err(Halt::Fault(Fault::internal("the tool failed unexpectedly").with("reason", "panic")))
             })
         })
@@ -110,7 +111,17 @@ async fn resilient(
         }
     };
     let ports = &core.ports;
-    match resilience::run(&policy, &format!("cb:{}", action.name), attempt, cancel.token(), &core.breakers, &*ports.clock, &*ports.random).await {
+    match resilience::run(
+        &policy,
+        &format!("cb:{}", action.name),
+        attempt,
+        cancel.token(),
+        &core.breakers,
+        &*ports.clock,
+        &*ports.random,
+    )
+    .await
+    {
         Ok(Ok(reply)) => Ok(reply),
         Ok(Err(asks)) => Err(Halt::Asks(asks)),
         Err(fault) => Err(Halt::Fault(fault)),
@@ -191,7 +202,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    fn of(_: &Core, admitted: &Admitted) -> Self {
+    fn of(admitted: &Admitted) -> Self {
         let submission = &admitted.submission;
         Self {
             tenant: submission.principal.tenant.clone(),
@@ -230,7 +241,9 @@ fn keeps_promise(admitted: &Admitted, output: &Output) -> Result<(), Fault> {
         }
     };
     schema.check(value).map_err(|wrong| {
-        Fault::internal("the tool's output does not match its own schema").with("reason", "output_schema_failed").because(wrong)
+        Fault::internal("the tool's output does not match its own schema")
+            .with("reason", "output_schema_failed")
+            .because(wrong)
     })
 }
 

@@ -61,21 +61,33 @@ pub async fn settle(core: &Arc<Core>, ended: Ended) -> Settled {
 pub async fn failed(core: &Arc<Core>, in_lane: InLane, fault: Fault) -> Settled {
     let (mut admitted, claim, version) = in_lane.into_parts();
     let hold = Some(admitted.hold(Held::default()));
-    settle(core, Ended { admitted, claim, version, end: End::ToolError, result: Err(fault.into()), hold }).await
+    settle(core, Ended { admitted, claim, version, end: End::ToolError, result: Err(fault.into()), hold })
+        .await
 }
 
 /// Refused before it was accepted. Nothing is written but a line in the log.
 pub fn refused(core: &Core, run: RunId, correlation: CorrelationId, fault: Fault) -> Settled {
-    core.ports.log.debug("refused", || {
-        json!({"correlationId": correlation.as_str(), "runId": run.to_string(), "error": journal::error(&fault)})
-    });
-    Settled { run, correlation, end: End::Refused, result: Err(fault.into()), replayed: false, version: None, elapsed_us: 0 }
+    core.ports.log.debug("refused").correlation(&correlation).run(run).fault(&fault);
+    Settled {
+        run,
+        correlation,
+        end: End::Refused,
+        result: Err(fault.into()),
+        replayed: false,
+        version: None,
+        elapsed_us: 0,
+    }
 }
 
 /// The task of a submission was lost, which only a fault of our own can cause.
-pub fn lost(core: &Core, correlation: CorrelationId, began_us: u64, error: tokio::task::JoinError) -> Settled {
+pub fn lost(
+    core: &Core,
+    correlation: CorrelationId,
+    began_us: u64,
+    error: tokio::task::JoinError,
+) -> Settled {
     let fault = Fault::internal("the submission was lost").because(error);
-    core.ports.log.error("a submission was lost", json!({"correlationId": correlation.as_str(), "error": journal::error(&fault)}));
+    core.ports.log.error("a submission was lost").correlation(&correlation).fault(&fault);
     Settled {
         run: RunId(core.ports.ids.fresh(For::Run)),
         correlation,
@@ -95,14 +107,19 @@ pub async fn late(core: &Core, trace: &Trace, result: Result<Reply, Halt>) {
         (Some(Why::Deadline), _) => End::LateCompleted,
     };
     let duration_ms = core.ports.clock.elapsed_us().saturating_sub(trace.began_us) / 1000;
-    core.ports.log.info("the work ended after its answer", || {
-        json!({"correlationId": trace.correlation.as_str(), "runId": trace.run.to_string(), "action": trace.action,
-               "outcome": end.as_str(), "durationMs": duration_ms})
-    });
+    let log = &core.ports.log;
+    log.info("the work ended after its answer")
+        .correlation(&trace.correlation)
+        .run(trace.run)
+        .with("action", trace.action.as_str())
+        .with("outcome", end.as_str())
+        .duration_ms(duration_ms);
     let mut batch = Batch::new();
     batch.then(journal::late(trace, end, core.ports.clock.now_ms(), duration_ms));
     if let Err(error) = core.ports.store.commit(batch).await {
-        core.ports.log.error("a late end could not be recorded", json!({"correlationId": trace.correlation.as_str(), "cause": error.to_string()}));
+        log.error("a late end could not be recorded")
+            .correlation(&trace.correlation)
+            .fault(&store_fault(error));
     }
 }
 
@@ -135,7 +152,9 @@ async fn commit(
             }
             answer(core, admitted, end, result.map_err(Halt::Fault), after)
         }
-        (Err(Error::Conflict { step, .. }), Some(claim)) if step < ledger_width => first_outcome(core, admitted, claim).await,
+        (Err(Error::Conflict { step, .. }), Some(claim)) if step < ledger_width => {
+            first_outcome(core, admitted, claim).await
+        }
         (Err(error @ Error::Conflict { .. }), claim) if result.is_ok() => {
             // A guard of the work's own effects did not hold: nothing of it happened, and that is the outcome.
             let fault = store_fault(error);
@@ -143,10 +162,8 @@ async fn commit(
         }
         (Err(error), _) => {
             let fault = store_fault(error);
-            core.ports.log.error(
-                "an outcome could not be recorded",
-                json!({"correlationId": admitted.submission.correlation.as_str(), "error": journal::error(&fault)}),
-            );
+            let correlation = &admitted.submission.correlation;
+            core.ports.log.error("an outcome could not be recorded").correlation(correlation).fault(&fault);
             answer(core, admitted, End::ToolError, Err(fault.into()), None)
         }
     }
@@ -157,7 +174,8 @@ async fn first_outcome(core: &Arc<Core>, admitted: &Admitted, claim: Claim) -> S
     drop(claim);
     let submission = &admitted.submission;
     for identity in &submission.identities {
-        let looked = core.ledger.look_up(&submission.principal.tenant, identity, core.ports.clock.now_ms()).await;
+        let looked =
+            core.ledger.look_up(&submission.principal.tenant, identity, core.ports.clock.now_ms()).await;
         if let Ok(Some(stored)) = looked {
             return stored.replay(submission.correlation.clone());
         }
@@ -206,17 +224,22 @@ fn record(
     Ok(batch)
 }
 
-fn answer(core: &Core, admitted: &Admitted, end: End, result: Result<Output, Halt>, version: Option<u64>) -> Settled {
+fn answer(
+    core: &Core,
+    admitted: &Admitted,
+    end: End,
+    result: Result<Output, Halt>,
+    version: Option<u64>,
+) -> Settled {
     let elapsed_us = core.ports.clock.elapsed_us().saturating_sub(admitted.began_us);
     let correlation = admitted.submission.correlation.clone();
-    let settled = Settled { run: admitted.run, correlation, end, result, replayed: false, version, elapsed_us };
-    core.ports.log.debug("finished", || {
-        let error = match &settled.result {
-            Err(Halt::Fault(fault)) => journal::error(fault),
-            Err(Halt::Asks(_)) | Ok(_) => serde_json::Value::Null,
-        };
-        json!({"correlationId": settled.correlation.as_str(), "runId": settled.run.to_string(),
-               "action": admitted.action.name, "outcome": end.as_str(), "durationMs": elapsed_us / 1000, "error": error})
-    });
+    let settled =
+        Settled { run: admitted.run, correlation, end, result, replayed: false, version, elapsed_us };
+    let entry = core.ports.log.debug("finished").correlation(&settled.correlation).run(settled.run);
+    let entry = entry.with("action", admitted.action.name.as_str()).with("outcome", end.as_str());
+    let entry = entry.duration_ms(elapsed_us / 1000);
+    if let Err(Halt::Fault(fault)) = &settled.result {
+        drop(entry.fault(fault));
+    }
     settled
 }

@@ -1,0 +1,123 @@
+//! Keys: a repeat is answered and not run again, whatever happened in between.
+
+use orchestr8_contract::Code;
+use orchestr8_kernel::{End, Limits};
+use serde_json::json;
+
+use crate::world::World;
+
+#[tokio::test]
+async fn a_repeat_gets_the_first_outcome() {
+    let world = World::new();
+    let first = world.kernel.submit(world.keyed("store", "k", json!({"name": "a"}))).await;
+    let second = world.kernel.submit(world.keyed("store", "k", json!({"name": "a"}))).await;
+    assert_eq!((first.replayed, second.replayed), (false, true));
+    assert_eq!(first.run, second.run);
+    assert_eq!(first.result.unwrap(), second.result.unwrap());
+    assert_eq!(world.begun(), 1);
+}
+
+#[tokio::test]
+async fn the_same_key_for_something_else_is_a_conflict() {
+    let world = World::new();
+    world.kernel.submit(world.keyed("store", "k", json!({"name": "a"}))).await;
+    for (action, args) in [("store", json!({"name": "b"})), ("read", json!({"name": "a"}))] {
+        let settled = world.kernel.submit(world.keyed(action, "k", args)).await;
+        assert_eq!((settled.end, settled.code()), (End::Refused, Some(Code::KeyConflict)));
+    }
+    assert_eq!(world.begun(), 1);
+}
+
+#[tokio::test]
+async fn of_many_at_once_exactly_one_runs() {
+    let world = World::new();
+    let calls: Vec<_> = (0..64).map(|_| world.spawn(world.keyed("wait", "k", json!({})))).collect();
+    world.until(|world| world.begun() == 1).await;
+    world.gate.add_permits(64);
+    let mut replayed = 0;
+    for call in calls {
+        let settled = call.await.unwrap();
+        assert_eq!(settled.end, End::Success);
+        replayed += usize::from(settled.replayed);
+    }
+    assert_eq!((world.begun(), replayed), (1, 63));
+}
+
+#[tokio::test]
+async fn failures_and_timeouts_are_outcomes_too() {
+    let world = World::new();
+    let first = world.kernel.submit(world.keyed("fail", "f", json!({}))).await;
+    let again = world.kernel.submit(world.keyed("fail", "f", json!({}))).await;
+    assert_eq!(
+        (first.code(), again.code(), again.replayed),
+        (Some(Code::InvalidArgument), Some(Code::InvalidArgument), true)
+    );
+    let call = world.spawn(world.keyed("wait", "t", json!({})));
+    world.until(|world| world.begun() == 2).await;
+    world.clock.by_ms(30_000);
+    assert_eq!(call.await.unwrap().end, End::Timeout);
+    world.gate.add_permits(1);
+    world.until(|world| world.kernel.running() == 0).await;
+    let again = world.kernel.submit(world.keyed("wait", "t", json!({}))).await;
+    assert_eq!((again.end, again.replayed), (End::Timeout, true), "the late end changes nothing");
+}
+
+#[tokio::test]
+async fn refusals_are_not_remembered() {
+    let world = World::new();
+    let wrong = world.kernel.submit(world.keyed("read", "k", json!({"name": 1}))).await;
+    assert_eq!(wrong.end, End::Refused);
+    let right = world.kernel.submit(world.keyed("read", "k", json!({"name": "a"}))).await;
+    assert_eq!((right.end, right.replayed), (End::Success, false));
+}
+
+#[tokio::test]
+async fn an_expired_key_is_free_again() {
+    let world = World::new();
+    world.kernel.submit(world.keyed("read", "k", json!({"name": "a"}))).await;
+    world.clock.by_ms(59_999);
+    assert!(world.kernel.submit(world.keyed("read", "k", json!({"name": "a"}))).await.replayed);
+    world.clock.by_ms(1);
+    let settled = world.kernel.submit(world.keyed("read", "k", json!({"name": "b"}))).await;
+    assert_eq!((settled.end, settled.replayed), (End::Success, false));
+}
+
+#[tokio::test]
+async fn a_key_is_remembered_after_a_restart() {
+    let world = World::new();
+    let first = world.kernel.submit(world.keyed("store", "k", json!({"name": "a"}))).await;
+    let after = World::on(world.store.clone(), Limits::default());
+    let again = after.kernel.submit(after.keyed("store", "k", json!({"name": "a"}))).await;
+    assert_eq!((again.replayed, again.run), (true, first.run));
+    let other = after.kernel.submit(after.keyed("store", "k", json!({"name": "b"}))).await;
+    assert_eq!(other.code(), Some(Code::KeyConflict));
+    assert_eq!(after.begun(), 0);
+}
+
+/// What runs outside the store is marked before it begins, so that a crash in the middle is noticed.
+#[tokio::test]
+async fn a_run_cut_off_in_the_middle_is_not_repeated_unless_the_action_says_so() {
+    let world = World::new();
+    for (action, key) in [("outside", "o"), ("again", "a")] {
+        let begun = world.begun();
+        world.spawn(world.keyed(action, key, json!({})));
+        world.until(|world| world.begun() == begun + 1).await;
+    }
+    // The first world's process is dead from here on: its kernel is never asked again.
+    let after = World::on(world.store.clone(), Limits::default());
+    after.gate.add_permits(1);
+    let unknown = after.kernel.submit(after.keyed("outside", "o", json!({}))).await;
+    assert_eq!((unknown.end, unknown.code()), (End::Refused, Some(Code::OutcomeUnknown)));
+    let again = after.kernel.submit(after.keyed("again", "a", json!({}))).await;
+    assert_eq!((again.end, again.replayed, after.begun()), (End::Success, false, 1));
+}
+
+#[tokio::test]
+async fn a_refused_outside_action_gives_its_key_back() {
+    let world = World::new();
+    let wrong = world.kernel.submit(world.keyed("outside", "k", json!({"name": 1}))).await;
+    assert_eq!(wrong.code(), Some(Code::InvalidArgument));
+    assert!(world.rows("SELECT key FROM ledger").await.is_empty());
+    world.gate.add_permits(1);
+    assert_eq!(world.kernel.submit(world.keyed("outside", "k", json!({}))).await.end, End::Success);
+}

@@ -1,0 +1,140 @@
+//! The MCP face as its transports see it: connections take messages and give replies; outlets carry what else is said.
+
+// HTTP asks for, beside what is here (remove this note once done):
+// 1. `Connection::revision(&self) -> u64`: an atomic that grows whenever what `saved()` gives has changed (initialize,
+//    initialized, setLevel, subscribe, unsubscribe), so that a session is saved without comparing.
+// 2. `Incoming { who: Option<Arc<Principal>>, .. }`: the principal of this one message (X-Admin-Token adds a role to it);
+//    None: the connection's.
+// 3. `subscriptions/listen` is a `Pending` that stays so; acknowledgement and news go to `related`; dropping it ends it.
+// 4. `Reply::status` of a legacy answer: 200, but 400 for -32700 and -32600 and for the -32002 of a STARTING connection.
+
+use std::sync::Arc;
+
+use orchestr8_contract::limits;
+use orchestr8_kernel::{Kernel, Principal, Transport};
+
+use crate::connection::{Connection, Saved};
+
+/// The way to the client outside any reply (stdio: stdout; HTTP: an event stream; tests: a list).
+pub trait Outlet: Send + Sync + 'static {
+    /// False: the client is gone or its queue is full, and the text was dropped.
+    fn send(&self, text: String) -> bool;
+
+    /// Ends this stream so that the client comes back for the rest; does nothing where there is no stream.
+    fn close(&self) {}
+}
+
+/// An outlet to nobody.
+pub struct Nowhere;
+
+impl Outlet for Nowhere {
+    fn send(&self, _: String) -> bool {
+        false
+    }
+}
+
+/// Which eras of the protocol are spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Eras {
+    pub legacy: bool,
+    pub modern: bool,
+}
+
+/// Which tools clients see. A hidden tool is NOT_FOUND.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolFilter {
+    /// Empty: all. A name, or the beginning of names followed by `*`.
+    pub only: Vec<String>,
+    /// Taken away from the above.
+    pub never: Vec<String>,
+}
+
+impl ToolFilter {
+    pub fn shows(&self, name: &str) -> bool {
+        let fits = |patterns: &[String]| {
+            patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+                Some(beginning) => name.starts_with(beginning),
+                None => name == pattern,
+            })
+        };
+        (self.only.is_empty() || fits(&self.only)) && !fits(&self.never)
+    }
+}
+
+/// What an installation sets for this face.
+#[derive(Clone)]
+pub struct Settings {
+    pub server_name: String,
+    pub server_version: String,
+    pub instructions: Option<String>,
+    pub eras: Eras,
+    /// Items on one page of a list.
+    pub page_size: usize,
+    pub tool_filter: ToolFilter,
+    /// Seals what clients keep for us: request states and list cursors, and the session ids of HTTP.
+    pub secret: [u8; 32],
+    /// A longer result is kept here and handed out in pages.
+    pub max_result_bytes: usize,
+    /// How long a client may take to answer a question.
+    pub ask_timeout_ms: u64,
+    /// How long a client may keep what a list or a resource said (modern era).
+    pub cache_ttl_ms: u64,
+}
+
+impl Settings {
+    /// The defaults, with a secret nobody else has.
+    pub fn new(server_name: &str, server_version: &str, secret: [u8; 32]) -> Self {
+        Self {
+            server_name: server_name.to_owned(),
+            server_version: server_version.to_owned(),
+            instructions: None,
+            eras: Eras { legacy: true, modern: true },
+            page_size: 100,
+            tool_filter: ToolFilter::default(),
+            secret,
+            max_result_bytes: 131_072,
+            ask_timeout_ms: limits::TIMEOUT_MS,
+            cache_ttl_ms: 0,
+        }
+    }
+}
+
+/// What all connections share.
+pub struct Shared {
+    pub kernel: Kernel,
+    pub settings: Settings,
+}
+
+/// The face. Clones share it.
+#[derive(Clone)]
+pub struct Face(Arc<Shared>);
+
+impl Face {
+    pub fn new(kernel: Kernel, settings: Settings) -> Self {
+        Self(Arc::new(Shared { kernel, settings }))
+    }
+
+    /// A new conversation. It is STARTING; a modern message needs no more than this.
+    pub fn connect(&self, who: Arc<Principal>, transport: Transport, outlet: Arc<dyn Outlet>) -> Arc<Connection> {
+        Connection::open(self.clone(), who, transport, outlet)
+    }
+
+    /// A conversation that was saved before a restart.
+    pub fn restore(
+        &self,
+        saved: Saved,
+        who: Arc<Principal>,
+        transport: Transport,
+        outlet: Arc<dyn Outlet>,
+    ) -> Arc<Connection> {
+        Connection::reopen(self.clone(), saved, who, transport, outlet)
+    }
+
+    pub fn kernel(&self) -> &Kernel {
+        &self.0.kernel
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::try_join_all;
 use orchestr8_contract::id::{CorrelationId, RunId};
 use orchestr8_contract::{Code, Fault};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::action::Halt;
 use crate::cancel::Cancel;
@@ -30,9 +30,7 @@ pub struct Context {
 impl Context {
     /// A log whose entries carry the ids of this run.
     pub fn log(&self) -> Log {
-        let ids =
-            [("correlationId", self.correlation.as_str().into()), ("runId", self.run.to_string().into())];
-        self.kernel.log().child(ids)
+        self.kernel.log().child(json!({"correlationId": self.correlation, "runId": self.run}))
     }
 
     /// An error if the work should stop; for use between steps and inside loops.

@@ -66,7 +66,7 @@ pub struct Core {
     pub limits: Limits,
     pub registry: Registry,
     pub bus: Bus,
-    pub health: Health,
+    pub health: Arc<Health>,
     pub breakers: Breakers,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) lanes: Lanes,
@@ -96,7 +96,7 @@ impl Kernel {
     pub fn new(ports: Ports, limits: Limits, bus: Bus) -> Self {
         Self(Arc::new(Core {
             ledger: Arc::new(Ledger::new(ports.store.clone())),
-            health: Health::new(),
+            health: Arc::new(Health::new()),
             breakers: Breakers::new(ports.clock.clone(), bus.clone()),
             registry: Registry::new(),
             lanes: Lanes::new(),
@@ -153,7 +153,7 @@ impl Kernel {
         &self.0.limits
     }
 
-    pub fn health(&self) -> &Health {
+    pub fn health(&self) -> &Arc<Health> {
         &self.0.health
     }
 
@@ -210,8 +210,11 @@ impl Core {
         if before < max {
             return Ok(counted);
         }
-        Err(Fault::new(Code::ResourceExhausted, format!("{max} submissions are in flight; send again shortly"))
-            .with("reason", "too_many_in_flight"))
+        Err(Fault::new(
+            Code::ResourceExhausted,
+            format!("{max} submissions are in flight; send again shortly"),
+        )
+        .with("reason", "too_many_in_flight"))
     }
 
     pub(crate) fn slots_of(&self, action: &Action, max: usize) -> Slots {

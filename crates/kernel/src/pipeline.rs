@@ -103,7 +103,7 @@ pub async fn course(core: Arc<Core>, submission: Submission) -> Settled {
         Err(Exit::Failed(in_lane, fault)) => settle::failed(&core, *in_lane, fault).await,
     };
     if is_tool {
-        core.health.ended(settled.end == End::Refused && settled.code() == Some(Code::ResourceExhausted));
+        core.health.ended(settled.end == End::Refused, settled.code());
     }
     settled
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::{Code, Fault, Output};
+use serde_json::json;
 use tokio::sync::oneshot;
 
 use crate::action::{Cost, Halt, Reply};
@@ -82,7 +83,7 @@ fn begin(core: &Arc<Core>, admitted: &Admitted) -> BoxFuture<'static, Worked> {
         .map(move |worked| {
             worked.unwrap_or_else(|panic| {
                 let text = panic_text(panic.as_ref());
-                log.error("the work of an action panicked").correlation(&correlation).with("panic", text);
+                log.error("the work of an action panicked", json!({"correlationId": correlation, "panic": text}));
                 Err(Halt::Fault(Fault::internal("the tool failed unexpectedly").with("reason", "panic")))
             })
         })

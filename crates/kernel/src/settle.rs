@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::id::{CorrelationId, RunId};
 use orchestr8_contract::{Fault, Output};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::action::{Effect, Halt, Reply, Versioning};
 use crate::audit;
@@ -12,6 +12,7 @@ use crate::cancel::Why;
 use crate::journal;
 use crate::kernel::Core;
 use crate::ledger::{Claim, store_fault};
+use crate::log;
 use crate::outcome::{End, Settled, Stored};
 use crate::pipeline::{Admitted, Claimed, Held, InLane};
 use crate::ports::ids::For;
@@ -67,7 +68,9 @@ pub async fn failed(core: &Arc<Core>, in_lane: InLane, fault: Fault) -> Settled 
 
 /// Refused before it was accepted. Nothing is written but a line in the log.
 pub fn refused(core: &Core, run: RunId, correlation: CorrelationId, fault: Fault) -> Settled {
-    core.ports.log.debug("refused").correlation(&correlation).run(run).fault(&fault);
+    core.ports
+        .log
+        .debug("refused", || json!({"correlationId": correlation, "runId": run, "error": log::error(&fault)}));
     Settled {
         run,
         correlation,
@@ -87,7 +90,9 @@ pub fn lost(
     error: tokio::task::JoinError,
 ) -> Settled {
     let fault = Fault::internal("the submission was lost").because(error);
-    core.ports.log.error("a submission was lost").correlation(&correlation).fault(&fault);
+    core.ports
+        .log
+        .error("a submission was lost", json!({"correlationId": correlation, "error": log::error(&fault)}));
     Settled {
         run: RunId(core.ports.ids.fresh(For::Run)),
         correlation,
@@ -107,19 +112,15 @@ pub async fn late(core: &Core, trace: &Trace, result: Result<Reply, Halt>) {
         (Some(Why::Deadline), _) => End::LateCompleted,
     };
     let duration_ms = core.ports.clock.elapsed_us().saturating_sub(trace.began_us) / 1000;
-    let log = &core.ports.log;
-    log.info("the work ended after its answer")
-        .correlation(&trace.correlation)
-        .run(trace.run)
-        .with("action", trace.action.as_str())
-        .with("outcome", end.as_str())
-        .duration_ms(duration_ms);
+    core.ports.log.info("the work ended after its answer", || {
+        json!({"correlationId": trace.correlation, "runId": trace.run, "action": trace.action,
+               "outcome": end.as_str(), "durationMs": duration_ms})
+    });
     let mut batch = Batch::new();
     batch.then(journal::late(trace, end, core.ports.clock.now_ms(), duration_ms));
     if let Err(error) = core.ports.store.commit(batch).await {
-        log.error("a late end could not be recorded")
-            .correlation(&trace.correlation)
-            .fault(&store_fault(error));
+        let error = log::error(&store_fault(error));
+        core.ports.log.error("a late end could not be recorded", json!({"correlationId": trace.correlation, "error": error}));
     }
 }
 
@@ -163,7 +164,8 @@ async fn commit(
         (Err(error), _) => {
             let fault = store_fault(error);
             let correlation = &admitted.submission.correlation;
-            core.ports.log.error("an outcome could not be recorded").correlation(correlation).fault(&fault);
+            let fields = json!({"correlationId": correlation, "error": log::error(&fault)});
+            core.ports.log.error("an outcome could not be recorded", fields);
             answer(core, admitted, End::ToolError, Err(fault.into()), None)
         }
     }
@@ -235,11 +237,13 @@ fn answer(
     let correlation = admitted.submission.correlation.clone();
     let settled =
         Settled { run: admitted.run, correlation, end, result, replayed: false, version, elapsed_us };
-    let entry = core.ports.log.debug("finished").correlation(&settled.correlation).run(settled.run);
-    let entry = entry.with("action", admitted.action.name.as_str()).with("outcome", end.as_str());
-    let entry = entry.duration_ms(elapsed_us / 1000);
-    if let Err(Halt::Fault(fault)) = &settled.result {
-        drop(entry.fault(fault));
-    }
+    core.ports.log.debug("finished", || {
+        let error = match &settled.result {
+            Err(Halt::Fault(fault)) => log::error(fault),
+            Err(Halt::Asks(_)) | Ok(_) => Value::Null,
+        };
+        json!({"correlationId": settled.correlation, "runId": settled.run, "action": admitted.action.name,
+               "outcome": end.as_str(), "durationMs": elapsed_us / 1000, "error": error})
+    });
     settled
 }

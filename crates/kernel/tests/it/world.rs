@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use orchestr8_contract::id::{CorrelationId, Key};
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::action::{Effect, OnUnknown};
-use orchestr8_kernel::bus::Bus;
+use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::ports::store::{Batch, Error, Row, Statement};
 use orchestr8_kernel::ports::{Clock, Store, ids, random};
 use orchestr8_kernel::submission::{Identity, Scope};
@@ -231,6 +231,6 @@ fn test_log() -> orchestr8_kernel::Log {
     orchestr8_kernel::Log::off()
 }
 
-fn test_bus(_: &Ports) -> Bus {
-    Bus
+fn test_bus(ports: &Ports) -> Bus {
+    Bus::new(&Config::default(), ports.clock.clone(), ports.log.clone())
 }

@@ -2,6 +2,7 @@
 use crate::Request;
 use crate::cargo_tools;
 use crate::process;
+use crate::workspace;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -11,14 +12,15 @@ use std::time::Duration;
 
 const VERSION: &str = "0.9.1";
 const LIMIT: Duration = Duration::from_secs(2 * 3600);
+const INSTALL_LIMIT: Duration = Duration::from_secs(600);
 const QUICK: Duration = Duration::from_secs(30);
 const FLOOR_PERCENT: f64 = 80.0;
 const KERNEL_FLOOR_PERCENT: f64 = 90.0;
 
 pub fn run(request: &Request) -> Result<bool> {
     let mut command = cargo_tools::command("llvm-cov", VERSION, request.verbose)?;
-    if !has_llvm_tools() {
-        let (cov, profdata) = llvm_tools()?;
+    if !has_llvm_tools() && !add_llvm_tools(request.verbose) {
+        let (cov, profdata) = system_llvm_tools()?;
         command.env("LLVM_COV", cov).env("LLVM_PROFDATA", profdata);
     }
     let report = tempfile::NamedTempFile::new()?;
@@ -71,17 +73,22 @@ fn print(covered: &BTreeMap<String, (u64, u64)>) -> bool {
 
 /// True when rustup's own llvm-tools are installed; cargo-llvm-cov then finds them by itself.
 fn has_llvm_tools() -> bool {
-    let mut command = Command::new("rustc");
-    command.args(["--print", "sysroot"]);
-    let Ok(done) = process::run(&mut command, QUICK, false) else { return false };
+    let Ok(done) = process::run(&mut rustc(&["--print", "sysroot"]), QUICK, false) else { return false };
     let rustlib = Path::new(done.stdout.trim()).join("lib/rustlib");
     let hosts = std::fs::read_dir(rustlib).into_iter().flatten().filter_map(Result::ok);
     hosts.map(|host| host.path().join("bin/llvm-profdata")).any(|tool| tool.exists())
 }
 
+/// Asks rustup for them; a machine whose Rust came another way has no rustup.
+fn add_llvm_tools(show: bool) -> bool {
+    let mut command = Command::new("rustup");
+    command.args(["component", "add", "llvm-tools"]).current_dir(workspace::root());
+    process::run(&mut command, INSTALL_LIMIT, show).is_ok_and(|done| done.success) && has_llvm_tools()
+}
+
 /// Other llvm tools will do, if they are at least as new as the compiler's LLVM.
-fn llvm_tools() -> Result<(PathBuf, PathBuf)> {
-    let rustc = process::run(Command::new("rustc").arg("-vV"), QUICK, false)?;
+fn system_llvm_tools() -> Result<(PathBuf, PathBuf)> {
+    let rustc = process::run(&mut rustc(&["-vV"]), QUICK, false)?;
     let wanted = major(&rustc.stdout, "LLVM version:").context("rustc does not say which LLVM it has")?;
     let newest_first =
         (wanted..wanted + 4).rev().map(|major| PathBuf::from(format!("/usr/lib/llvm-{major}/bin")));
@@ -96,6 +103,12 @@ fn llvm_tools() -> Result<(PathBuf, PathBuf)> {
     bail!(
         "coverage needs LLVM {wanted} tools: rustup component add llvm-tools (or apt install llvm-{wanted})"
     )
+}
+
+fn rustc(args: &[&str]) -> Command {
+    let mut command = Command::new("rustc");
+    command.args(args).current_dir(workspace::root());
+    command
 }
 
 fn major(text: &str, label: &str) -> Option<u32> {

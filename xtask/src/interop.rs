@@ -71,7 +71,7 @@ fn prepare(request: &Request) -> Result<Ready> {
         packages: node::packages(show)?,
         python: python::interpreter(show)?,
         rmcp: workspace::outside("conformance/interop/rmcp-client", show)?,
-        binary: workspace::orchestr8("ci", show)?,
+        binary: workspace::orchestr8("ci", request)?,
     })
 }
 

@@ -24,6 +24,7 @@ mod tidy;
 mod unit;
 mod workspace;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -31,11 +32,12 @@ usage: cargo xtask <task>
 
   test [lint|tidy|unit|transcripts|conformance|interop]   everything, or one part of it
        --url URL     run conformance or the HTTP half of interop against a server that already runs
+       --binary PATH use this orchestr8 instead of building one (also for bench mcp)
   tidy                                                     the house rules a compiler does not know
   coverage                                                 line coverage per crate, with the floors we promise
   prove                                                    the long versions of the randomised and crash tests
   bench mcp|kernel|store                                   measure, side by side where there is a peer
-       --rounds N    repeat each case N times (mcp; default 3)
+       --rounds N    repeat each case N times (mcp; default 5)
   deny                                                     licences, advisories and duplicates
 
   --verbose          show the output of every step, not only of those that fail";
@@ -44,6 +46,7 @@ usage: cargo xtask <task>
 pub struct Request {
     pub words: Vec<String>,
     pub url: Option<String>,
+    pub binary: Option<PathBuf>,
     pub rounds: Option<u32>,
     pub verbose: bool,
 }
@@ -82,11 +85,12 @@ fn main() -> ExitCode {
 }
 
 fn parse(args: impl Iterator<Item = String>) -> Result<Request, String> {
-    let mut request = Request { words: Vec::new(), url: None, rounds: None, verbose: false };
+    let mut request = Request { words: Vec::new(), url: None, binary: None, rounds: None, verbose: false };
     let mut args = args;
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--url" => request.url = Some(args.next().ok_or("--url needs an address")?),
+            "--binary" => request.binary = Some(args.next().ok_or("--binary needs a path")?.into()),
             "--rounds" => {
                 let text = args.next().ok_or("--rounds needs a number")?;
                 request.rounds = Some(text.parse().map_err(|_| format!("--rounds {text}: not a number"))?);

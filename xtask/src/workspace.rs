@@ -1,4 +1,5 @@
 //! Where things are: the repository, the build folder, the user's cache, the built binary.
+use crate::Request;
 use crate::process;
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -49,10 +50,13 @@ pub fn target() -> Result<PathBuf> {
     Ok(PathBuf::from(folder))
 }
 
-/// Builds our binary with the given profile and says where it is.
-pub fn orchestr8(profile: &str, show: bool) -> Result<PathBuf> {
+/// Builds our binary with the given profile and says where it is, unless one was given.
+pub fn orchestr8(profile: &str, request: &Request) -> Result<PathBuf> {
+    if let Some(path) = &request.binary {
+        return std::fs::canonicalize(path).with_context(|| format!("--binary {}", path.display()));
+    }
     let args = ["build", "--package", "orchestr8", "--bin", "orchestr8", "--profile", profile];
-    process::run(&mut cargo(&args), BUILD_LIMIT, show)?.require("building orchestr8")?;
+    process::run(&mut cargo(&args), BUILD_LIMIT, request.verbose)?.require("building orchestr8")?;
     Ok(target()?.join(profile).join("orchestr8"))
 }
 

@@ -22,7 +22,7 @@ usage: load stdio [options] -- COMMAND...
   --era legacy|modern   protocol generation (default legacy)
   --warm-up N           calls before anything is measured (default 500)
   --calls N             calls one after another (default 2000)
-  --loaded-calls N      calls with several in flight (default 20000)
+  --loaded-calls N      calls with several in flight (default 50000)
   --in-flight N         how many (default 10)";
 
 /// What to do, as the command line says it.
@@ -60,7 +60,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Plan, String> {
         era: Era::Legacy,
         warm_up: 500,
         calls: 2000,
-        loaded_calls: 20_000,
+        loaded_calls: 50_000,
         in_flight: 10,
         command: vec![],
     };

@@ -50,7 +50,9 @@ impl Memory {
                         false => Looked::Conflict { slip: slip.clone(), action: before.clone() },
                     };
                 }
-                Some(Entry::Ended { action: before, fingerprint: print, stored, expires_ms }) if *expires_ms > now_ms => {
+                Some(Entry::Ended { action: before, fingerprint: print, stored, expires_ms })
+                    if *expires_ms > now_ms =>
+                {
                     return match print == fingerprint {
                         true => Looked::Done(stored.clone()),
                         false => Looked::Conflict { slip: slip.clone(), action: before.clone() },
@@ -61,14 +63,29 @@ impl Memory {
         }
         for slip in slips {
             let (action, fingerprint) = (action.to_owned(), fingerprint.clone());
-            state.entries.insert(slip.clone(), Entry::InFlight { action, fingerprint, ended: watch::Sender::new(None) });
+            state.entries.insert(
+                slip.clone(),
+                Entry::InFlight { action, fingerprint, ended: watch::Sender::new(None) },
+            );
         }
         Looked::Claimed
     }
 
-    pub fn end(&self, slip: &Slip, action: &str, fingerprint: &Fingerprint, stored: Arc<Stored>, expires_ms: i64) {
+    pub fn end(
+        &self,
+        slip: &Slip,
+        action: &str,
+        fingerprint: &Fingerprint,
+        stored: Arc<Stored>,
+        expires_ms: i64,
+    ) {
         let mut state = self.state.lock();
-        let ended = Entry::Ended { action: action.to_owned(), fingerprint: fingerprint.clone(), stored: stored.clone(), expires_ms };
+        let ended = Entry::Ended {
+            action: action.to_owned(),
+            fingerprint: fingerprint.clone(),
+            stored: stored.clone(),
+            expires_ms,
+        };
         if let Some(Entry::InFlight { ended, .. }) = state.entries.insert(slip.clone(), ended) {
             ended.send_replace(Some(stored));
         }

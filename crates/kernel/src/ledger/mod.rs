@@ -1,7 +1,7 @@
 //! The ledger remembers what was asked under a key and how it ended, so that a repeat is answered and never run again.
 //!
 //! What is in flight and what ended lately is in memory; everything that ended, and everything that began an effect
-//! outside, is in the store. A claim is a guard: dropped unsettled, it gives the key back.
+//! outside, is in the store. A claim is a guard: dropped unsettled, it gives the key back, unless its work may have happened.
 
 mod memory;
 mod rows;
@@ -77,7 +77,8 @@ impl Ledger {
 
     /// Claims every key of a wish, or tells why there is nothing to run.
     pub async fn claim(self: &Arc<Self>, wish: Wish<'_>) -> Result<Claimed, Fault> {
-        let slips: Vec<(Slip, u64)> = wish.identities.iter().map(|identity| (slip(wish.tenant, identity), identity.ttl_ms)).collect();
+        let slips: Vec<(Slip, u64)> =
+            wish.identities.iter().map(|identity| (slip(wish.tenant, identity), identity.ttl_ms)).collect();
         let keys: Vec<Slip> = slips.iter().map(|(slip, _)| slip.clone()).collect();
         match self.memory.claim(&keys, wish.action, &wish.fingerprint, wish.now_ms) {
             Looked::Conflict { slip, action } => return Err(conflict(&slip, wish.action, &action)),
@@ -112,7 +113,12 @@ impl Ledger {
     }
 
     /// How an earlier submission ended, if it is remembered.
-    pub async fn look_up(&self, tenant: &Tenant, identity: &Identity, now_ms: i64) -> Result<Option<Arc<Stored>>, Fault> {
+    pub async fn look_up(
+        &self,
+        tenant: &Tenant,
+        identity: &Identity,
+        now_ms: i64,
+    ) -> Result<Option<Arc<Stored>>, Fault> {
         let slip = slip(tenant, identity);
         if let Some(stored) = self.memory.ended(&slip, now_ms) {
             return Ok(Some(stored));
@@ -131,7 +137,10 @@ fn slip(tenant: &Tenant, identity: &Identity) -> Slip {
 fn conflict(slip: &Slip, now: &str, before: &str) -> Fault {
     Fault::new(
         Code::KeyConflict,
-        format!("the key '{}' was used for another request of '{before}' and is now used for '{now}'", slip.key),
+        format!(
+            "the key '{}' was used for another request of '{before}' and is now used for '{now}'",
+            slip.key
+        ),
     )
     .with("key", &*slip.key)
     .with("previousAction", before)
@@ -214,20 +223,14 @@ impl Claim {
 }
 
 impl Drop for Claim {
+    /// Forgets the claim in memory only. A row that says "running" stays: if nobody gave it back, the work may have
+    /// happened, and a repeat must find that out.
     fn drop(&mut self) {
         if self.settled {
             return;
         }
         for (slip, _) in &self.slips {
             self.ledger.memory.release(slip);
-        }
-        // A key that was marked as running in the store and then not run is given back there too. If this write is lost
-        // in a crash, the row says "running" and a repeat treats it as cut off, which is the safe reading.
-        if self.began && let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let commit = self.ledger.store.commit(self.releasing());
-            runtime.spawn(async move {
-                let _ = commit.await;
-            });
         }
     }
 }

@@ -15,7 +15,12 @@ use crate::tables::{self, LedgerRow};
 pub enum Found {
     Nothing,
     /// Used before: with its outcome, or without one when the run was cut off.
-    Other { action: String, fingerprint: Fingerprint, run: String, outcome: Option<Arc<Stored>> },
+    Other {
+        action: String,
+        fingerprint: Fingerprint,
+        run: String,
+        outcome: Option<Arc<Stored>>,
+    },
 }
 
 pub async fn find(store: &dyn Store, slip: &Slip, now_ms: i64) -> Result<Found, Fault> {
@@ -69,7 +74,14 @@ pub fn settle(slip: &Slip, claim: &Claim, ttl_ms: u64, outcome: &str, now_ms: i6
             outcome,
             expires_ms,
         ),
-        false => tables::ledger_insert(row(slip, claim, tables::DONE, Some(outcome.to_owned()), expires_ms, now_ms)),
+        false => tables::ledger_insert(row(
+            slip,
+            claim,
+            tables::DONE,
+            Some(outcome.to_owned()),
+            expires_ms,
+            now_ms,
+        )),
     }
 }
 

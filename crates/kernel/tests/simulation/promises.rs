@@ -1,0 +1,95 @@
+//! What must hold at the end of every simulation.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use orchestr8_kernel::Settled;
+use orchestr8_kernel::ports::Store;
+use orchestr8_kernel::ports::store::Statement;
+
+use orchestr8_stores::sqlite::simulated::Rates;
+
+use crate::clients::{self, Wanted};
+use crate::life::{Lanes, World};
+
+/// A promise that did not hold, in words.
+pub struct Broken(pub String);
+
+pub fn check(world: &mut World) -> Result<(), Broken> {
+    if let Some(broken) = world.history.iter().find(|line| line.starts_with("BROKEN")) {
+        return Err(Broken(format!("two answers for one key: {broken}")));
+    }
+    // A last life without faults looks at what is left.
+    world.store = world.store.restart();
+    world.store.set_rates(Rates::default());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let effects = rows_by_key(world).await;
+        effects_once(world, &effects)?;
+        outside_once(world)?;
+        answers_last(world).await
+    })
+}
+
+async fn rows_by_key(world: &World) -> BTreeMap<String, usize> {
+    let rows =
+        world.store.query(Statement::new("SELECT key FROM effects", vec![])).await.expect("a sound store");
+    let mut effects = BTreeMap::new();
+    for row in rows {
+        *effects.entry(row.text(0).expect("a key").to_owned()).or_default() += 1;
+    }
+    effects
+}
+
+/// Nothing acknowledged is lost, and nothing is doubled.
+fn effects_once(world: &World, effects: &BTreeMap<String, usize>) -> Result<(), Broken> {
+    for wish in world.wishes.iter().flatten().filter(|wish| wish.wanted == Wanted::Stored) {
+        let told = wish.told.as_deref().unwrap_or_default();
+        let expected = usize::from(told.starts_with("success"));
+        let found = effects.get(&wish.key).copied().unwrap_or(0);
+        if found != expected {
+            return Err(Broken(format!("{} was told '{told}' and has {found} effects", wish.key)));
+        }
+    }
+    Ok(())
+}
+
+fn outside_once(world: &World) -> Result<(), Broken> {
+    let happened = world.outside.lock();
+    for wish in world.wishes.iter().flatten() {
+        let count = happened.get(&wish.key).copied().unwrap_or(0);
+        let told = wish.told.as_deref().unwrap_or_default();
+        let succeeded = told.starts_with("success");
+        let wrong = match wish.wanted {
+            Wanted::Once => count > 1 || (succeeded && count != 1),
+            Wanted::Again => succeeded && count == 0,
+            Wanted::Stored | Wanted::Failing | Wanted::Slow => count != 0,
+        };
+        if wrong {
+            return Err(Broken(format!("{} was told '{told}' and happened {count} times outside", wish.key)));
+        }
+    }
+    Ok(())
+}
+
+/// Every answer is the answer for ever: asked again after a restart, each key gets what it got.
+async fn answers_last(world: &mut World) -> Result<(), Broken> {
+    let kernel = world.kernel(Arc::new(Lanes::default()), usize::MAX >> 1);
+    for wish in world.wishes.clone().into_iter().flatten() {
+        let settled: Settled = kernel.submit(clients::submission(&wish)).await;
+        let told = wish.told.clone().unwrap_or_default();
+        let same = told.starts_with(settled.end.as_str());
+        if !same || (!settled.replayed && !told.starts_with("refused")) {
+            return Err(Broken(format!(
+                "{} was told '{told}' and is now '{}'",
+                wish.key,
+                settled.end.as_str()
+            )));
+        }
+    }
+    Ok(())
+}

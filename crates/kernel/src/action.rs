@@ -186,7 +186,9 @@ impl Policy {
 pub enum Shown {
     Tool,
     Resource(Resource),
-    Prompt { arguments: Vec<PromptArgument> },
+    Prompt {
+        arguments: Vec<PromptArgument>,
+    },
     /// Not listed; for other actions and for faces of our own.
     Hidden,
 }
@@ -249,7 +251,13 @@ pub struct Action {
 
 impl Action {
     /// A tool. Its schema is compiled here, so a wrong one never gets registered.
-    pub fn tool<F, R>(name: &str, description: &str, input: Value, policy: Policy, work: F) -> Result<Self, schema::Error>
+    pub fn tool<F, R>(
+        name: &str,
+        description: &str,
+        input: Value,
+        policy: Policy,
+        work: F,
+    ) -> Result<Self, schema::Error>
     where
         F: Fn(Args, Context) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Reply, Halt>> + Send + 'static,
@@ -279,7 +287,12 @@ impl Action {
     }
 
     /// A resource, read by running the action with `uri` and what the template captured.
-    pub fn resource<F, R>(name: &str, description: &str, resource: Resource, work: F) -> Result<Self, schema::Error>
+    pub fn resource<F, R>(
+        name: &str,
+        description: &str,
+        resource: Resource,
+        work: F,
+    ) -> Result<Self, schema::Error>
     where
         F: Fn(Args, Context) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Reply, Halt>> + Send + 'static,

@@ -74,7 +74,10 @@ impl Cancel {
     /// A token that fires with this one, and can fire alone.
     #[must_use]
     pub fn child(&self) -> Cancel {
-        Cancel { token: self.token.child_token(), why: Arc::new(AtomicU8::new(self.why.load(Ordering::SeqCst))) }
+        Cancel {
+            token: self.token.child_token(),
+            why: Arc::new(AtomicU8::new(self.why.load(Ordering::SeqCst))),
+        }
     }
 }
 

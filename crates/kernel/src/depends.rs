@@ -38,7 +38,8 @@ pub async fn wait_for(core: &Core, waiting: Waiting<'_>) -> Result<(), Fault> {
             }
             Known::Unknown => {
                 let identity = past(waiting.scope, id, limits::KEY_TTL_MS);
-                let stored = core.ledger.look_up(waiting.tenant, &identity, core.ports.clock.now_ms()).await?;
+                let stored =
+                    core.ledger.look_up(waiting.tenant, &identity, core.ports.clock.now_ms()).await?;
                 completed(id, stored)?;
             }
         }
@@ -46,7 +47,11 @@ pub async fn wait_for(core: &Core, waiting: Waiting<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-async fn in_flight(core: &Core, id: &SubmissionId, mut ended: watch::Receiver<Option<bool>>) -> Result<(), Fault> {
+async fn in_flight(
+    core: &Core,
+    id: &SubmissionId,
+    mut ended: watch::Receiver<Option<bool>>,
+) -> Result<(), Fault> {
     let limit_ms = core.limits.dependency_wait_ms;
     let wait = ended.wait_for(Option::is_some);
     let waited = tokio::select! {

@@ -96,7 +96,12 @@ impl Stored {
         let result = match (&self.output, &self.fault) {
             (Some(output), _) => Ok(output.clone()),
             (None, Some(fault)) => Err(Halt::Fault(
-                StoredFault { code: fault.code, message: fault.message.clone(), details: fault.details.clone() }.into(),
+                StoredFault {
+                    code: fault.code,
+                    message: fault.message.clone(),
+                    details: fault.details.clone(),
+                }
+                .into(),
             )),
             (None, None) => Err(Halt::Fault(Fault::internal("the stored outcome is empty"))),
         };

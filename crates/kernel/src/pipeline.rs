@@ -124,7 +124,7 @@ async fn path(
     Ok(settle::settle(core, ended).await)
 }
 
-/// 1. Size, then name, then caller (MCP-ORDER-4, MCP-ORDER-5). The place in the lane is taken before anything is waited
+/// Step 1: size, then name, then caller (MCP-ORDER-4, MCP-ORDER-5). The place in the lane is taken before anything is waited
 /// for, so that the order of arrival is the order of the lane.
 fn admit(
     core: &Arc<Core>,
@@ -160,7 +160,7 @@ fn admit(
     Ok(Admitted { submission, action, run, began_us: core.ports.clock.elapsed_us(), place, in_flight })
 }
 
-/// 2. A repeat of a key is answered with the first outcome; another request under the same key is refused.
+/// Step 2: a repeat of a key is answered with the first outcome; another request under the same key is refused.
 async fn claim(core: &Arc<Core>, admitted: Admitted) -> Result<Claimed, Exit> {
     if admitted.submission.identities.is_empty() {
         return Ok(Claimed { admitted, claim: None });
@@ -191,7 +191,7 @@ async fn claim(core: &Arc<Core>, admitted: Admitted) -> Result<Claimed, Exit> {
     }
 }
 
-/// 3. What must be on record before the work begins is made durable; listeners hear of it.
+/// Step 3: what must be on record before the work begins is made durable; listeners hear of it.
 async fn accept(core: &Arc<Core>, mut claimed: Claimed) -> Result<Accepted, Exit> {
     let batch = settle::beginning(core, &claimed)?;
     if !batch.is_empty() {
@@ -204,7 +204,7 @@ async fn accept(core: &Arc<Core>, mut claimed: Claimed) -> Result<Accepted, Exit
     Ok(Accepted(claimed))
 }
 
-/// 4. Waits for its turn, then for what it depends on, then looks whether the version is the one expected.
+/// Step 4: waits for its turn, then for what it depends on, then looks whether the version is the one expected.
 async fn enter(core: &Arc<Core>, mut accepted: Accepted) -> Result<InLane, Exit> {
     let admitted = &mut accepted.0.admitted;
     if let Some(place) = &mut admitted.place {
@@ -233,7 +233,7 @@ async fn enter(core: &Arc<Core>, mut accepted: Accepted) -> Result<InLane, Exit>
     }
 }
 
-/// 5. A slot, or a refusal (MCP-ORDER-6). Before the arguments are checked: the order of the seed.
+/// Step 5: a slot, or a refusal (MCP-ORDER-6). Before the arguments are checked: the order of the seed.
 async fn take(core: &Arc<Core>, in_lane: InLane) -> Result<Ready, Exit> {
     let action = &in_lane.accepted.0.admitted.action;
     let own = action.policy.concurrent_runs.map(|max| core.slots_of(action, max));
@@ -252,7 +252,7 @@ async fn take(core: &Arc<Core>, in_lane: InLane) -> Result<Ready, Exit> {
     }
 }
 
-/// 6. The arguments against the schema that was compiled when the action was registered (MCP-ORDER-7).
+/// Step 6: the arguments against the schema that was compiled when the action was registered (MCP-ORDER-7).
 async fn check(ready: Ready) -> Result<Checked, Exit> {
     let admitted = &ready.in_lane.accepted.0.admitted;
     match admitted.action.input.check(admitted.submission.args.as_value()) {
@@ -264,7 +264,7 @@ async fn check(ready: Ready) -> Result<Checked, Exit> {
     }
 }
 
-/// 7. The work, under its deadline and its cancel token (MCP-ORDER-8).
+/// Step 7: the work, under its deadline and its cancel token (MCP-ORDER-8).
 async fn run_work(core: &Arc<Core>, checked: Checked) -> Ended {
     let Ready { in_lane, slots } = checked.0;
     core.tell(settle::STARTED, &in_lane.accepted.0.admitted, None);

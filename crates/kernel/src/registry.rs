@@ -11,6 +11,9 @@ use crate::schema::Error;
 /// So many actions may be registered; lists, memory and lookups stay small.
 pub const ACTIONS: usize = 10_000;
 
+/// What the places of a template hold, each with its name.
+pub type Captures = Vec<(String, String)>;
+
 /// One state of the registry. Readers keep the one they got.
 #[derive(Default)]
 pub struct Table {
@@ -44,7 +47,7 @@ impl Table {
     }
 
     /// The action that reads this address: a fixed one first, then the first template that fits.
-    pub fn resource(&self, uri: &str) -> Option<(&Arc<Action>, Vec<(String, String)>)> {
+    pub fn resource(&self, uri: &str) -> Option<(&Arc<Action>, Captures)> {
         let fixed = self.resources().find(|action| match &action.shown {
             Shown::Resource(resource) => resource.address == Address::Fixed(uri.to_owned()),
             Shown::Tool | Shown::Prompt { .. } | Shown::Hidden => false,
@@ -103,7 +106,9 @@ impl Registry {
         known
             && self
                 .change(|actions| {
-                    actions.retain(|action| action.name.as_str() != name && !action.about.aliases.iter().any(|a| a == name));
+                    actions.retain(|action| {
+                        action.name.as_str() != name && !action.about.aliases.iter().any(|a| a == name)
+                    });
                     Ok(())
                 })
                 .is_ok()
@@ -119,7 +124,8 @@ impl Registry {
         sorted.sort_by(|a, b| a.name.cmp(&b.name));
         let mut by_name: HashMap<Arc<str>, Arc<Action>> = HashMap::with_capacity(sorted.len());
         for action in &sorted {
-            let names = std::iter::once(action.name.as_str()).chain(action.about.aliases.iter().map(String::as_str));
+            let names =
+                std::iter::once(action.name.as_str()).chain(action.about.aliases.iter().map(String::as_str));
             for name in names {
                 if by_name.insert(name.into(), action.clone()).is_some() {
                     return Err(Error::Taken(name.to_owned()));
@@ -133,7 +139,7 @@ impl Registry {
 
 /// What the `{places}` of a template hold in an address, or None when it does not fit. A place never spans a `/`
 /// unless it is written `{+name}`, as RFC 6570 has it.
-fn captures(template: &str, uri: &str) -> Option<Vec<(String, String)>> {
+fn captures(template: &str, uri: &str) -> Option<Captures> {
     let mut found = Vec::new();
     let (mut template, mut uri) = (template, uri);
     while let Some(open) = template.find('{') {

@@ -83,7 +83,10 @@ fn begin(core: &Arc<Core>, admitted: &Admitted) -> BoxFuture<'static, Worked> {
         .map(move |worked| {
             worked.unwrap_or_else(|panic| {
                 let text = panic_text(panic.as_ref());
-                log.error("the work of an action panicked", json!({"correlationId": correlation, "panic": text}));
+                log.error(
+                    "the work of an action panicked",
+                    json!({"correlationId": correlation, "panic": text}),
+                );
                 Err(Halt::Fault(Fault::internal("the tool failed unexpectedly").with("reason", "panic")))
             })
         })

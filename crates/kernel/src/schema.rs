@@ -66,7 +66,10 @@ impl Schema {
             .with_pattern_options(PatternOptions::regex())
             .offline()
             .build(&source)
-            .map_err(|error| Error::Broken { path: place(&error.instance_path().to_string()), message: cut(&error.to_string()) })?;
+            .map_err(|error| Error::Broken {
+                path: place(&error.instance_path().to_string()),
+                message: cut(&error.to_string()),
+            })?;
         let anything = source == any_object();
         Ok(Self { source, validator, anything })
     }
@@ -82,7 +85,8 @@ impl Schema {
             .take(MISTAKES)
             .map(|error| (place(&error.instance_path().to_string()), cut(&error.to_string())))
             .collect();
-        let first = mistakes.first().map_or_else(String::new, |(path, message)| format!(": {path}: {message}"));
+        let first =
+            mistakes.first().map_or_else(String::new, |(path, message)| format!(": {path}: {message}"));
         let errors: Vec<Value> =
             mistakes.iter().map(|(path, message)| json!({"path": path, "message": message})).collect();
         Err(Fault::new(Code::InvalidArgument, format!("the arguments do not match the schema{first}"))
@@ -143,7 +147,9 @@ mod tests {
 
     #[test]
     fn formats_are_asserted_in_old_and_new_drafts() {
-        for draft in ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"] {
+        for draft in
+            ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]
+        {
             let schema = Schema::compile(
                 json!({"$schema": draft, "type":"object","properties":{"id":{"type":"string","format":"uuid"}}}),
             )

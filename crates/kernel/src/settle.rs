@@ -37,7 +37,7 @@ pub fn beginning(core: &Core, claimed: &Claimed) -> Result<Batch, Fault> {
     Ok(batch)
 }
 
-/// 8. Writes the outcome, then answers.
+/// Step 8: writes the outcome, then answers.
 pub async fn settle(core: &Arc<Core>, ended: Ended) -> Settled {
     let Ended { admitted, claim, version, end, result, hold } = ended;
     let settled = match result {
@@ -68,9 +68,10 @@ pub async fn failed(core: &Arc<Core>, in_lane: InLane, fault: Fault) -> Settled 
 
 /// Refused before it was accepted. Nothing is written but a line in the log.
 pub fn refused(core: &Core, run: RunId, correlation: CorrelationId, fault: Fault) -> Settled {
-    core.ports
-        .log
-        .debug("refused", || json!({"correlationId": correlation, "runId": run, "error": log::error(&fault)}));
+    core.ports.log.debug(
+        "refused",
+        || json!({"correlationId": correlation, "runId": run, "error": log::error(&fault)}),
+    );
     Settled {
         run,
         correlation,
@@ -120,7 +121,10 @@ pub async fn late(core: &Core, trace: &Trace, result: Result<Reply, Halt>) {
     batch.then(journal::late(trace, end, core.ports.clock.now_ms(), duration_ms));
     if let Err(error) = core.ports.store.commit(batch).await {
         let error = log::error(&store_fault(error));
-        core.ports.log.error("a late end could not be recorded", json!({"correlationId": trace.correlation, "error": error}));
+        core.ports.log.error(
+            "a late end could not be recorded",
+            json!({"correlationId": trace.correlation, "error": error}),
+        );
     }
 }
 

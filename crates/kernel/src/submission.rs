@@ -156,7 +156,12 @@ pub struct Submission {
 }
 
 impl Submission {
-    pub fn new(action: impl Into<Arc<str>>, args: Args, principal: Arc<Principal>, correlation: CorrelationId) -> Self {
+    pub fn new(
+        action: impl Into<Arc<str>>,
+        args: Args,
+        principal: Arc<Principal>,
+        correlation: CorrelationId,
+    ) -> Self {
         Self {
             action: action.into(),
             args,

@@ -73,7 +73,14 @@ pub fn ledger_insert(row: LedgerRow<'_>) -> Statement {
 }
 
 /// Settles a row that this run claimed. Changes one row, or another run has taken it over.
-pub fn ledger_settle(tenant: &str, scope: &str, key: &str, run: &str, outcome: &str, expires_ms: i64) -> Statement {
+pub fn ledger_settle(
+    tenant: &str,
+    scope: &str,
+    key: &str,
+    run: &str,
+    outcome: &str,
+    expires_ms: i64,
+) -> Statement {
     Statement::new(
         "UPDATE ledger SET state = 'done', outcome = ?5, expires_ms = ?6
          WHERE tenant = ?1 AND scope = ?2 AND key = ?3 AND run = ?4 AND state = 'running'",
@@ -90,7 +97,14 @@ pub fn ledger_release(tenant: &str, scope: &str, key: &str, run: &str) -> Statem
 }
 
 /// Takes over a row whose run died with its process.
-pub fn ledger_take_over(tenant: &str, scope: &str, key: &str, dead: &str, run: &str, expires_ms: i64) -> Statement {
+pub fn ledger_take_over(
+    tenant: &str,
+    scope: &str,
+    key: &str,
+    dead: &str,
+    run: &str,
+    expires_ms: i64,
+) -> Statement {
     Statement::new(
         "UPDATE ledger SET run = ?5, expires_ms = ?6
          WHERE tenant = ?1 AND scope = ?2 AND key = ?3 AND run = ?4 AND state = 'running'",
@@ -164,5 +178,8 @@ pub fn version_bump(tenant: &str, subject: &str, seen: u64) -> Statement {
 }
 
 pub fn version_remove(tenant: &str, subject: &str) -> Statement {
-    Statement::new("DELETE FROM versions WHERE tenant = ?1 AND subject = ?2", vec![tenant.into(), subject.into()])
+    Statement::new(
+        "DELETE FROM versions WHERE tenant = ?1 AND subject = ?2",
+        vec![tenant.into(), subject.into()],
+    )
 }

@@ -95,7 +95,9 @@ impl Clock for Simulated {
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let now_us = self.now_us.clone();
-        let wake_us = now_us.load(Ordering::SeqCst).saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX));
+        let wake_us = now_us
+            .load(Ordering::SeqCst)
+            .saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX));
         Box::pin(async move {
             tokio::time::sleep(duration).await;
             now_us.fetch_max(wake_us, Ordering::SeqCst);

@@ -1,2 +1,3 @@
 //! The orchestr8 program.
+
 fn main() {}

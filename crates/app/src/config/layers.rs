@@ -1,0 +1,234 @@
+//! Lays defaults, file, environment and flags over each other; the later wins, and every value remembers where it came from.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+use super::environment::Environment;
+use super::place::{Place, Step};
+use super::suggest::suggestion;
+use super::table::{OTHER_VARIABLES, PREFIX, Preset, SETTINGS, Secrecy, Setting};
+use super::walk::walk;
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    Default,
+    File(PathBuf),
+    Variable(String),
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => out.write_str("default"),
+            Origin::File(path) => write!(out, "{}", path.display()),
+            Origin::Variable(name) => write!(out, "${name}"),
+            Origin::Flag(name) => out.write_str(name),
+        }
+    }
+}
+
+/// One thing that is wrong with the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The full key.
+    pub key: String,
+    /// What is wrong, to stand after the key.
+    pub what: String,
+    pub origin: Origin,
+}
+
+/// A value in force.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub place: Place,
+    pub setting: &'static Setting,
+    /// Null: unset.
+    pub value: Value,
+    pub origin: Origin,
+}
+
+/// What was given besides the environment.
+#[derive(Debug, Clone, Default)]
+pub struct Given {
+    pub file: Option<(PathBuf, Value)>,
+    /// Key, flag, value.
+    pub flags: Vec<(&'static str, &'static str, Value)>,
+}
+
+/// All values in force, in the order of the table; or everything that is wrong.
+pub fn lay(given: &Given, environment: &Environment) -> Result<Vec<Entry>, Vec<Problem>> {
+    let mut layers = Layers::default();
+    if let Some((path, document)) = &given.file {
+        let origin = Origin::File(path.clone());
+        let found = walk(document, &origin);
+        layers.problems.extend(found.problems);
+        for (place, setting, value) in found.values {
+            layers.put(place, setting, value, origin.clone());
+        }
+    }
+    layers.environment(environment);
+    for (key, flag, value) in &given.flags {
+        if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == *key) {
+            layers.put(Place::of(setting), setting, value.clone(), Origin::Flag(flag));
+        }
+    }
+    layers.fill();
+    if layers.problems.is_empty() { Ok(layers.into_entries()) } else { Err(layers.problems) }
+}
+
+/// The whole as one document, unset values left out.
+pub fn document(entries: &[Entry]) -> Value {
+    let mut root = Value::Object(Map::new());
+    for entry in entries.iter().filter(|entry| !entry.value.is_null()) {
+        entry.place.insert(&mut root, entry.value.clone());
+    }
+    root
+}
+
+/// Variables that begin like ours and mean nothing, each with what was probably meant. Not an error: container platforms
+/// set variables named after services.
+pub fn strangers(environment: &Environment) -> Vec<(String, Option<String>)> {
+    let known: Vec<String> =
+        SETTINGS.iter().filter_map(Setting::variable).chain(OTHER_VARIABLES.map(String::from)).collect();
+    let ours = environment.names().filter(|name| name.starts_with(PREFIX));
+    ours.filter(|name| !known.iter().any(|known| known == name))
+        .map(|name| (name.to_owned(), suggestion(name, known.iter().map(String::as_str)).map(str::to_owned)))
+        .collect()
+}
+
+#[derive(Default)]
+struct Layers {
+    values: BTreeMap<Place, (&'static Setting, Value, Origin)>,
+    problems: Vec<Problem>,
+}
+
+impl Layers {
+    fn put(&mut self, place: Place, setting: &'static Setting, value: Value, origin: Origin) {
+        if !setting.shape.accepts(&value) {
+            // Somebody may have put a token where its hash belongs: such values are never repeated.
+            let shown = match setting.secrecy {
+                Secrecy::Open => shorten(&value),
+                Secrecy::Secret => String::from("its value"),
+            };
+            let what = format!("{shown} must be {}", setting.shape.allowed());
+            self.problems.push(Problem { key: place.to_string(), what, origin: origin.clone() });
+        }
+        self.values.insert(place, (setting, value, origin));
+    }
+
+    fn environment(&mut self, environment: &Environment) {
+        for setting in SETTINGS {
+            for name in setting.variables() {
+                if environment.is_unreadable(&name) {
+                    let what = String::from("its value is not UTF-8");
+                    self.problems.push(Problem {
+                        key: setting.key.to_owned(),
+                        what,
+                        origin: Origin::Variable(name),
+                    });
+                    break;
+                }
+                if let Some(text) = environment.get(&name) {
+                    self.put(Place::of(setting), setting, setting.shape.read(text), Origin::Variable(name));
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Gives every setting nobody set its default, within each item of a list or object too.
+    fn fill(&mut self) {
+        for setting in SETTINGS {
+            for place in self.places_of(setting) {
+                if self.values.contains_key(&place) {
+                    continue;
+                }
+                match preset(setting.preset) {
+                    Some(value) => {
+                        self.values.insert(place, (setting, value, Origin::Default));
+                    }
+                    None => {
+                        let what = format!("is missing; it must be {}", setting.shape.allowed());
+                        let origin = self.origin_near(&place);
+                        self.problems.push(Problem { key: place.to_string(), what, origin });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the setting stands: once for a plain one, once in each item for one of a list or object.
+    fn places_of(&self, setting: &Setting) -> Vec<Place> {
+        let segments: Vec<&str> = setting.segments().collect();
+        let Some(wild) = segments.iter().position(|segment| matches!(*segment, "[]" | "*")) else {
+            return vec![Place::of(setting)];
+        };
+        let head: Vec<Step> = segments[..wild].iter().map(|name| Step::Name((*name).to_owned())).collect();
+        let mut places: Vec<Place> = Vec::new();
+        for place in self.values.keys().filter(|place| place.depth() > wild && place.0.starts_with(&head)) {
+            let mut steps = place.0[..=wild].to_vec();
+            steps.extend(segments[wild + 1..].iter().map(|name| Step::Name((*name).to_owned())));
+            if places.last().is_none_or(|last| last.0 != steps) {
+                places.push(Place(steps));
+            }
+        }
+        places
+    }
+
+    fn origin_near(&self, place: &Place) -> Origin {
+        let near = self.values.iter().find(|(other, _)| other.item() == place.item());
+        near.map_or(Origin::Default, |(_, (_, _, origin))| origin.clone())
+    }
+
+    fn into_entries(self) -> Vec<Entry> {
+        let mut values: Vec<_> = self.values.into_iter().collect();
+        values.sort_by_cached_key(|(place, (setting, _, _))| {
+            (group(setting), place.item().to_vec(), order(setting))
+        });
+        values
+            .into_iter()
+            .map(|(place, (setting, value, origin))| Entry { place, setting, value, origin })
+            .collect()
+    }
+}
+
+fn order(setting: &Setting) -> Option<usize> {
+    SETTINGS.iter().position(|other| other.key == setting.key)
+}
+
+/// Settings of one list or object stay together, item by item; plain ones keep the order of the table.
+fn group(setting: &Setting) -> Option<usize> {
+    match setting.key.find(['[', '*']) {
+        Some(wild) => SETTINGS.iter().position(|other| other.key.starts_with(&setting.key[..wild])),
+        None => order(setting),
+    }
+}
+
+fn preset(preset: Preset) -> Option<Value> {
+    match preset {
+        Preset::Bool(value) => Some(value.into()),
+        Preset::Int(value) => Some(value.into()),
+        Preset::Text(value) => Some(value.into()),
+        Preset::Texts(values) => Some(values.to_vec().into()),
+        Preset::Unset => Some(Value::Null),
+        Preset::Required => None,
+    }
+}
+
+/// A value short enough for an error message.
+fn shorten(value: &Value) -> String {
+    const SHOWN_CHARACTERS: usize = 60;
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests;

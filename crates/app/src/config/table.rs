@@ -1,0 +1,163 @@
+//! Every setting, declared once: its key, what it takes, what it is without anybody saying so, and what it is for.
+//!
+//! To add one: a line here and its use in `settings`. Its environment variable follows from its key.
+
+use orchestr8_contract::limits;
+use orchestr8_kernel::redact::DEFAULT_KEYS;
+
+use super::shape::Shape;
+
+/// The value of a setting nobody set.
+#[derive(Debug, Clone, Copy)]
+pub enum Preset {
+    Bool(bool),
+    Int(u64),
+    Text(&'static str),
+    Texts(&'static [&'static str]),
+    /// None; the doc line says what that means.
+    Unset,
+    /// Must be given wherever its group is.
+    Required,
+}
+
+/// Whether its value may be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secrecy {
+    Open,
+    Secret,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// Where it stands in a file. `[]` is each item of a list, `*` each name of an object.
+    pub key: &'static str,
+    pub shape: Shape,
+    pub preset: Preset,
+    pub doc: &'static str,
+    /// A second environment variable that is understood.
+    pub alias: Option<&'static str>,
+    pub secrecy: Secrecy,
+}
+
+impl Setting {
+    /// Its environment variable: `tools.maxStateBytes` is `ORCHESTR8_TOOLS_MAX_STATE_BYTES`. Parts of lists and objects have none.
+    pub fn variable(&self) -> Option<String> {
+        if self.key.contains(['[', '*']) {
+            return None;
+        }
+        let mut name = String::from(PREFIX);
+        for letter in self.key.chars() {
+            match letter {
+                '.' => name.push('_'),
+                capital if capital.is_ascii_uppercase() => {
+                    name.push('_');
+                    name.push(capital);
+                }
+                letter => name.push(letter.to_ascii_uppercase()),
+            }
+        }
+        Some(name)
+    }
+
+    /// The environment variables that set it, the first of which wins.
+    pub fn variables(&self) -> impl Iterator<Item = String> {
+        self.variable().into_iter().chain(self.alias.map(str::to_owned))
+    }
+
+    /// The parts of its key: `auth.tokens[].name` is `auth`, `tokens`, `[]`, `name`.
+    pub fn segments(&self) -> impl Iterator<Item = &'static str> {
+        self.key
+            .split('.')
+            .flat_map(|part| match part.strip_suffix("[]") {
+                Some(list) => [Some(list), Some("[]")],
+                None => [Some(part), None],
+            })
+            .flatten()
+    }
+}
+
+/// What the names of our environment variables begin with.
+pub const PREFIX: &str = "ORCHESTR8_";
+
+/// Variables of ours that are not settings.
+pub const OTHER_VARIABLES: [&str; 2] = ["ORCHESTR8_CONFIG", "ORCHESTR8_DATA_DIR"];
+
+const DAY_MS: u64 = 86_400_000;
+const ANY_TIMEOUT: Shape = Shape::Int { min: 1, max: DAY_MS };
+/// A row of the store holds at most 32 MiB, and arguments are stored.
+const ANY_BYTES: Shape = Shape::Int { min: 1024, max: 16 * 1024 * 1024 };
+const EDGE_TIMEOUT: Shape = Shape::Int { min: 1, max: 3_600_000 };
+
+const fn setting(key: &'static str, shape: Shape, preset: Preset, doc: &'static str) -> Setting {
+    Setting { key, shape, preset, doc, alias: None, secrecy: Secrecy::Open }
+}
+
+impl Setting {
+    const fn also(mut self, alias: &'static str) -> Self {
+        self.alias = Some(alias);
+        self
+    }
+
+    const fn secret(mut self) -> Self {
+        self.secrecy = Secrecy::Secret;
+        self
+    }
+}
+
+/// All of them, in the order in which they are shown.
+#[rustfmt::skip]
+pub const SETTINGS: &[Setting] = &[
+    setting("server.name", Shape::Text, Preset::Text("orchestr8"), "The name clients are told.").also("MCP_SERVER_NAME"),
+    setting("server.version", Shape::Text, Preset::Text(env!("CARGO_PKG_VERSION")), "The version clients are told."),
+    setting("server.instructions", Shape::Text, Preset::Unset, "What models are told about this server; nothing if unset."),
+    setting("server.shutdownTimeoutMs", Shape::Int { min: 0, max: 600_000 }, Preset::Int(limits::SHUTDOWN_TIMEOUT_MS), "How long work in flight may take to finish when the server stops."),
+    setting("tools.defaultTimeoutMs", ANY_TIMEOUT, Preset::Int(limits::TIMEOUT_MS), "How long a tool may take before its caller is answered TIMEOUT.").also("MCP_TOOLS_DEFAULT_TIMEOUT_MS"),
+    setting("tools.maxPayloadBytes", ANY_BYTES, Preset::Int(limits::PAYLOAD_BYTES as u64), "The largest arguments of one call, serialized.").also("MCP_TOOLS_MAX_PAYLOAD_BYTES"),
+    setting("tools.maxStateBytes", ANY_BYTES, Preset::Int(limits::STATE_BYTES as u64), "The largest agent state shown whole; of a larger one only the keys.").also("MCP_TOOLS_MAX_STATE_BYTES"),
+    setting("tools.maxResultBytes", ANY_BYTES, Preset::Int(1_048_576), "A larger result becomes a link to a resource, read in pages."),
+    setting("tools.adminRegistrationEnabled", Shape::Bool, Preset::Bool(false), "Offer admin.registerTool and admin.unregisterTool; needs security.dynamicRegistrationEnabled too.").also("MCP_TOOLS_ADMIN_REGISTRATION_ENABLED"),
+    setting("tools.adminPolicy.mode", Shape::Choice(&["deny_all", "local_stdio_only", "token"]), Preset::Text("deny_all"), "Who may use the admin tools.").also("MCP_TOOLS_ADMIN_POLICY_MODE"),
+    setting("tools.adminPolicy.tokenEnvVar", Shape::Text, Preset::Unset, "The environment variable with the admin token, for mode token."),
+    setting("tools.filter", Shape::Texts, Preset::Texts(&[]), "Offer only these tools: names, or prefixes such as agent.*; empty offers all."),
+    setting("tools.searchAbove", Shape::Int { min: 1, max: 100_000 }, Preset::Int(50), "With more tools than this, list only tool_search and the built-in ones."),
+    setting("resources.maxConcurrentExecutions", Shape::Int { min: 1, max: 10_000 }, Preset::Int(limits::CONCURRENT_RUNS as u64), "How many calls run at once; one more is refused.").also("MCP_RESOURCES_MAX_CONCURRENT_EXECUTIONS"),
+    setting("logging.level", Shape::Choice(&["debug", "info", "warn", "error"]), Preset::Text("info"), "What is written to the log on stderr.").also("MCP_LOGGING_LEVEL"),
+    setting("logging.redactKeys", Shape::Texts, Preset::Texts(&DEFAULT_KEYS), "Names whose values never reach log, journal or audit.").also("MCP_LOGGING_REDACT_KEYS"),
+    setting("security.dynamicRegistrationEnabled", Shape::Bool, Preset::Bool(false), "The second switch for the admin tools.").also("MCP_SECURITY_DYNAMIC_REGISTRATION_ENABLED"),
+    setting("security.allowArbitraryCodeTools", Shape::Bool, Preset::Bool(false), "Reserved; no tool runs code it was sent."),
+    setting("aacp.defaultTtlMs", Shape::Int { min: 1000, max: 365 * DAY_MS }, Preset::Int(limits::KEY_TTL_MS), "How long the outcome of a keyed call is remembered.").also("MCP_AACP_DEFAULT_TTL_MS"),
+    setting("store.path", Shape::Text, Preset::Unset, "The data file; orchestr8.sqlite3 in the data directory if unset."),
+    setting("store.sync", Shape::Choice(&["full", "normal"]), Preset::Text("full"), "full: what is acknowledged survives a loss of power. normal: faster; a loss of power may lose the newest acknowledged work."),
+    setting("store.retentionDays", Shape::Int { min: 1, max: 36_500 }, Preset::Int(30), "How long the journal is kept. The audit chain is kept for ever."),
+    setting("store.maxBytes", Shape::Int { min: 1 << 20, max: 1 << 44 }, Preset::Unset, "The data file never grows larger; writes are refused instead. Unlimited if unset."),
+    setting("http.listen", Shape::Socket, Preset::Text("127.0.0.1:8088"), "Where serve listens. An address others can reach needs auth.tokens."),
+    setting("http.allowedHosts", Shape::Texts, Preset::Texts(&[]), "Host names besides loopback ones under which clients may call."),
+    setting("http.allowedOrigins", Shape::Texts, Preset::Texts(&[]), "Web pages of other origins that may call, as https://app.example.org."),
+    setting("http.bodyLimitBytes", Shape::Int { min: 1024, max: 64 * 1024 * 1024 }, Preset::Int(4_194_304), "The largest request body."),
+    setting("http.firstByteTimeoutMs", EDGE_TIMEOUT, Preset::Int(10_000), "A new connection that stays silent this long is closed."),
+    setting("http.headerTimeoutMs", EDGE_TIMEOUT, Preset::Int(10_000), "How long the head of a request may take."),
+    setting("http.bodyTimeoutMs", EDGE_TIMEOUT, Preset::Int(10_000), "A body that makes no progress this long is refused."),
+    setting("http.idleTimeoutMs", EDGE_TIMEOUT, Preset::Int(75_000), "An idle connection is closed after this."),
+    setting("http.writeTimeoutMs", EDGE_TIMEOUT, Preset::Int(30_000), "A client that takes nothing of its answer this long is cut off."),
+    setting("http.maxConnections", Shape::Int { min: 1, max: 65_536 }, Preset::Int(768), "Connections at once; further clients are told 503."),
+    setting("http.maxConnectionsPerIp", Shape::Int { min: 1, max: 65_536 }, Preset::Unset, "Connections at once from one address; unlimited if unset."),
+    setting("auth.tokens[].name", Shape::Text, Preset::Required, "Who shows this token."),
+    setting("auth.tokens[].sha256", Shape::Sha256, Preset::Required, "The SHA-256 of the token; the token itself is never written down.").secret(),
+    setting("auth.tokens[].roles", Shape::Texts, Preset::Texts(&[]), "What its bearer may do beyond the ordinary."),
+    setting("auth.tokens[].tenant", Shape::Text, Preset::Text("default"), "Whose data its bearer sees."),
+    setting("protocol.eras", Shape::Choices(&["legacy", "modern"]), Preset::Texts(&["legacy", "modern"]), "The generations of MCP that are spoken."),
+    setting("mcpServers.*.type", Shape::Choice(&["stdio", "http"]), Preset::Unset, "How to reach this other MCP server; follows from command or url if unset."),
+    setting("mcpServers.*.command", Shape::Text, Preset::Unset, "The program to start."),
+    setting("mcpServers.*.args", Shape::Texts, Preset::Texts(&[]), "Its arguments.").secret(),
+    setting("mcpServers.*.env", Shape::Pairs, Preset::Unset, "Its environment beyond the bare minimum.").secret(),
+    setting("mcpServers.*.cwd", Shape::Text, Preset::Unset, "Its working directory."),
+    setting("mcpServers.*.url", Shape::Text, Preset::Unset, "The address of a server that already runs.").secret(),
+    setting("mcpServers.*.headers", Shape::Pairs, Preset::Unset, "HTTP headers to send to it.").secret(),
+    setting("mcpServers.*.tools", Shape::Texts, Preset::Texts(&[]), "Take only these of its tools; empty takes all."),
+    setting("mcpServers.*.startTimeoutMs", ANY_TIMEOUT, Preset::Int(10_000), "How long it may take to start."),
+    setting("mcpServers.*.timeoutMs", ANY_TIMEOUT, Preset::Unset, "How long one call may take; tools.defaultTimeoutMs if unset."),
+    setting("mcpServers.*.disabled", Shape::Bool, Preset::Bool(false), "Leave it out without deleting it."),
+];
+
+#[cfg(test)]
+mod tests;

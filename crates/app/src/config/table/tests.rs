@@ -1,0 +1,76 @@
+//! The table keeps its own promises.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use orchestr8_kernel::ports::ids::Counted;
+use serde_json::Value;
+
+use super::*;
+
+#[test]
+fn keys_and_variables_are_unique_and_every_setting_is_documented() {
+    let mut seen = HashSet::new();
+    for setting in SETTINGS {
+        assert!(seen.insert(setting.key.to_owned()), "{}", setting.key);
+        for variable in setting.variables() {
+            assert!(seen.insert(variable.clone()), "{variable}");
+        }
+        assert!(setting.doc.ends_with('.'), "{}", setting.key);
+    }
+}
+
+#[test]
+fn every_default_is_a_value_its_own_setting_takes() {
+    for setting in SETTINGS {
+        let value: Value = match setting.preset {
+            Preset::Bool(value) => value.into(),
+            Preset::Int(value) => value.into(),
+            Preset::Text(value) => value.into(),
+            Preset::Texts(values) => values.to_vec().into(),
+            Preset::Unset | Preset::Required => continue,
+        };
+        assert!(setting.shape.accepts(&value), "{} = {value}", setting.key);
+    }
+}
+
+#[test]
+fn variables_follow_from_keys() {
+    let variable = |key: &str| SETTINGS.iter().find(|setting| setting.key == key).unwrap().variable();
+    assert_eq!(variable("tools.defaultTimeoutMs").as_deref(), Some("ORCHESTR8_TOOLS_DEFAULT_TIMEOUT_MS"));
+    assert_eq!(variable("tools.adminPolicy.mode").as_deref(), Some("ORCHESTR8_TOOLS_ADMIN_POLICY_MODE"));
+    assert_eq!(variable("auth.tokens[].name"), None);
+    assert_eq!(variable("mcpServers.*.command"), None);
+}
+
+/// The seed's names, all of them.
+#[test]
+fn the_other_names_of_the_environment_are_understood() {
+    let aliases: HashSet<&str> = SETTINGS.iter().filter_map(|setting| setting.alias).collect();
+    let seed = "SERVER_NAME TOOLS_DEFAULT_TIMEOUT_MS TOOLS_MAX_PAYLOAD_BYTES TOOLS_MAX_STATE_BYTES \
+        TOOLS_ADMIN_REGISTRATION_ENABLED TOOLS_ADMIN_POLICY_MODE RESOURCES_MAX_CONCURRENT_EXECUTIONS LOGGING_LEVEL \
+        LOGGING_REDACT_KEYS SECURITY_DYNAMIC_REGISTRATION_ENABLED AACP_DEFAULT_TTL_MS";
+    for name in seed.split_whitespace() {
+        assert!(aliases.contains(format!("MCP_{name}").as_str()), "{name}");
+    }
+}
+
+/// The edge keeps its limits with their reasons; the table shows them to people. They must not drift apart.
+#[test]
+fn the_defaults_of_the_edge_are_shown_as_they_are() {
+    let edge = orchestr8_edge::Settings::new(Arc::new(Counted::default()));
+    let shown = |key: &str| match SETTINGS.iter().find(|setting| setting.key == key).unwrap().preset {
+        Preset::Int(value) => value.to_string(),
+        Preset::Text(text) => text.to_owned(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(shown("http.listen"), edge.listen.to_string());
+    assert_eq!(shown("http.bodyLimitBytes"), edge.body_limit_bytes.to_string());
+    assert_eq!(shown("http.firstByteTimeoutMs"), edge.first_byte_timeout_ms.to_string());
+    assert_eq!(shown("http.headerTimeoutMs"), edge.header_timeout_ms.to_string());
+    assert_eq!(shown("http.bodyTimeoutMs"), edge.body_timeout_ms.to_string());
+    assert_eq!(shown("http.idleTimeoutMs"), edge.idle_timeout_ms.to_string());
+    assert_eq!(shown("http.writeTimeoutMs"), edge.write_timeout_ms.to_string());
+    assert_eq!(shown("http.maxConnections"), edge.max_connections.to_string());
+    assert_eq!(shown("server.shutdownTimeoutMs"), edge.drain_timeout_ms.to_string());
+}

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 /// Distinguishes those who wait; never used twice.
-type Number = u64;
+pub type Number = u64;
 
 /// A submission that others may wait for: where it stands and whom it waits for itself.
 struct Entry {
@@ -93,6 +93,13 @@ impl Lanes {
         drop(state);
         Place { lanes: self.clone(), number, turn }
     }
+
+    /// Tells those who wait for it how it ended. The lane itself is held until the place is dropped.
+    pub fn announce(&self, number: Number, succeeded: bool) {
+        if let Some(entry) = self.0.lock().entries.get(&number) {
+            entry.ended.send_replace(Some(succeeded));
+        }
+    }
 }
 
 impl Place {
@@ -120,11 +127,8 @@ impl Place {
         Known::InFlight(theirs.ended.subscribe())
     }
 
-    /// Tells those who wait how it ended. The lane is held until the place is dropped.
-    pub fn announce(&self, succeeded: bool) {
-        if let Some(entry) = self.lanes.0.lock().entries.get(&self.number) {
-            entry.ended.send_replace(Some(succeeded));
-        }
+    pub fn number(&self) -> Number {
+        self.number
     }
 }
 

@@ -17,7 +17,7 @@ use crate::authorize::authorize;
 use crate::depends::{Waiting, wait_for};
 use crate::fingerprint::Fingerprint;
 use crate::kernel::{Core, InFlight};
-use crate::lanes::{Joining, Place};
+use crate::lanes::{Joining, Number, Place};
 use crate::ledger::{Claim, Claimed as Found, Wish};
 use crate::outcome::{End, Settled, Stored};
 use crate::ports::ids::For;
@@ -33,6 +33,8 @@ pub struct Admitted {
     pub action: Arc<Action>,
     pub run: RunId,
     pub began_us: u64,
+    /// What others know it by who wait for it.
+    pub number: Option<Number>,
     place: Option<Place>,
     in_flight: Option<InFlight>,
 }
@@ -157,7 +159,8 @@ fn admit(
             depends_on: submission.depends_on.clone(),
         })
     });
-    Ok(Admitted { submission, action, run, began_us: core.ports.clock.elapsed_us(), place, in_flight })
+    let (number, began_us) = (place.as_ref().map(Place::number), core.ports.clock.elapsed_us());
+    Ok(Admitted { submission, action, run, began_us, number, place, in_flight })
 }
 
 /// Step 2: a repeat of a key is answered with the first outcome; another request under the same key is refused.

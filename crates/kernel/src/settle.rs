@@ -50,11 +50,12 @@ pub async fn settle(core: &Arc<Core>, ended: Ended) -> Settled {
         Ok(reply) => commit(core, &admitted, claim, version, end, Ok(reply)).await,
         Err(Halt::Fault(fault)) => commit(core, &admitted, claim, version, end, Err(fault)).await,
     };
-    if let Some(place) = hold.as_ref().and_then(|hold| hold.place.as_ref()) {
-        place.announce(settled.end == End::Success);
+    if let Some(number) = admitted.number {
+        core.lanes.announce(number, settled.end == End::Success);
     }
     let word = json!({"end": settled.end, "code": settled.code(), "replayed": settled.replayed, "version": settled.version});
     core.tell(FINISHED, &admitted, Some(word));
+    drop(hold);
     settled
 }
 

@@ -79,6 +79,25 @@ async fn a_dependency_in_flight_is_waited_for_and_not_for_ever() {
     stuck.await.unwrap();
 }
 
+/// A timed-out submission has failed for those who wait, even while its work goes on.
+#[tokio::test]
+async fn who_waits_for_a_timed_out_submission_is_told_at_once() {
+    let world = World::new();
+    let mut slow = placed(&world, "wait", "slow", "x", &[]);
+    slow.timeout_ms = Some(10);
+    let slow = world.spawn(slow);
+    world.until(|world| world.begun() == 1).await;
+    let waiter = world.spawn(placed(&world, "read", "waiter", "y", &["slow"]));
+    while !slow.is_finished() {
+        world.clock.by_ms(10);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(slow.await.unwrap().end, End::Timeout);
+    assert_eq!(waiter.await.unwrap().code(), Some(Code::DependencyFailed));
+    assert_eq!(world.kernel.running(), 1, "the work goes on");
+    world.gate.add_permits(1);
+}
+
 /// SES-9.2, and cycles across lanes, refused at once.
 #[tokio::test]
 async fn waits_that_would_never_end_are_refused_at_once() {

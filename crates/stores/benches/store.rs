@@ -1,0 +1,137 @@
+//! How fast the store commits and reads, as JSON lines. Run with `cargo bench -p orchestr8-stores`.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "a measurement")]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use orchestr8_kernel::ports::store::{Batch, Cell, Link, Statement, Store};
+use orchestr8_stores::Migration;
+use orchestr8_stores::sqlite::{self, Options, Place, Sqlite};
+
+const TABLES: Migration = Migration {
+    name: "bench/0001-record",
+    sql: "CREATE TABLE record (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+          CREATE TABLE keyed (key TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT ROWID;",
+};
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        for (clients, each) in [(1, 10_000), (64, 5_000), (512, 1_000)] {
+            commit(clients, each).await;
+        }
+        point_query().await;
+        chain().await;
+    });
+}
+
+fn open(folder: &tempfile::TempDir) -> Sqlite {
+    sqlite::open(Options::new(Place::File(folder.path().join("bench.sqlite3")), vec![TABLES])).unwrap()
+}
+
+fn print(name: &str, value: f64, unit: &str) {
+    println!("{{\"name\":\"store/{name}\",\"value\":{value:.1},\"unit\":\"{unit}\"}}");
+}
+
+/// Records of 300 bytes, each awaited before the client sends its next.
+async fn commit(clients: usize, each: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    if clients == 1 {
+        let anchor = Instant::now();
+        {
+            use std::os::unix::fs::FileExt;
+            let f = std::fs::File::create(folder.path().join("anchor")).unwrap();
+            f.write_all_at(&vec![0; 32 << 20], 0).unwrap();
+            f.sync_all().unwrap();
+            let anchor = Instant::now();
+            for n in 0..3000 {
+                f.write_all_at(&[1; 8216], n * 8216).unwrap();
+                f.sync_data().unwrap();
+            }
+            print("anchor/overwrite", 3000.0 / anchor.elapsed().as_secs_f64(), "/s");
+            let anchor = Instant::now();
+            for n in 0..3000 {
+                f.write_all_at(&[1; 8216], (32 << 20) + n * 8216).unwrap();
+                f.sync_data().unwrap();
+            }
+            print("anchor/extend", 3000.0 / anchor.elapsed().as_secs_f64(), "/s");
+        }
+        drop(anchor);
+        for r in 0..4 {
+            let started = Instant::now();
+            for _ in 0..10_000 {
+                let mut batch = Batch::new();
+                batch.then_one(Statement::new(
+                    "INSERT INTO record (body) VALUES (?1)",
+                    vec![vec![7_u8; 300].into()],
+                ));
+                store.commit(batch).await.unwrap();
+            }
+            print(&format!("round/{r}"), 10_000f64 / started.elapsed().as_secs_f64(), "/s");
+        }
+    }
+    let started = Instant::now();
+    let tasks = (0..clients).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            for _ in 0..each {
+                let mut batch = Batch::new();
+                batch.then_one(Statement::new(
+                    "INSERT INTO record (body) VALUES (?1)",
+                    vec![vec![7_u8; 300].into()],
+                ));
+                store.commit(batch).await.unwrap();
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    print(&format!("commit/{clients}-clients"), (clients * each) as f64 / seconds, "/s");
+}
+
+async fn point_query() {
+    let folder = tempfile::tempdir().unwrap();
+    let store: Arc<dyn Store> = Arc::new(open(&folder));
+    let mut batch = Batch::new();
+    for n in 0..9_000 {
+        let cells = vec![Cell::from(format!("key-{n}")), Cell::from("b".repeat(300))];
+        batch.then_one(Statement::new("INSERT INTO keyed (key, body) VALUES (?1, ?2)", cells));
+    }
+    store.commit(batch).await.unwrap();
+    let mut times_us = Vec::new();
+    for n in 0..20_000 {
+        let question = Statement::new(
+            "SELECT body FROM keyed WHERE key = ?1",
+            vec![format!("key-{}", n % 9_000).into()],
+        );
+        let started = Instant::now();
+        assert_eq!(store.query(question).await.unwrap().len(), 1);
+        times_us.push(started.elapsed().as_secs_f64() * 1e6);
+    }
+    times_us.sort_by(f64::total_cmp);
+    print("query/point/p50", times_us[times_us.len() / 2], "us");
+    print("query/point/p99", times_us[times_us.len() * 99 / 100], "us");
+}
+
+/// Appending must cost the same at the first entry and at the hundred thousandth.
+async fn chain() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let append = async |links: usize| {
+        let started = Instant::now();
+        for _ in 0..links / 100 {
+            let mut batch = Batch::new();
+            for _ in 0..100 {
+                batch.link(Link { chain: "bench".into(), at_ms: 1, body: "b".repeat(300) });
+            }
+            store.commit(batch).await.unwrap();
+        }
+        started.elapsed().as_secs_f64() * 1e6 / links as f64
+    };
+    print("chain/append/at-1", append(2_000).await, "us");
+    append(98_000).await;
+    print("chain/append/at-100k", append(2_000).await, "us");
+}

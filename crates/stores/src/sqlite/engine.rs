@@ -1,0 +1,206 @@
+//! Commits a group of batches as one transaction. The writer thread and the simulated store both run on it.
+
+use std::sync::Arc;
+
+use orchestr8_kernel::ports::store::{Batch, Error, Guard};
+use rusqlite::Connection;
+
+use super::cells;
+use super::errors::Failure;
+use super::faults::{FailPlan, Fault, Point};
+use super::heads::Heads;
+use super::limits;
+
+pub(super) type Answer = Result<(), Error>;
+
+/// The store cannot go on: nobody may be answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// A fail point asks for the death of the process.
+    Crash,
+    /// What is on the disk is not known.
+    Broken(String),
+}
+
+pub(super) struct Engine {
+    pub connection: Connection,
+    heads: Heads,
+    faults: Arc<dyn FailPlan>,
+}
+
+/// How a transaction ended when the store goes on.
+enum Ended {
+    /// One answer for each batch.
+    Committed(Vec<Answer>),
+    /// Nothing of any batch happened.
+    RolledBack(Error),
+}
+
+impl Engine {
+    pub fn new(connection: Connection, faults: Arc<dyn FailPlan>) -> Self {
+        Self { connection, heads: Heads::default(), faults }
+    }
+
+    /// Commits the group and gives one answer for each batch, in order.
+    ///
+    /// A transaction that fails as a whole is undone and each batch tried alone, so that one too big for the disk does not
+    /// fail its neighbours, and so that no batch is told of a conflict with a neighbour that was undone.
+    pub fn commit(&mut self, batches: &[&Batch]) -> Result<Vec<Answer>, Stop> {
+        if batches.iter().all(|batch| batch.steps.is_empty() && batch.links.is_empty()) {
+            return Ok(vec![Ok(()); batches.len()]);
+        }
+        match self.transact(batches)? {
+            Ended::Committed(answers) => Ok(answers),
+            Ended::RolledBack(error) if batches.len() == 1 => Ok(vec![Err(error)]),
+            Ended::RolledBack(_) => {
+                let mut answers = Vec::with_capacity(batches.len());
+                for batch in batches {
+                    answers.extend(self.commit(&[batch])?);
+                }
+                Ok(answers)
+            }
+        }
+    }
+
+    /// Forgets what is only remembered, as a restart does.
+    pub fn forget(&mut self) {
+        self.heads.clear();
+    }
+
+    fn transact(&mut self, batches: &[&Batch]) -> Result<Ended, Stop> {
+        let ended = match self.run_and_commit(batches) {
+            Ok(answers) => return Ok(Ended::Committed(answers)),
+            Err(Trouble::Undo(error)) => Ok(Ended::RolledBack(error)),
+            Err(Trouble::Stop(stop)) => Err(stop),
+        };
+        self.heads.clear();
+        // SQLite undoes some failures by itself; then there is nothing left to roll back.
+        if !self.connection.is_autocommit() {
+            self.control("ROLLBACK")
+                .map_err(|failure| Stop::Broken(format!("rollback failed: {failure:?}")))?;
+        }
+        ended
+    }
+
+    fn run_and_commit(&mut self, batches: &[&Batch]) -> Result<Vec<Answer>, Trouble> {
+        self.point(Point::BeforeBegin)?;
+        self.control("BEGIN IMMEDIATE")?;
+        let alone = batches.len() == 1;
+        let mut answers = Vec::with_capacity(batches.len());
+        for batch in batches {
+            answers.push(if alone {
+                Ok(self.run(batch)?.map_err(Trouble::Undo)?)
+            } else {
+                self.run_apart(batch)?
+            });
+            self.point(Point::AfterBatch)?;
+        }
+        self.point(Point::BeforeCommit)?;
+        self.control("COMMIT")?;
+        self.point(Point::AfterCommit).map_err(Trouble::stopping)?;
+        Ok(answers)
+    }
+
+    /// Runs a batch so that its failure undoes nothing but itself.
+    fn run_apart(&mut self, batch: &Batch) -> Result<Answer, Trouble> {
+        self.control("SAVEPOINT batch")?;
+        let answer = self.run(batch)?;
+        if let Err(error) = &answer {
+            if self.connection.is_autocommit() {
+                return Err(Trouble::Undo(error.clone()));
+            }
+            self.heads.forget(&batch.links);
+            self.control("ROLLBACK TO batch")?;
+        }
+        self.control("RELEASE batch")?;
+        Ok(answer)
+    }
+
+    /// The inner result is the batch's own: it was wrong, and only it has to be undone.
+    fn run(&mut self, batch: &Batch) -> Result<Answer, Trouble> {
+        match self.try_run(batch) {
+            Ok(()) => Ok(Ok(())),
+            Err(Wrong::Conflict(error)) => Ok(Err(error)),
+            Err(Wrong::Failure(failure @ (Failure::Refused(_) | Failure::Corrupt(_)))) => {
+                Ok(Err(failure.into()))
+            }
+            Err(Wrong::Failure(failure @ (Failure::Full(_) | Failure::Broken(_)))) => Err(failure.into()),
+        }
+    }
+
+    fn try_run(&mut self, batch: &Batch) -> Result<(), Wrong> {
+        if batch.steps.len() + batch.links.len() > limits::BATCH_STEPS_MAX {
+            let text = format!("a batch takes at most {} steps and links", limits::BATCH_STEPS_MAX);
+            return Err(Failure::Refused(text).into());
+        }
+        for (step, (statement, guard)) in batch.steps.iter().enumerate() {
+            let found = cells::change(&self.connection, statement)?;
+            match *guard {
+                Guard::Any => {}
+                Guard::Rows(expected) if expected == found => {}
+                Guard::Rows(expected) => {
+                    return Err(Wrong::Conflict(Error::Conflict { step, expected, found }));
+                }
+            }
+        }
+        for link in &batch.links {
+            self.heads.append(&self.connection, link)?;
+        }
+        Ok(())
+    }
+
+    fn control(&self, sql: &str) -> Result<(), Failure> {
+        let run = || self.connection.prepare_cached(sql)?.raw_execute();
+        run().map(|_| ()).map_err(|error| Failure::of(&error))
+    }
+
+    fn point(&self, point: Point) -> Result<(), Trouble> {
+        match self.faults.at(point) {
+            Fault::None => Ok(()),
+            Fault::Full => {
+                Err(Trouble::Undo(Error::Full(String::from("the fail plan says the disk is full"))))
+            }
+            Fault::Broken => {
+                Err(Trouble::Stop(Stop::Broken(String::from("the fail plan says a write failed"))))
+            }
+            Fault::Crash => Err(Trouble::Stop(Stop::Crash)),
+        }
+    }
+}
+
+/// What is wrong with one batch.
+enum Wrong {
+    Conflict(Error),
+    Failure(Failure),
+}
+
+impl From<Failure> for Wrong {
+    fn from(failure: Failure) -> Self {
+        Wrong::Failure(failure)
+    }
+}
+
+/// What ends the transaction.
+enum Trouble {
+    Undo(Error),
+    Stop(Stop),
+}
+
+impl Trouble {
+    /// After the commit nothing can be undone any more.
+    fn stopping(self) -> Self {
+        match self {
+            Trouble::Undo(error) => Trouble::Stop(Stop::Broken(error.to_string())),
+            Trouble::Stop(stop) => Trouble::Stop(stop),
+        }
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(_) | Failure::Full(_) | Failure::Corrupt(_) => Trouble::Undo(failure.into()),
+            Failure::Broken(text) => Trouble::Stop(Stop::Broken(text)),
+        }
+    }
+}

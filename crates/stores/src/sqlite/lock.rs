@@ -1,0 +1,78 @@
+//! One process owns a data file: a lock the operating system takes back when the process ends, however it ends.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// Held as long as it lives. The file itself stays: removing it would let two processes lock two files of one name.
+#[derive(Debug)]
+pub(super) struct Lock(#[allow(dead_code, reason = "it is held, not used")] File);
+
+#[derive(Debug)]
+pub(super) enum Error {
+    /// Somebody else holds it; its process id, unless it has not written it yet.
+    Held(Option<u32>),
+    Io(io::Error),
+}
+
+/// A process id and a line feed fit in this; anything longer is not ours.
+const PID_BYTES_MAX: u64 = 16;
+
+pub(super) fn path_of(data: &Path) -> PathBuf {
+    let mut name = data.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
+}
+
+pub(super) fn take(data: &Path) -> Result<Lock, Error> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.open(path_of(data)).map_err(Error::Io)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => return Err(Error::Held(read_pid(&mut file))),
+        Err(error) => return Err(Error::Io(error.into())),
+    }
+    write_pid(&mut file).map_err(Error::Io)?;
+    Ok(Lock(file))
+}
+
+fn write_pid(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}
+
+fn read_pid(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(PID_BYTES_MAX).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_told_who_holds_it_and_gets_it_after_release() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data.sqlite3");
+        let held = take(&data).unwrap();
+        assert!(matches!(take(&data), Err(Error::Held(Some(pid))) if pid == std::process::id()));
+        drop(held);
+        take(&data).unwrap();
+    }
+
+    #[test]
+    fn a_lock_file_with_nonsense_names_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data.sqlite3");
+        let held = take(&data).unwrap();
+        std::fs::write(path_of(&data), "not a number").unwrap();
+        assert!(matches!(take(&data), Err(Error::Held(None))));
+        drop(held);
+    }
+}

@@ -1,0 +1,201 @@
+//! SQLite: one file, one writer thread that commits in groups, readers apart.
+
+mod backup;
+mod cells;
+mod check;
+mod engine;
+mod errors;
+mod faults;
+mod heads;
+mod limits;
+mod lock;
+mod log;
+mod open;
+mod options;
+mod readers;
+pub mod simulated;
+#[cfg(test)]
+mod tests;
+mod upkeep;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::BoxFuture;
+use orchestr8_kernel::ports::store::{self, Batch, Row, Statement, Store};
+use rusqlite::Connection;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+
+pub use backup::{BackupError, BackupReport};
+pub use check::{CheckReport, CheckedChain};
+pub use faults::{FailPlan, Fault, NoFaults, Point};
+pub use open::Error;
+pub use options::{OnFatal, Options, Place, Sync};
+pub use simulated::Simulated;
+
+use crate::chain::{self, Verified};
+use crate::topics::Topics;
+use engine::Engine;
+use log::Log;
+use readers::Readers;
+use writer::{Job, Pending, Writer};
+
+/// An open SQLite database. Cheap to clone; the last clone that goes closes it.
+#[derive(Clone)]
+pub struct Sqlite(Arc<Shared>);
+
+struct Shared {
+    /// `None` only while it is being dropped: without a sender the writer ends.
+    queue: Option<mpsc::Sender<Job>>,
+    writer: Option<std::thread::JoinHandle<()>>,
+    readers: Option<Readers>,
+    topics: Arc<Topics>,
+    closed: AtomicBool,
+    long_work: Arc<Semaphore>,
+    file: Option<open::DataFile>,
+}
+
+/// Opens the database, brings it to the shape the migrations give it and starts its threads.
+pub fn open(options: Options) -> Result<Sqlite, Error> {
+    let opened = open::open(&options)?;
+    let topics = Arc::new(Topics::default());
+    let (queue, jobs) = mpsc::channel(limits::QUEUE_BATCHES_MAX);
+    let mut connection = opened.connection;
+    let flushed = opened.file.as_ref().filter(|_| options.sync == Sync::Full);
+    let log =
+        Log::of(&mut connection, flushed.map(|file| file.path.as_path())).map_err(errors::store_error)?;
+    let engine = Engine::new(connection, options.faults.clone());
+    let writer = Writer::new(engine, log, jobs, topics.clone(), options.on_fatal.clone());
+    let thread = std::thread::Builder::new().name(String::from("store-writer"));
+    let writer = thread.spawn(move || writer.run()).map_err(no_thread)?;
+    let readers = match &opened.file {
+        None => None,
+        Some(file) => Some(Readers::start(options.readers, || open::reader(&file.path))?),
+    };
+    Ok(Sqlite(Arc::new(Shared {
+        queue: Some(queue),
+        writer: Some(writer),
+        readers,
+        topics,
+        closed: AtomicBool::new(false),
+        long_work: Arc::new(Semaphore::new(limits::LONG_WORK_MAX)),
+        file: opened.file,
+    })))
+}
+
+impl Sqlite {
+    /// Waits until everything asked for is done and refuses what comes after. The file is free for another process once the
+    /// last clone is gone.
+    pub async fn close(&self) {
+        self.0.closed.store(true, Ordering::SeqCst);
+        // Closed already is closed too.
+        let _ = self.0.ask(Job::Close).await;
+    }
+
+    /// Writes a copy of the database as it is at one moment. Nobody who writes waits for it.
+    pub async fn backup(&self, to: &Path) -> Result<BackupReport, BackupError> {
+        let to = to.to_owned();
+        self.0.apart(move |connection| backup::run(connection, &to)).await?
+    }
+
+    /// Proves the structure of the file, its references and all its chains. Reads everything there is.
+    pub async fn check(&self) -> Result<CheckReport, store::Error> {
+        self.0.apart(check::run).await
+    }
+
+    /// Proves one chain whole.
+    pub async fn verify_chain(&self, name: &str) -> Result<Verified, chain::Error> {
+        let name = name.to_owned();
+        self.0.apart(move |connection| check::verify(connection, &name)).await?
+    }
+
+    /// Gives space that was freed by deleting back to the file system, at most this many pages, and tells how many it was.
+    ///
+    /// A database reuses freed pages but does not shrink by itself. The writer is held up only as long as one call takes.
+    pub async fn shrink(&self, pages_max: u32) -> Result<u32, store::Error> {
+        self.0.on_writer(move |engine| upkeep::shrink(&engine.connection, pages_max)).await?
+    }
+}
+
+impl Store for Sqlite {
+    /// Once it was polled the batch is on its way: dropping the future then does not take it back.
+    fn commit(&self, batch: Batch) -> BoxFuture<'static, Result<(), store::Error>> {
+        let shared = self.0.clone();
+        Box::pin(async move { shared.ask(|answer| Job::Commit(Pending { batch, answer })).await? })
+    }
+
+    fn query(&self, statement: Statement) -> BoxFuture<'static, Result<Vec<Row>, store::Error>> {
+        let shared = self.0.clone();
+        Box::pin(async move {
+            if shared.closed.load(Ordering::SeqCst) {
+                return Err(store::Error::Closed);
+            }
+            match &shared.readers {
+                Some(readers) => readers.query(statement).await,
+                None => shared.on_writer(move |engine| cells::read(&engine.connection, &statement)).await?,
+            }
+        })
+    }
+
+    fn watch(&self, topic: &str) -> watch::Receiver<u64> {
+        self.0.topics.watch(topic)
+    }
+}
+
+impl Shared {
+    async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, store::Error> {
+        let (sender, receiver) = oneshot::channel();
+        let queue = self.queue.as_ref().ok_or(store::Error::Closed)?;
+        queue.send(job(sender)).await.map_err(|_| store::Error::Closed)?;
+        receiver.await.map_err(|_| store::Error::Closed)
+    }
+
+    async fn on_writer<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Engine) -> T + Send + 'static,
+    ) -> Result<T, store::Error> {
+        self.ask(|answer| Job::Task(Box::new(move |engine| drop(answer.send(work(engine)))))).await
+    }
+
+    /// Long work on a thread and a connection of its own. In memory there is only the writer's.
+    async fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> T + Send + 'static,
+    ) -> Result<T, store::Error> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(store::Error::Closed);
+        }
+        let Some(file) = &self.file else {
+            return self.on_writer(move |engine| work(&engine.connection)).await;
+        };
+        let permit = self.long_work.clone().acquire_owned().await.map_err(|_| store::Error::Closed)?;
+        let (answer, receiver) = oneshot::channel();
+        let path = file.path.clone();
+        let thread = std::thread::Builder::new().name(String::from("store-long-work"));
+        let run = move || {
+            let _ = answer.send(open::reader(&path).map(|connection| work(&connection)));
+            drop(permit);
+        };
+        thread.spawn(run).map_err(no_thread)?;
+        receiver.await.map_err(|_| store::Error::Closed)?
+    }
+}
+
+fn no_thread(cause: std::io::Error) -> store::Error {
+    store::Error::Full(format!("a thread could not be started: {cause}"))
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        drop(self.readers.take());
+        if let Some(writer) = self.writer.take()
+            && writer.thread().id() != std::thread::current().id()
+        {
+            // A writer that panicked has said so; there is nothing to add.
+            let _ = writer.join();
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Opens a database: whose it is, its settings, its migrations. Nothing is changed before all of that is in order.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use orchestr8_kernel::ports::store;
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OpenFlags};
+
+use super::errors::store_error;
+use super::limits;
+use super::lock::{self, Lock};
+use super::options::{Options, Place, Sync};
+use crate::migrations::{self, Applied, Migration};
+
+/// Why a store could not be opened. Nothing of what is there was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{path} is in use by {}; one process owns a data file", holder(*.pid))]
+    Held { path: PathBuf, pid: Option<u32> },
+    #[error("{path}: {cause}")]
+    Io { path: PathBuf, cause: io::Error },
+    #[error("{path} is a database of another program; it was left as it is")]
+    Foreign { path: PathBuf },
+    #[error("{path} cannot use a write-ahead log; put the data on a local disk")]
+    NoLog { path: PathBuf },
+    #[error(transparent)]
+    Migrations(#[from] migrations::Error),
+    #[error("the migration `{name}` failed and was undone: {cause}")]
+    Migration { name: String, cause: store::Error },
+    #[error("the table `{0}` is not STRICT")]
+    NotStrict(String),
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// A connection that writes, and what the readers need to make theirs.
+pub(super) struct Opened {
+    pub connection: Connection,
+    pub file: Option<DataFile>,
+}
+
+/// The data file, owned by this process as long as this lives.
+pub(super) struct DataFile {
+    pub path: PathBuf,
+    _lock: Lock,
+}
+
+/// In a database's header: this file is ours. The letters `orc8`.
+const APPLICATION_ID: i32 = 0x6f72_6338;
+
+pub(super) fn open(options: &Options) -> Result<Opened, Error> {
+    match &options.place {
+        Place::Memory => {
+            let connection = memory(&options.migrations)?;
+            set_pages_max(&connection, options)?;
+            Ok(Opened { connection, file: None })
+        }
+        Place::File(path) => {
+            let path = create(path).map_err(|cause| Error::Io { path: path.clone(), cause })?;
+            let lock = lock::take(&path).map_err(|error| match error {
+                lock::Error::Held(pid) => Error::Held { path: path.clone(), pid },
+                lock::Error::Io(cause) => Error::Io { path: lock::path_of(&path), cause },
+            })?;
+            let connection = writer(&path, options.sync)?;
+            migrate(&connection, &options.migrations)?;
+            set_pages_max(&connection, options)?;
+            Ok(Opened { connection, file: Some(DataFile { path, _lock: lock }) })
+        }
+    }
+}
+
+/// A database in memory, migrated.
+pub(super) fn memory(migrations: &[Migration]) -> Result<Connection, Error> {
+    let connection = Connection::open_in_memory().map_err(store_error)?;
+    guard(&connection).map_err(store_error)?;
+    migrate(&connection, migrations)?;
+    Ok(connection)
+}
+
+/// A connection that can only read.
+pub(super) fn reader(path: &Path) -> Result<Connection, store::Error> {
+    let connect = || {
+        let connection = Connection::open_with_flags(path, flags())?;
+        guard(&connection)?;
+        connection.pragma_update(None, "cache_size", -limits::READER_CACHE_KIB)?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    };
+    connect().map_err(store_error)
+}
+
+/// Creates the folder and the file for their owner alone, and gives the path in full.
+fn create(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let folder = folder.canonicalize()?;
+    let path = folder.join(name);
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+    File::open(&folder)?.sync_all()?;
+    Ok(path)
+}
+
+fn writer(path: &Path, sync: Sync) -> Result<Connection, Error> {
+    let connection = Connection::open_with_flags(path, flags()).map_err(store_error)?;
+    guard(&connection).map_err(store_error)?;
+    if !is_ours(&connection).map_err(store_error)? {
+        return Err(Error::Foreign { path: path.to_owned() });
+    }
+    let set = || {
+        connection.pragma_update(None, "page_size", limits::PAGE_BYTES)?;
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        let mode: String =
+            connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+        connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+        let level = match sync {
+            Sync::Full => "FULL",
+            Sync::Normal => "NORMAL",
+        };
+        connection.pragma_update(None, "synchronous", level)?;
+        // Only macOS heeds these: its plain flush leaves data in the drive.
+        connection.pragma_update(None, "fullfsync", true)?;
+        connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+        // The writer moves the log itself, so that a failed flush is seen.
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        connection.pragma_update(None, "journal_size_limit", limits::LOG_BYTES_KEPT.cast_signed())?;
+        connection.pragma_update(None, "cache_size", -limits::WRITER_CACHE_KIB)?;
+        Ok(mode)
+    };
+    let mode = set().map_err(store_error)?;
+    if mode.eq_ignore_ascii_case("wal") {
+        Ok(connection)
+    } else {
+        Err(Error::NoLog { path: path.to_owned() })
+    }
+}
+
+fn flags() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+/// The settings every connection has, in memory or on disk.
+fn guard(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(limits::BUSY)?;
+    connection.set_prepared_statement_cache_capacity(limits::STATEMENTS_CACHED);
+    connection
+        .set_limit(Limit::SQLITE_LIMIT_LENGTH, i32::try_from(limits::VALUE_BYTES_MAX).unwrap_or(i32::MAX))?;
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 16)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")
+}
+
+fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
+    let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let tables: i64 = connection.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(id == APPLICATION_ID || (id == 0 && tables == 0))
+}
+
+fn set_pages_max(connection: &Connection, options: &Options) -> Result<(), Error> {
+    let Some(pages) = options.pages_max else { return Ok(()) };
+    let set = connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()));
+    set.map_err(|error| store_error(error).into())
+}
+
+/// Each migration in a transaction of its own with its record: it happened and is known, or neither.
+fn migrate(connection: &Connection, lists: &[Migration]) -> Result<(), Error> {
+    let applied = applied(connection).map_err(store_error)?;
+    for migration in migrations::outstanding(lists, &applied)? {
+        let apply = || {
+            let transaction = connection.unchecked_transaction()?;
+            transaction.execute_batch(migration.sql)?;
+            transaction.execute(
+                "INSERT INTO schema_migrations (name, checksum) VALUES (?1, ?2)",
+                [migration.name, &migration.checksum()],
+            )?;
+            transaction.commit()
+        };
+        let named = |error| Error::Migration { name: migration.name.to_owned(), cause: store_error(error) };
+        apply().map_err(named)?;
+    }
+    strict(connection)
+}
+
+fn applied(connection: &Connection) -> rusqlite::Result<Vec<Applied>> {
+    connection.execute_batch(
+        "CREATE TABLE IF NOT EXISTS schema_migrations (
+            position INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            checksum TEXT NOT NULL
+        ) STRICT",
+    )?;
+    let mut statement =
+        connection.prepare("SELECT name, checksum FROM schema_migrations ORDER BY position")?;
+    let rows = statement.query_map([], |row| Ok(Applied { name: row.get(0)?, checksum: row.get(1)? }))?;
+    rows.collect()
+}
+
+/// Columns hold what they say, so that a value reads back as it was written.
+fn strict(connection: &Connection) -> Result<(), Error> {
+    let find = || {
+        let mut statement = connection.prepare(
+            "SELECT name FROM pragma_table_list
+             WHERE schema = 'main' AND type = 'table' AND strict = 0 AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+        )?;
+        let mut names = statement.query_map([], |row| row.get::<_, String>(0))?;
+        names.next().transpose()
+    };
+    match find().map_err(store_error)? {
+        None => Ok(()),
+        Some(name) => Err(Error::NotStrict(name)),
+    }
+}
+
+fn holder(pid: Option<u32>) -> String {
+    pid.map_or_else(|| String::from("another process"), |pid| format!("the process {pid}"))
+}

@@ -1,0 +1,62 @@
+//! What the SQLite store is opened with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::faults::{FailPlan, NoFaults};
+use crate::migrations::Migration;
+
+/// Called once when the store can no longer vouch for what is on the disk. The app's logs the text and aborts the process;
+/// the default aborts. If it returns, the store is closed and everybody who waits finds it so.
+pub type OnFatal = Arc<dyn Fn(&str) + Send + std::marker::Sync>;
+
+#[derive(Clone)]
+pub struct Options {
+    pub place: Place,
+    pub sync: Sync,
+    /// The lists of all crates that persist, joined, in the order in which they are applied.
+    pub migrations: Vec<Migration>,
+    /// Threads for long reads, and as many connections for short ones. Memory has none.
+    pub readers: usize,
+    /// The database may not grow beyond this many pages; a batch that needs more gets `Error::Full`.
+    pub pages_max: Option<u32>,
+    pub on_fatal: OnFatal,
+    /// What goes wrong on purpose, for tests.
+    pub faults: Arc<dyn FailPlan>,
+}
+
+/// Where the data is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Beside it lie the log (`-wal`, `-shm`) and the lock of the process that owns it (`.lock`).
+    File(PathBuf),
+    /// Gone when the store is closed.
+    Memory,
+}
+
+/// When a commit counts as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sync {
+    /// When it is on stable storage: it survives a killed process and a loss of power.
+    #[default]
+    Full,
+    /// The relaxed mode, `store.sync = "normal"`: when the operating system has it. A killed process loses nothing. A loss
+    /// of power or a crash of the operating system may lose the newest commits, up to all since the log was last moved into
+    /// the database file (128 MiB of log), though acknowledged; never older ones, never half a batch, and the file stays
+    /// sound: what remains is a prefix of the commits in their order.
+    Normal,
+}
+
+impl Options {
+    pub fn new(place: Place, migrations: Vec<Migration>) -> Self {
+        Self {
+            place,
+            sync: Sync::Full,
+            migrations,
+            readers: 2,
+            pages_max: None,
+            on_fatal: Arc::new(|_| std::process::abort()),
+            faults: Arc::new(NoFaults),
+        }
+    }
+}

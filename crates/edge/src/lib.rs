@@ -1,1 +1,33 @@
-//! Placeholder.
+//! The HTTP edge: every HTTP face mounts on it. It owns sockets, time limits, Host and Origin checks and credentials.
+//!
+//! ```text
+//! bind -> serve: accept -> census (room?) -> connection (time limits) -> guard (who, from where, how big) -> router
+//! ```
+//!
+//! A face is a plain `axum::Router`. It reads bodies with [`body::read`] and asks [`Caller::of`] who is calling.
+
+mod auth;
+pub mod body;
+mod census;
+mod connection;
+mod correlation;
+mod cors;
+mod error;
+mod guard;
+pub mod health;
+mod hosts;
+mod refusal;
+mod serve;
+mod settings;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+pub use auth::{Auth, Caller, Token, check_bind};
+pub use correlation::CORRELATION;
+pub use error::Error;
+pub use health::{Health, mount};
+pub use refusal::Refusal;
+pub use serve::{Drained, bind, serve};
+pub use settings::Settings;

@@ -1,0 +1,175 @@
+//! Stands before the router: looks at every request once, cheaply, and lets the honest ones through.
+
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
+use http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use orchestr8_contract::Code;
+use orchestr8_kernel::ports::ids::Ids;
+use tower::Service;
+
+use crate::auth::{Caller, Verifier};
+use crate::correlation::{self, CORRELATION};
+use crate::cors::{self, Origins};
+use crate::health;
+use crate::hosts::Hosts;
+use crate::settings::URI_LIMIT_BYTES;
+use crate::{Error, Refusal, Settings};
+
+/// On every answer that does not set its own.
+pub(crate) static SECURITY: [(HeaderName, HeaderValue); 4] = [
+    (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'self'")),
+    (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+];
+
+pub(crate) struct Guard {
+    router: Router,
+    hosts: Hosts,
+    origins: Origins,
+    verifier: Verifier,
+    body_limit_bytes: usize,
+    ids: Arc<dyn Ids>,
+}
+
+/// What a request that may go on is known by.
+struct Passed {
+    caller: Arc<Caller>,
+    /// The configured page that asks; its browser needs to hear that it may.
+    page: Option<HeaderValue>,
+}
+
+impl Guard {
+    pub fn new(router: Router, listen: SocketAddr, settings: &Settings) -> Result<Self, Error> {
+        Ok(Self {
+            router,
+            hosts: Hosts::new(listen, &settings.allowed_hosts)?,
+            origins: Origins::new(&settings.allowed_origins)?,
+            verifier: Verifier::new(&settings.auth)?,
+            body_limit_bytes: settings.body_limit_bytes,
+            ids: settings.ids.clone(),
+        })
+    }
+
+    pub fn fresh_id(&self) -> HeaderValue {
+        correlation::fresh(&*self.ids)
+    }
+
+    /// Always an answer, whatever the request and whatever the route does.
+    pub async fn answer(&self, mut request: Request<Body>) -> Response {
+        let given = correlation::given(request.headers());
+        let (outcome, page) = match self.check(&request) {
+            Ok(Passed { page: Some(page), .. })
+                if cors::is_preflight(request.method(), request.headers()) =>
+            {
+                (Ok(cors::preflight(request.headers())), Some(page))
+            }
+            Ok(passed) => {
+                request.extensions_mut().insert(passed.caller);
+                (self.route(request).await, passed.page)
+            }
+            Err(refusal) => (Err(refusal), None),
+        };
+        let mut response = outcome.unwrap_or_else(|refusal| self.refuse(refusal, given.clone()));
+        if let Some(page) = page {
+            cors::allow(response.headers_mut(), page);
+        }
+        self.finish(&mut response, given);
+        response
+    }
+
+    /// Refusals are for the client to mend, so they are logged quietly; a failure of ours is not.
+    fn refuse(&self, refusal: Refusal, given: Option<HeaderValue>) -> Response {
+        let id = given.unwrap_or_else(|| self.fresh_id());
+        if refusal.code == Code::Internal {
+            tracing::error!(correlationId = ?id, "a route panicked; its request was answered with INTERNAL");
+        } else {
+            tracing::debug!(correlationId = ?id, status = refusal.status.as_u16(), reason = %refusal.message, "refused");
+        }
+        let mut response = refusal.into_response();
+        response.headers_mut().insert(CORRELATION, id);
+        response
+    }
+
+    fn check<B>(&self, request: &Request<B>) -> Result<Passed, Refusal> {
+        let headers = request.headers();
+        let uri = request.uri();
+        if uri.path_and_query().is_some_and(|target| target.as_str().len() > URI_LIMIT_BYTES) {
+            return Err(Refusal::uri_too_long());
+        }
+        // A request may name its host in the target too; then both must be ours.
+        if !self.names_us(headers)
+            || uri.authority().is_some_and(|name| !self.hosts.admits(name.as_str().as_bytes()))
+        {
+            return Err(Refusal::host());
+        }
+        let page = self.origins.check(headers, &self.hosts)?;
+        if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+            return Err(Refusal::encoding());
+        }
+        if announced_bytes(headers).is_some_and(|bytes| bytes > self.body_limit_bytes) {
+            return Err(Refusal::body_too_large(self.body_limit_bytes));
+        }
+        let caller = match self.verifier.verify(headers) {
+            Ok(caller) => caller,
+            // Probes and browsers' preflights cannot show a token; neither reaches a face.
+            Err(_) if page.is_some() && cors::is_preflight(request.method(), headers) => {
+                Arc::new(Caller::nobody())
+            }
+            Err(_) if health::is_open(uri.path()) => Arc::new(Caller::nobody()),
+            Err(refusal) => return Err(refusal),
+        };
+        Ok(Passed { caller, page })
+    }
+
+    /// Exactly one Host header, and it is ours.
+    fn names_us(&self, headers: &HeaderMap) -> bool {
+        let mut names = headers.get_all(HOST).iter();
+        match (names.next(), names.next()) {
+            (Some(name), None) => self.hosts.admits(name.as_bytes()),
+            (Some(_) | None, _) => false,
+        }
+    }
+
+    /// A panic in a route is that request's failure alone: the connection and the process live on.
+    async fn route(&self, request: Request<Body>) -> Result<Response, Refusal> {
+        let mut router = self.router.clone();
+        match AssertUnwindSafe(async move { router.call(request).await }).catch_unwind().await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(never)) => match never {},
+            Err(_) => Err(Refusal::panicked()),
+        }
+    }
+
+    fn finish(&self, response: &mut Response, given: Option<HeaderValue>) {
+        let failed = response.status().is_client_error() || response.status().is_server_error();
+        let headers = response.headers_mut();
+        headers.reserve(SECURITY.len());
+        for (name, value) in &SECURITY {
+            headers.entry(name).or_insert_with(|| value.clone());
+        }
+        if failed && !headers.contains_key(&CORRELATION) {
+            headers.insert(CORRELATION, given.unwrap_or_else(|| self.fresh_id()));
+        }
+    }
+}
+
+/// The parser below has already refused lengths that are not numbers or contradict each other.
+fn announced_bytes(headers: &HeaderMap) -> Option<usize> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Whether the answer hands the socket over to another protocol.
+pub(crate) fn upgrades(response: &Response) -> bool {
+    response.status() == StatusCode::SWITCHING_PROTOCOLS
+}

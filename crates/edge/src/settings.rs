@@ -1,0 +1,136 @@
+//! What the edge is told: where to listen, whom to let in, and every limit with its reason.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use orchestr8_contract::limits::SHUTDOWN_TIMEOUT_MS;
+use orchestr8_kernel::ports::ids::Ids;
+
+use crate::{Auth, Error};
+
+/// Loopback, so that nothing is exposed unless somebody says so.
+pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8088);
+
+/// Browsers open connections ahead of need and use them within seconds; a longer silence is nobody.
+pub const FIRST_BYTE_TIMEOUT_MS: u64 = 10_000;
+
+/// A head is a few packets, even on a bad line; slower is somebody holding the door.
+pub const HEADER_TIMEOUT_MS: u64 = 10_000;
+
+/// Longer than the minute most proxies keep a connection, so that they close first and never meet a closed door.
+pub const IDLE_TIMEOUT_MS: u64 = 75_000;
+
+/// How long a client may take nothing of an answer that waits for it.
+pub const WRITE_TIMEOUT_MS: u64 = 30_000;
+
+/// In each such span a body must bring `body::PROGRESS_BYTES`, or end.
+pub const BODY_TIMEOUT_MS: u64 = 10_000;
+
+/// Room for the largest arguments we take (1 MiB) as base64 with their envelope; faces may allow less.
+pub const BODY_LIMIT_BYTES: usize = 4 * 1024 * 1024;
+
+/// Below the usual 1024 file descriptors of a process, with some left for the store and child processes.
+pub const MAX_CONNECTIONS: usize = 768;
+
+/// Request line and headers together. Browsers and proxies stay far below; peers allow 8 to 32 KiB.
+pub const HEAD_LIMIT_BYTES: usize = 32 * 1024;
+
+/// The request target alone: the length RFC 9110 asks servers to support.
+pub const URI_LIMIT_BYTES: usize = 8_000;
+
+/// What one connection may hold of a body nobody has taken yet.
+pub const BUFFER_LIMIT_BYTES: usize = 128 * 1024;
+
+pub struct Settings {
+    pub listen: SocketAddr,
+    /// Names besides the loopback ones under which clients may call us: `name` (any port) or `name:port`.
+    pub allowed_hosts: Vec<String>,
+    /// Web pages of other origins that may call us, as `scheme://host[:port]`; they get CORS headers.
+    pub allowed_origins: Vec<String>,
+    pub first_byte_timeout_ms: u64,
+    pub header_timeout_ms: u64,
+    pub idle_timeout_ms: u64,
+    pub write_timeout_ms: u64,
+    pub body_timeout_ms: u64,
+    pub body_limit_bytes: usize,
+    pub max_connections: usize,
+    /// None by default: behind a proxy every client has the proxy's address.
+    pub max_connections_per_ip: Option<usize>,
+    pub drain_timeout_ms: u64,
+    pub auth: Auth,
+    /// Correlation ids for refusals whose request brought none.
+    pub ids: Arc<dyn Ids>,
+}
+
+impl Settings {
+    pub fn new(ids: Arc<dyn Ids>) -> Self {
+        Self {
+            listen: LISTEN,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            first_byte_timeout_ms: FIRST_BYTE_TIMEOUT_MS,
+            header_timeout_ms: HEADER_TIMEOUT_MS,
+            idle_timeout_ms: IDLE_TIMEOUT_MS,
+            write_timeout_ms: WRITE_TIMEOUT_MS,
+            body_timeout_ms: BODY_TIMEOUT_MS,
+            body_limit_bytes: BODY_LIMIT_BYTES,
+            max_connections: MAX_CONNECTIONS,
+            max_connections_per_ip: None,
+            drain_timeout_ms: SHUTDOWN_TIMEOUT_MS,
+            auth: Auth::Loopback,
+            ids,
+        }
+    }
+
+    /// A limit of zero would refuse everybody, which nobody means.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let limits = [
+            ("first_byte_timeout_ms", self.first_byte_timeout_ms),
+            ("header_timeout_ms", self.header_timeout_ms),
+            ("idle_timeout_ms", self.idle_timeout_ms),
+            ("write_timeout_ms", self.write_timeout_ms),
+            ("body_timeout_ms", self.body_timeout_ms),
+            ("body_limit_bytes", self.body_limit_bytes as u64),
+            ("max_connections", self.max_connections as u64),
+            ("max_connections_per_ip", self.max_connections_per_ip.unwrap_or(usize::MAX) as u64),
+        ];
+        match limits.into_iter().find(|(_, value)| *value == 0) {
+            Some((name, _)) => Err(Error::Zero { name }),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        Timeouts {
+            first_byte: Duration::from_millis(self.first_byte_timeout_ms),
+            header: Duration::from_millis(self.header_timeout_ms),
+            idle: Duration::from_millis(self.idle_timeout_ms),
+            write: Duration::from_millis(self.write_timeout_ms),
+        }
+    }
+}
+
+/// The time limits one connection keeps.
+#[derive(Clone, Copy)]
+pub(crate) struct Timeouts {
+    pub first_byte: Duration,
+    pub header: Duration,
+    pub idle: Duration,
+    pub write: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orchestr8_kernel::ports::ids::Counted;
+
+    #[test]
+    fn defaults_are_sound_and_a_zero_limit_is_named() {
+        let mut settings = Settings::new(Arc::new(Counted::default()));
+        assert!(settings.check().is_ok());
+        assert!(settings.listen.ip().is_loopback());
+        settings.idle_timeout_ms = 0;
+        assert!(matches!(settings.check(), Err(Error::Zero { name: "idle_timeout_ms" })));
+    }
+}

@@ -39,6 +39,9 @@ const PREFIXES: [(&str, usize); 24] = [
     ("ya29", 30),
 ];
 
+/// The shortest of those keys; most words are shorter.
+const VENDOR_KEY_BYTES: usize = 21;
+
 /// A name before `=` longer than this is not looked at: no key of ours or of others is.
 const NAME_BYTES: usize = 64;
 
@@ -291,8 +294,19 @@ impl Scan<'_> {
 
 /// What words, keys and base64url are made of.
 fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+    WORD[usize::from(byte)]
 }
+
+/// Looked up rather than computed: every byte that is searched is asked about.
+const WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        byte += 1;
+    }
+    table
+};
 
 fn is_blank(byte: u8) -> bool {
     byte <= b' '
@@ -307,11 +321,10 @@ fn is_grouping(groups: &[usize]) -> bool {
 }
 
 fn is_vendor_key(word: &[u8]) -> bool {
-    PREFIXES.iter().any(|(prefix, length)| {
-        word.len() >= prefix.len() + length
-            && word.starts_with(prefix.as_bytes())
-            && word.iter().any(u8::is_ascii_digit)
-    })
+    let begins_so = |(prefix, length): &(&str, usize)| {
+        word.len() >= prefix.len() + length && word.starts_with(prefix.as_bytes())
+    };
+    word.len() >= VENDOR_KEY_BYTES && PREFIXES.iter().any(begins_so) && word.iter().any(u8::is_ascii_digit)
 }
 
 fn is_aws_key(word: &[u8]) -> bool {

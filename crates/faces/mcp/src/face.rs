@@ -11,9 +11,16 @@
 use std::sync::Arc;
 
 use orchestr8_contract::limits;
+use orchestr8_kernel::action::{Action, Shown};
 use orchestr8_kernel::{Kernel, Principal, Transport};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
+use crate::audience::Audience;
 use crate::connection::{Connection, Saved};
+use crate::results;
+use crate::seal::Seal;
+use crate::tasks::Tasks;
 
 /// The way to the client outside any reply (stdio: stdout; HTTP: an event stream; tests: a list).
 pub trait Outlet: Send + Sync + 'static {
@@ -100,9 +107,15 @@ impl Settings {
 }
 
 /// What all connections share.
-pub struct Shared {
-    pub kernel: Kernel,
-    pub settings: Settings,
+struct Shared {
+    kernel: Kernel,
+    settings: Settings,
+    /// Our name and version as JSON text.
+    server: String,
+    seal: Seal,
+    tasks: Tasks,
+    audience: Arc<Audience>,
+    ending: CancellationToken,
 }
 
 /// The face. Clones share it.
@@ -110,16 +123,39 @@ pub struct Shared {
 pub struct Face(Arc<Shared>);
 
 impl Face {
+    /// The resource by which long results are read is registered here, unless it is there already.
     pub fn new(kernel: Kernel, settings: Settings) -> Self {
-        Self(Arc::new(Shared { kernel, settings }))
+        let registered = match kernel.registry().find(results::ACTION) {
+            Some(_) => Ok(()),
+            None => results::action().and_then(|action| kernel.registry().register(action)),
+        };
+        if let Err(error) = registered {
+            kernel.log().error("long results cannot be read", || json!({"error": error.to_string()}));
+        }
+        let server = json!({"name": settings.server_name, "version": settings.server_version}).to_string();
+        let seal = Seal::new(&settings.secret);
+        Self(Arc::new(Shared {
+            kernel,
+            settings,
+            server,
+            seal,
+            tasks: Tasks::default(),
+            audience: Arc::default(),
+            ending: CancellationToken::new(),
+        }))
     }
 
     /// A new conversation. It is STARTING; a modern message needs no more than this.
-    pub fn connect(&self, who: Arc<Principal>, transport: Transport, outlet: Arc<dyn Outlet>) -> Arc<Connection> {
+    pub fn connect(
+        &self,
+        who: Arc<Principal>,
+        transport: Transport,
+        outlet: Arc<dyn Outlet>,
+    ) -> Arc<Connection> {
         Connection::open(self.clone(), who, transport, outlet)
     }
 
-    /// A conversation that was saved before a restart.
+    /// A conversation that was saved before a restart. Needs a tokio runtime around it.
     pub fn restore(
         &self,
         saved: Saved,
@@ -130,11 +166,52 @@ impl Face {
         Connection::reopen(self.clone(), saved, who, transport, outlet)
     }
 
+    /// The process is ending: streams of all connections come to a good end.
+    pub fn wind_down(&self) {
+        self.0.ending.cancel();
+    }
+
     pub fn kernel(&self) -> &Kernel {
         &self.0.kernel
     }
 
     pub fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// Whether this client may see a tool: it passes the filter, and the client has a role that may run it.
+    pub(crate) fn shows(&self, action: &Action, who: &Principal) -> bool {
+        let roles = action.policy.roles;
+        let is_allowed = roles.is_empty() || roles.iter().any(|role| who.has(role));
+        is_allowed && self.is_offered(action)
+    }
+
+    /// The tool of this name, or with this alias, if it is offered. Whether the client may run it is for the kernel to say.
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<Action>> {
+        self.kernel().registry().find(name).filter(|action| self.is_offered(action))
+    }
+
+    fn is_offered(&self, action: &Action) -> bool {
+        matches!(action.shown, Shown::Tool) && self.settings().tool_filter.shows(action.name.as_str())
+    }
+
+    pub(crate) fn server(&self) -> &str {
+        &self.0.server
+    }
+
+    pub(crate) fn seal(&self) -> &Seal {
+        &self.0.seal
+    }
+
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.0.tasks
+    }
+
+    pub(crate) fn audience(&self) -> &Arc<Audience> {
+        &self.0.audience
+    }
+
+    pub(crate) fn ending(&self) -> &CancellationToken {
+        &self.0.ending
     }
 }

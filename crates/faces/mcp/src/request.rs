@@ -1,0 +1,77 @@
+//! A request that may be served, and what serving it gives.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use orchestr8_contract::id::CorrelationId;
+use orchestr8_kernel::peer::Severity;
+use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::{Cancel, Kernel, Principal};
+
+use crate::body::Body;
+use crate::connection::{Connection, Incoming};
+use crate::era::Era;
+use crate::face::{Outlet, Settings};
+use crate::from_wire::{Capabilities, Params};
+use crate::methods::Method;
+use crate::wire::{Error, Id};
+
+/// A request that has passed the gate of its era.
+pub struct Request<'a> {
+    pub connection: &'a Arc<Connection>,
+    pub era: Era,
+    pub id: &'a Id,
+    pub method: &'static Method,
+    pub params: &'a Params<'a>,
+    pub incoming: &'a Incoming<'a>,
+    pub related: &'a Arc<dyn Outlet>,
+    pub capabilities: Capabilities,
+    pub log_level: Option<Severity>,
+    pub cancel: Cancel,
+}
+
+impl Request<'_> {
+    pub fn kernel(&self) -> &Kernel {
+        self.connection.face.kernel()
+    }
+
+    pub fn settings(&self) -> &Settings {
+        self.connection.face.settings()
+    }
+
+    /// Who asks.
+    pub fn who(&self) -> &Arc<Principal> {
+        self.incoming.who.as_ref().unwrap_or(&self.connection.who)
+    }
+
+    /// MCP-CORR-1 and MCP-CORR-2: the client's id, or a fresh one.
+    pub fn correlation(&self) -> CorrelationId {
+        let given = self.params.correlation().or_else(|| self.incoming.correlation.clone());
+        given.unwrap_or_else(|| CorrelationId::from_uuid(self.kernel().ports().ids.fresh(For::Correlation)))
+    }
+}
+
+/// What serving a request gives.
+pub struct Outcome {
+    pub result: Result<Body, Error>,
+    /// The id it has in the log, if it is not simply the one of the request or the connection.
+    pub correlation: Option<CorrelationId>,
+}
+
+impl From<Result<Body, Error>> for Outcome {
+    fn from(result: Result<Body, Error>) -> Self {
+        Self { result, correlation: None }
+    }
+}
+
+/// An outcome, now or later.
+pub enum Answer {
+    Now(Outcome),
+    Later(BoxFuture<'static, Outcome>),
+}
+
+impl From<Result<Body, Error>> for Answer {
+    fn from(result: Result<Body, Error>) -> Self {
+        Answer::Now(result.into())
+    }
+}

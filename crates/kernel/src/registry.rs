@@ -11,6 +11,9 @@ use crate::schema::Error;
 /// So many actions may be registered; lists, memory and lookups stay small.
 pub const ACTIONS: usize = 10_000;
 
+/// The news that a list has changed. Its subject says which: `tools`, `prompts` or `resources`.
+pub const CHANGED: &str = "registry.changed";
+
 /// What the places of a template hold, each with its name.
 pub type Captures = Vec<(String, String)>;
 

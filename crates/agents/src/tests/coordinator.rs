@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::bus::Filter;
 use orchestr8_kernel::ports::clock;
 use orchestr8_kernel::{Cancel, Log, Why};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
 use super::world::{Waiting, acting, bus, coordinator, id, message};
-use crate::{Coordinator, Echo};
+use crate::{Coordinator, Echo, STATE_CHANGED};
 
 #[tokio::test]
 async fn an_agent_answers_and_remembers() {
@@ -165,6 +166,21 @@ async fn an_unregistered_agent_ends_its_last_message_and_frees_its_name() {
         tokio::task::yield_now().await;
     }
     assert!(coordinator.state(&id("slow")).unwrap().is_empty(), "a new agent begins with nothing");
+}
+
+#[tokio::test]
+async fn a_change_of_state_is_told_by_its_names() {
+    let bus = bus();
+    let coordinator = Coordinator::new(bus.clone(), Arc::new(clock::Simulated::new()), Log::off());
+    coordinator.register(id("echo"), Arc::new(Echo)).unwrap();
+    let still = acting(|_, _| async { Ok(Value::Null) }.boxed());
+    coordinator.register(id("still"), still).unwrap();
+    let mut news = bus.subscribe(&Filter::names([STATE_CHANGED])).unwrap();
+    coordinator.send(&id("still"), message("hi", Value::Null)).await.unwrap();
+    coordinator.send(&id("echo"), message("hi", Value::Null)).await.unwrap();
+    let event = news.next().await.unwrap();
+    assert_eq!(&*event.subject, "echo", "an agent that changed nothing is not told of");
+    assert_eq!(*event.data, json!({"agentId": "echo", "changed": ["count", "lastType"]}));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::Fault;
 use orchestr8_contract::id::{AgentId, CorrelationId};
-use orchestr8_kernel::bus::Bus;
+use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::ports::{clock, ids, random};
 use orchestr8_kernel::{Args, Kernel, Limits, Log, Ports, Principal, Settled, Submission, tables};
 use orchestr8_stores::Migration;
@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use crate::{Agent, Coordinator, Message, Settings, Surroundings, all};
 
 pub fn bus() -> Bus {
-    Bus
+    Bus::new(&Config::default(), Arc::new(clock::Simulated::new()), Log::off())
 }
 
 pub fn coordinator() -> Coordinator {

@@ -1,7 +1,7 @@
 //! Tools that may, or must, run as tasks.
 //!
-//! `confirm_delete` and `multi_input` ask in the middle of their work, so that the task waits for the answers;
-//! `test_tool_with_task` asks before it begins, so that the call is answered with the question and the task comes after it.
+//! `confirm_delete` and `multi_input` ask in the middle of their work, so that the task waits for the answers.
+//! `test_tool_with_task` asks first, and says so: the call is answered with the question, and the task comes after it.
 
 use orchestr8_contract::{Content, Fault, Output};
 use orchestr8_kernel::action::Tasking;
@@ -10,6 +10,14 @@ use serde_json::{Value, json};
 
 use super::rounds::ask_name;
 use super::{ask_for, form, nothing, pause, shown, text};
+
+/// A fact for the MCP face: the keys of questions that are asked before the call becomes a task.
+const ASKS_FIRST: &str = "orchestr8/asksFirst";
+
+/// A detail for the MCP face: the JSON-RPC code of a failure that is one of the protocol.
+const PROTOCOL_ERROR: &str = "protocolError";
+
+const INTERNAL_ERROR: i64 = -32_603;
 
 /// Long enough that a call without waiting never sees the end of it, short for a test.
 const WORK_MS: u64 = 20;
@@ -62,7 +70,7 @@ pub fn failing_job() -> Result<Action, schema::Error> {
 pub fn protocol_error_job() -> Result<Action, schema::Error> {
     async fn work(_: Args, context: Context) -> Result<Reply, Halt> {
         pause(&context, WORK_MS).await?;
-        Err(Fault::internal("the job broke, as it always does").into())
+        Err(Fault::internal("the job broke, as it always does").with(PROTOCOL_ERROR, INTERNAL_ERROR).into())
     }
     Action::tool(
         "protocol_error_job",
@@ -118,5 +126,7 @@ pub fn with_task() -> Result<Action, schema::Error> {
         text(format!("Hello, {}!", shown(&name)))
     }
     let about = "Asks for a name, then greets in a task.";
-    Action::tool("test_tool_with_task", about, nothing(), policy(Tasking::Required), work)
+    let mut action = Action::tool("test_tool_with_task", about, nothing(), policy(Tasking::Required), work)?;
+    action.about.meta.insert(ASKS_FIRST.into(), json!(["user_name"]));
+    Ok(action)
 }

@@ -30,7 +30,7 @@ pub fn rust_tests(selection: &[&str], filter: &[&str]) -> Command {
     let head: &[&str] = if cargo_tools::has("nextest") {
         &["nextest", "run", "--no-fail-fast", "--cargo-profile", "ci"]
     } else {
-        &["test", "--no-fail-fast", "--profile", "ci", "--lib", "--bins", "--tests"]
+        &["test", "--no-fail-fast", "--profile", "ci", "--tests"]
     };
     let mut command = workspace::cargo(head);
     command.args(selection).args(filter);

@@ -5,7 +5,8 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::{IntoResponse, Response};
 use bytes::BytesMut;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
 use crate::Refusal;
@@ -78,6 +79,17 @@ pub async fn read(mut body: Body, limit_bytes: usize, timeout: Duration) -> Resu
     Ok(whole.map_or(first, BytesMut::freeze))
 }
 
+/// The body as faces get it: none can read more than the edge allows, even one that forgets to look.
+pub(crate) fn bound(body: Incoming, limit_bytes: usize) -> Body {
+    Body::new(Limited::new(body, limit_bytes).map_err(move |cause| {
+        if cause.is::<LengthLimitError>() {
+            Error::TooLarge { limit_bytes }
+        } else {
+            Error::Broken(axum::Error::new(cause))
+        }
+    }))
+}
+
 /// Asks for progress in every span instead of a whole in one: large bodies on slow lines are fine.
 struct Pace {
     deadline: Instant,
@@ -91,7 +103,7 @@ impl Pace {
         loop {
             let frame = timeout_at(self.deadline, body.frame()).await.map_err(|_| Error::Slow)?;
             let Some(frame) = frame else { return Ok(None) };
-            let Ok(data) = frame.map_err(Error::Broken)?.into_data() else { continue };
+            let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
             self.brought += data.len();
             if self.brought >= PROGRESS_BYTES {
                 self.brought = 0;
@@ -99,6 +111,14 @@ impl Pace {
             }
             return Ok(Some(data));
         }
+    }
+}
+
+/// An error of ours, if the edge's own bound was met; otherwise the connection's.
+fn broken(error: axum::Error) -> Error {
+    match error.into_inner().downcast::<Error>() {
+        Ok(own) => *own,
+        Err(cause) => Error::Broken(axum::Error::new(cause)),
     }
 }
 

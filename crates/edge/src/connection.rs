@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use axum::body::Body;
 use http::header::CONNECTION;
 use http::{HeaderValue, Request};
 use hyper::body::Incoming;
@@ -86,7 +85,7 @@ pub(crate) async fn run(stream: TcpStream, seat: Seat, shared: Arc<Shared>) {
             watch.request();
             let (shared, watch) = (shared.clone(), watch.clone());
             async move {
-                let mut response = shared.guard.answer(request.map(Body::new)).await;
+                let mut response = shared.guard.answer(request.map(|body| shared.guard.bounded(body))).await;
                 if shared.drain.has_begun() {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }

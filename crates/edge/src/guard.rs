@@ -13,11 +13,13 @@ use http::header::{
     X_FRAME_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use hyper::body::Incoming;
 use orchestr8_contract::Code;
 use orchestr8_kernel::ports::ids::Ids;
 use tower::Service;
 
 use crate::auth::{Caller, Verifier};
+use crate::body;
 use crate::correlation::{self, CORRELATION};
 use crate::cors::{self, Origins};
 use crate::health;
@@ -42,13 +44,6 @@ pub(crate) struct Guard {
     ids: Arc<dyn Ids>,
 }
 
-/// What a request that may go on is known by.
-struct Passed {
-    caller: Arc<Caller>,
-    /// The configured page that asks; its browser needs to hear that it may.
-    page: Option<HeaderValue>,
-}
-
 impl Guard {
     pub fn new(router: Router, listen: SocketAddr, settings: &Settings) -> Result<Self, Error> {
         Ok(Self {
@@ -61,6 +56,10 @@ impl Guard {
         })
     }
 
+    pub fn bounded(&self, body: Incoming) -> Body {
+        body::bound(body, self.body_limit_bytes)
+    }
+
     pub fn fresh_id(&self) -> HeaderValue {
         correlation::fresh(&*self.ids)
     }
@@ -68,20 +67,23 @@ impl Guard {
     /// Always an answer, whatever the request and whatever the route does.
     pub async fn answer(&self, mut request: Request<Body>) -> Response {
         let given = correlation::given(request.headers());
-        let (outcome, page) = match self.check(&request) {
-            Ok(Passed { page: Some(page), .. })
-                if cors::is_preflight(request.method(), request.headers()) =>
-            {
-                (Ok(cors::preflight(request.headers())), Some(page))
+        let page = self.place(&request);
+        let outcome = match &page {
+            Err(refusal) => Err(refusal.clone()),
+            // Asked by a browser on behalf of the page; it shows no credentials and reaches no face.
+            Ok(Some(_)) if cors::is_preflight(request.method(), request.headers()) => {
+                Ok(cors::preflight(request.headers()))
             }
-            Ok(passed) => {
-                request.extensions_mut().insert(passed.caller);
-                (self.route(request).await, passed.page)
-            }
-            Err(refusal) => (Err(refusal), None),
+            Ok(_) => match self.caller(&request) {
+                Ok(caller) => {
+                    request.extensions_mut().insert(caller);
+                    self.route(request).await
+                }
+                Err(refusal) => Err(refusal),
+            },
         };
         let mut response = outcome.unwrap_or_else(|refusal| self.refuse(refusal, given.clone()));
-        if let Some(page) = page {
+        if let Ok(Some(page)) = page {
             cors::allow(response.headers_mut(), page);
         }
         self.finish(&mut response, given);
@@ -101,9 +103,9 @@ impl Guard {
         response
     }
 
-    fn check<B>(&self, request: &Request<B>) -> Result<Passed, Refusal> {
-        let headers = request.headers();
-        let uri = request.uri();
+    /// From where it is asked: Ok for our own names, with the page's origin if it is a configured one.
+    fn place<B>(&self, request: &Request<B>) -> Result<Option<HeaderValue>, Refusal> {
+        let (headers, uri) = (request.headers(), request.uri());
         if uri.path_and_query().is_some_and(|target| target.as_str().len() > URI_LIMIT_BYTES) {
             return Err(Refusal::uri_too_long());
         }
@@ -113,23 +115,22 @@ impl Guard {
         {
             return Err(Refusal::host());
         }
-        let page = self.origins.check(headers, &self.hosts)?;
+        self.origins.check(headers, &self.hosts)
+    }
+
+    /// Who asks, once nothing about the body speaks against it.
+    fn caller<B>(&self, request: &Request<B>) -> Result<Arc<Caller>, Refusal> {
+        let headers = request.headers();
         if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
             return Err(Refusal::encoding());
         }
         if announced_bytes(headers).is_some_and(|bytes| bytes > self.body_limit_bytes) {
             return Err(Refusal::body_too_large(self.body_limit_bytes));
         }
-        let caller = match self.verifier.verify(headers) {
-            Ok(caller) => caller,
-            // Probes and browsers' preflights cannot show a token; neither reaches a face.
-            Err(_) if page.is_some() && cors::is_preflight(request.method(), headers) => {
-                Arc::new(Caller::nobody())
-            }
-            Err(_) if health::is_open(uri.path()) => Arc::new(Caller::nobody()),
-            Err(refusal) => return Err(refusal),
-        };
-        Ok(Passed { caller, page })
+        self.verifier.verify(headers).or_else(|refusal| {
+            // Probes cannot show a token, and the health routes ask nobody's name.
+            if health::is_open(request.uri().path()) { Ok(Arc::new(Caller::nobody())) } else { Err(refusal) }
+        })
     }
 
     /// Exactly one Host header, and it is ours.

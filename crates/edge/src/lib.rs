@@ -18,13 +18,13 @@ pub mod health;
 mod hosts;
 mod refusal;
 mod serve;
-mod settings;
+pub mod settings;
 mod watch;
 
 #[cfg(test)]
 mod tests;
 
-pub use auth::{Auth, Caller, Token, check_bind};
+pub use auth::{Auth, Caller, LOCAL_NAME, LOCAL_TENANT, Token, check_bind};
 pub use correlation::CORRELATION;
 pub use error::Error;
 pub use health::{Health, mount};

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::routing::get;
@@ -129,35 +129,42 @@ async fn one_address_cannot_take_every_seat() {
     assert_eq!(first.reply().await.status, 200);
 }
 
-/// Fails as a system without free descriptors does, then recovers.
+/// Fails as a system without free descriptors does, then recovers; keeps a second handle on what it accepts.
 struct Failing {
     listener: TcpListener,
     errors: Mutex<Vec<i32>>,
+    accepted: Arc<Mutex<Option<std::net::TcpStream>>>,
 }
 
 impl Source for Failing {
     async fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let error = self.errors.lock().unwrap().pop();
-        match error {
-            Some(code) => Err(io::Error::from_raw_os_error(code)),
-            None => self.listener.accept().await,
+        if let Some(code) = error {
+            return Err(io::Error::from_raw_os_error(code));
         }
+        let (stream, peer) = self.listener.accept().await?;
+        let stream = stream.into_std()?;
+        *self.accepted.lock().unwrap() = Some(stream.try_clone()?);
+        Ok((TcpStream::from_std(stream)?, peer))
     }
 }
 
 #[tokio::test]
-async fn failing_accepts_are_survived() {
+async fn failing_accepts_are_survived_and_small_answers_leave_at_once() {
     const EMFILE: i32 = 24;
     const ECONNABORTED: i32 = 103;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
-    let source = Failing { listener, errors: Mutex::new(vec![EMFILE, ECONNABORTED, EMFILE, EMFILE]) };
+    let errors = Mutex::new(vec![EMFILE, ECONNABORTED, EMFILE, EMFILE]);
+    let accepted = Arc::default();
+    let source = Failing { listener, errors, accepted: Arc::clone(&accepted) };
     let shutdown = CancellationToken::new();
     let router = Router::new().route("/hello", get(async || "hello"));
     let task = tokio::spawn(serve_from(source, addr, router, settings(), shutdown.clone()));
     let mut client = Client { stream: TcpStream::connect(addr).await.unwrap(), buffer: Vec::new() };
     client.send(HELLO).await;
     assert_eq!(client.reply().await.body, "hello");
+    assert!(accepted.lock().unwrap().take().unwrap().nodelay().unwrap());
     shutdown.cancel();
     within(task).await.unwrap().unwrap();
 }
@@ -166,7 +173,7 @@ async fn failing_accepts_are_survived() {
 async fn an_endless_accept_failure_does_not_hinder_the_end() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
-    let source = Failing { listener, errors: Mutex::new(vec![24; 1_000]) };
+    let source = Failing { listener, errors: Mutex::new(vec![24; 1_000]), accepted: Arc::default() };
     let shutdown = CancellationToken::new();
     let task = tokio::spawn(serve_from(source, addr, Router::new(), settings(), shutdown.clone()));
     shutdown.cancel();

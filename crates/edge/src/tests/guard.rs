@@ -80,7 +80,9 @@ async fn a_configured_page_hears_that_it_may_read() {
     assert_eq!(reply.header("access-control-allow-headers"), Some("authorization"));
     assert!(reply.header("access-control-allow-methods").is_some_and(|methods| methods.contains("post")));
     // The preflight alone needs no token.
-    server.ask(&get("/hello", page)).await.refused(401, "UNAUTHENTICATED");
+    let reply = server.ask(&get("/hello", page)).await;
+    reply.refused(401, "UNAUTHENTICATED");
+    assert_eq!(reply.header("access-control-allow-origin"), Some("https://app.example.org"));
     let reply = server.ask(&get("/hello", &format!("{page}Authorization: Bearer s3cret\r\n"))).await;
     assert_eq!((reply.status, reply.header("vary")), (200, Some("origin")));
     assert_eq!(reply.header("access-control-allow-origin"), Some("https://app.example.org"));
@@ -184,6 +186,14 @@ async fn encoded_and_oversized_bodies_are_refused_before_they_are_read() {
     let chunked =
         server.ask(&post("Transfer-Encoding: chunked\r\n", "6\r\n012345\r\n5\r\n01234\r\n0\r\n\r\n")).await;
     chunked.refused(413, "PAYLOAD_TOO_LARGE");
+    let unread = server
+        .ask(
+            &post("Transfer-Encoding: chunked\r\n", "b\r\n0123456789a\r\n0\r\n\r\n")
+                .replace("/echo", "/take"),
+        )
+        .await;
+    unread.refused(413, "PAYLOAD_TOO_LARGE");
+    assert!(unread.body.contains("larger than 10 bytes"));
     for coding in ["gzip", "br", "deflate", "identity, gzip"] {
         let reply =
             server.ask(&post(&format!("Content-Length: 1\r\nContent-Encoding: {coding}\r\n"), "x")).await;

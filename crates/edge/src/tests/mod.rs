@@ -135,6 +135,7 @@ fn router(settings: &Settings, gate: Gate, shutdown: CancellationToken) -> Route
         .route("/panic", get(async || -> &'static str { panic!("a route panics in this test") }))
         .route("/gate", get(gated))
         .route("/flood", get(flood))
+        .route("/take", post(take))
         .route("/upgrade", get(upgrade))
         .route("/who", get(who));
     let health = Health {
@@ -143,6 +144,11 @@ fn router(settings: &Settings, gate: Gate, shutdown: CancellationToken) -> Route
         shutdown,
     };
     mount(faces, health)
+}
+
+/// A face without a limit of its own.
+async fn take(body: Body) -> Response {
+    body::read(body, usize::MAX, PATIENCE).await.into_response()
 }
 
 /// Takes the socket over and echoes what comes.

@@ -1,0 +1,269 @@
+//! POST: one message, or a batch of the one revision that has them.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use orchestr8_contract::id::Key;
+use orchestr8_edge::Caller;
+use orchestr8_kernel::{Principal, Transport};
+
+use crate::connection::{Connection, Facts, Incoming, Pending, Phase, Received, Reply};
+use crate::era::SUBSCRIPTION_KEY;
+use crate::wire::{self, Message};
+
+use super::body::{Events, Stop};
+use super::headers::{self, Era};
+use super::session::{Busy, Session, header};
+use super::stream::{Begun, Stream};
+use super::{Endpoint, answer, event, mirror, refusal};
+
+/// The modern request whose answer is a stream of news that ends with the client or the server.
+const LISTEN: &str = "subscriptions/listen";
+
+/// A message and what is known of it.
+struct Call {
+    headers: HeaderMap,
+    text: Bytes,
+    who: Arc<Principal>,
+    elevated: Option<Arc<Principal>>,
+    key: Option<Key>,
+}
+
+impl Call {
+    /// Gives the message to a conversation. True beside what became of it: it asks for a stream of news.
+    fn give(&self, to: &Arc<Connection>, modern: bool, related: &Arc<Stream>) -> (Received, bool) {
+        let listens = AtomicBool::new(false);
+        let check = |facts: &Facts<'_>| {
+            listens.store(facts.method == LISTEN, Ordering::Relaxed);
+            mirror::check(&self.headers, facts)
+        };
+        let incoming = Incoming {
+            modern,
+            who: self.elevated.clone(),
+            idempotency_key: self.key.clone(),
+            correlation: headers::correlation(&self.headers),
+            check_headers: Some(&check),
+        };
+        let received = to.receive(&self.text, &incoming, related.clone());
+        (received, listens.load(Ordering::Relaxed))
+    }
+}
+
+impl Endpoint {
+    pub(super) async fn post(self: Arc<Self>, request: Request) -> Response {
+        let (parts, body) = request.into_parts();
+        let timeout = Duration::from_millis(self.settings.body_timeout_ms);
+        let text = match orchestr8_edge::body::read(body, self.settings.body_limit_bytes, timeout).await {
+            Ok(text) => text,
+            Err(error) => return self.refuse(&refusal::body(&error), None),
+        };
+        let admitted = self.admit(&parts.headers).and_then(|modern| {
+            let caller = Caller::of(&parts.extensions).map(|caller| &**caller);
+            let who = self.gate.principal(caller).ok_or_else(refusal::tenant)?;
+            let rule = "1 to 255 of A-Z a-z 0-9 _ -";
+            let key = headers::idempotency_key(&parts.headers)
+                .map_err(|_| refusal::header("Idempotency-Key", rule))?;
+            Ok((modern, who, key))
+        });
+        let (modern, who, key) = match admitted {
+            Ok(admitted) => admitted,
+            Err(error) => return self.refuse(&error, Some(&text)),
+        };
+        let elevated = self.gate.elevated(&parts.headers, &who);
+        let call = Call { headers: parts.headers, text, who, elevated, key };
+        if modern { self.post_modern(call).await } else { self.post_legacy(call).await }
+    }
+
+    /// Whether the request is of the modern era; or what is wrong with its headers.
+    fn admit(&self, headers: &HeaderMap) -> Result<bool, wire::Error> {
+        if !headers::is_json(headers) {
+            return Err(refusal::media_type());
+        }
+        let accepts = headers::accepts(headers);
+        if !accepts.json || !accepts.events {
+            return Err(refusal::not_acceptable("both application/json and text/event-stream"));
+        }
+        match headers::era(headers, self.eras) {
+            Ok(Era::Modern) => Ok(true),
+            Ok(Era::Legacy) => Ok(false),
+            Ok(Era::Unsupported(version)) => Err(refusal::version(version, self.eras)),
+            Err(headers::Unreadable) => Err(refusal::header("MCP-Protocol-Version", "given once, in ASCII")),
+        }
+    }
+
+    async fn post_modern(self: Arc<Self>, call: Call) -> Response {
+        let who = call.elevated.as_ref().unwrap_or(&call.who).clone();
+        let connection = self.face.connect(who, Transport::Http, self.nowhere.clone());
+        let correlation = header(connection.id());
+        let related = Stream::new(&self.budget, false);
+        let (received, listens) = call.give(&connection, true, &related);
+        let pending = match received {
+            Received::Nothing => return answer::empty(StatusCode::ACCEPTED, correlation),
+            Received::Reply(reply) if !related.has_begun() => return answer::json(reply, correlation),
+            Received::Reply(reply) => {
+                related.finish(Some(reply));
+                None
+            }
+            Received::Pending(pending) => Some(pending),
+        };
+        Box::pin(async move {
+            let stop = listens.then(|| self.stop(farewell(&call.text, &connection)));
+            // Dropped with this future or with the body, it tells the work that the client has left.
+            let (begun, pending) = begin(&related, pending, self.keep_alive()).await;
+            match begun {
+                Begun::Reply(Some(reply)) => answer::json(reply, correlation),
+                Begun::Reply(None) => answer::silence(correlation),
+                Begun::Events => {
+                    let events = Events::new(related.attach(0), event::COMMENT, self.keep_alive());
+                    answer::events(events.with_pending(pending).with_stop(stop).into_body(), correlation)
+                }
+            }
+        })
+        .await
+    }
+
+    async fn post_legacy(self: Arc<Self>, call: Call) -> Response {
+        let id = match headers::one(&call.headers, &headers::SESSION) {
+            Ok(Some(id)) => id,
+            Ok(None) => return Box::pin(self.post_first(call)).await,
+            Err(headers::Unreadable) => return self.refuse(&refusal::unknown_session(), Some(&call.text)),
+        };
+        let session = match self.sessions.known(id, &call.who) {
+            Some(session) => session,
+            None => match Box::pin(self.sessions.restore(id, &call.who)).await {
+                Ok(Some(session)) => session,
+                Ok(None) => return self.refuse(&refusal::unknown_session(), Some(&call.text)),
+                Err(fault) => return self.refuse(&refusal::fault(&fault), Some(&call.text)),
+            },
+        };
+        let related = Stream::new(&self.budget, session.primed);
+        let (received, _) = call.give(&session.connection, false, &related);
+        if session.has_unsaved()
+            && let Err(fault) = Box::pin(self.sessions.save(&session)).await
+        {
+            return answer::refuse(&refusal::fault(&fault), Some(&call.text), session.connection.id());
+        }
+        match received {
+            Received::Reply(reply) if !related.has_begun() => {
+                answer::json(reply, session.correlation.clone())
+            }
+            // It ended between our finding it and its taking the message.
+            Received::Nothing if session.connection.phase() == Phase::Closed => {
+                answer::refuse(&refusal::unknown_session(), Some(&call.text), session.connection.id())
+            }
+            Received::Nothing => answer::empty(StatusCode::ACCEPTED, session.correlation.clone()),
+            Received::Reply(reply) => {
+                related.finish(Some(reply));
+                Box::pin(self.answer_later(session, related)).await
+            }
+            Received::Pending(pending) => {
+                finish_later(&session, &related, pending);
+                Box::pin(self.answer_later(session, related)).await
+            }
+        }
+    }
+
+    /// The answer of a call that takes its time: one body, or a stream the client can come back to.
+    async fn answer_later(self: Arc<Self>, session: Arc<Session>, related: Arc<Stream>) -> Response {
+        let busy = Busy::new(&session);
+        let correlation = session.correlation.clone();
+        let (begun, _) = begin(&related, None, self.keep_alive()).await;
+        let name = match begun {
+            Begun::Reply(Some(reply)) => return answer::json(reply, correlation),
+            Begun::Reply(None) => return answer::silence(correlation),
+            Begun::Events => session.streams.register(&related),
+        };
+        let Some(name) = name else { return answer::silence(correlation) };
+        let first = match session.primed {
+            true => event::priming(&name, 0, self.settings.retry_ms),
+            false => event::COMMENT,
+        };
+        let events = Events::new(related.attach(0), first, self.keep_alive()).with_busy(busy);
+        answer::events(events.into_body(), correlation)
+    }
+
+    /// A message outside any session: `initialize` begins one, anything else is refused.
+    async fn post_first(self: Arc<Self>, call: Call) -> Response {
+        let streams = self.sessions.streams();
+        let connection = self.face.connect(call.who.clone(), Transport::Http, streams.clone());
+        let (received, _) = call.give(&connection, false, &Stream::new(&self.budget, false));
+        let reply = match received {
+            Received::Reply(reply) => Some(reply),
+            Received::Pending(pending) => pending.await,
+            Received::Nothing => None,
+        };
+        let Some(reply) = reply else {
+            return answer::refuse(&refusal::no_session(), Some(&call.text), connection.id());
+        };
+        let Some(saved) = connection.saved() else {
+            // Nothing that fails here is a success of HTTP, whatever it would be within a session.
+            let status = if reply.status < 400 { StatusCode::BAD_REQUEST.as_u16() } else { reply.status };
+            return answer::json(Reply { status, ..reply }, header(connection.id()));
+        };
+        match self.sessions.open(connection.clone(), streams, call.who.clone(), &saved).await {
+            Ok(session) => {
+                let mut response = answer::json(reply, session.correlation.clone());
+                if let Ok(id) = HeaderValue::from_str(session.id.as_str()) {
+                    response.headers_mut().insert(headers::SESSION, id);
+                }
+                response
+            }
+            Err(fault) => answer::refuse(&refusal::fault(&fault), Some(&call.text), connection.id()),
+        }
+    }
+
+    /// What ends a stream that has no end of its own.
+    pub(super) fn stop(&self, farewell: Option<Reply>) -> Stop {
+        Stop { fires: Box::pin(self.settings.shutdown.clone().cancelled_owned()), farewell }
+    }
+}
+
+/// In the legacy era a client that leaves has not cancelled: the work goes on, and its answer waits on the stream.
+fn finish_later(session: &Arc<Session>, related: &Arc<Stream>, pending: Pending) {
+    let (busy, related) = (Busy::new(session), related.clone());
+    tokio::spawn(async move {
+        related.finish(pending.await);
+        drop(busy);
+    });
+}
+
+/// Waits until the form of the answer is known. After a while without a word it is a stream, so that comments can keep the
+/// connection alive.
+async fn begin(
+    related: &Stream,
+    mut pending: Option<Pending>,
+    patience: Duration,
+) -> (Begun, Option<Pending>) {
+    let mut silence = pin!(tokio::time::sleep(patience));
+    let begun = poll_fn(|context| {
+        if let Some(waited) = &mut pending
+            && let Poll::Ready(reply) = Pin::new(waited).poll(context)
+        {
+            pending = None;
+            related.finish(reply);
+        }
+        match related.poll_begun(context) {
+            Poll::Ready(begun) => Poll::Ready(begun),
+            Poll::Pending => silence.as_mut().poll(context).map(|()| Begun::Events),
+        }
+    });
+    let begun = begun.await;
+    (begun, pending)
+}
+
+/// The last word of a stream of news that the server ends.
+fn farewell(text: &[u8], connection: &Connection) -> Option<Reply> {
+    let Ok(Message::Request { id, .. }) = wire::read(text) else { return None };
+    let body =
+        format!("{{\"resultType\":\"complete\",\"_meta\":{{\"{SUBSCRIPTION_KEY}\":{}}}}}", id.as_json());
+    let text = wire::response(Some(&id), "result", &body);
+    Some(Reply { text, status: StatusCode::OK.as_u16(), correlation: connection.id().clone() })
+}

@@ -1,0 +1,265 @@
+//! All sessions: bounded in number, ended when nobody uses them, and read back from the store after a restart.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ports::ids::{For, Ids};
+use orchestr8_kernel::ports::store::{self, Batch};
+use orchestr8_kernel::{Principal, Transport};
+use parking_lot::RwLock;
+
+use crate::connection::{Connection, Saved};
+use crate::face::Face;
+
+use super::session::{Beginning, Busy, Session, SessionId};
+use super::stream::Budget;
+use super::streams::Streams;
+use super::tables::{self, SessionKey};
+
+/// The store hears at least this often which sessions are in use.
+const SWEEP_EVERY_MS: u64 = 60_000;
+
+/// How many sweeps fit into the idle time, so that a session ends soon after it.
+const SWEEPS_PER_IDLE: u64 = 4;
+
+pub(super) struct Sessions {
+    face: Face,
+    budget: Arc<Budget>,
+    max: usize,
+    idle_ms: u64,
+    all: RwLock<HashMap<SessionId, Arc<Session>>>,
+    swept: AtomicBool,
+}
+
+impl Sessions {
+    pub fn new(face: Face, budget: Arc<Budget>, max: usize, idle_ms: u64) -> Arc<Self> {
+        Arc::new(Self { face, budget, max, idle_ms, all: RwLock::default(), swept: AtomicBool::new(false) })
+    }
+
+    /// The streams for a conversation that may become a session.
+    pub fn streams(&self) -> Arc<Streams> {
+        Streams::new(life(&*self.face.kernel().ports().ids), self.budget.clone())
+    }
+
+    /// Makes a session of a conversation that has been initialized. Its client hears of it only once it is durable.
+    pub async fn open(
+        self: &Arc<Self>,
+        connection: Arc<Connection>,
+        streams: Arc<Streams>,
+        owner: Arc<Principal>,
+        saved: &Saved,
+    ) -> Result<Arc<Session>, Fault> {
+        let ports = self.face.kernel().ports();
+        let id = SessionId::fresh(&*ports.ids);
+        let session =
+            Session::new(Beginning { id, owner, connection, streams, number: 0 }, ports.clock.clone());
+        let busy = Busy::new(&session);
+        let mut batch = Batch::new();
+        for over in self.insert(&session)? {
+            batch.then(tables::session_delete(over.key()));
+        }
+        let text = serde_json::to_string(saved)
+            .map_err(|error| Fault::internal("a session cannot be written").because(error))?;
+        batch.then_one(tables::session_insert(
+            session.key(),
+            &session.owner.name,
+            text,
+            ports.clock.now_ms(),
+        ));
+        if let Err(error) = ports.store.commit(batch).await {
+            self.all.write().remove(&session.id);
+            session.close();
+            return Err(unsaved(error));
+        }
+        self.keep_swept();
+        drop(busy);
+        Ok(session)
+    }
+
+    /// A session in memory: the way of almost every request.
+    pub fn known(&self, id: &str, who: &Principal) -> Option<Arc<Session>> {
+        let all = self.all.read();
+        let session = all.get(id).filter(|session| session.belongs_to(who))?;
+        session.touch();
+        Some(session.clone())
+    }
+
+    /// A session that is only in the store, as after a restart.
+    pub async fn restore(
+        self: &Arc<Self>,
+        id: &str,
+        who: &Arc<Principal>,
+    ) -> Result<Option<Arc<Session>>, Fault> {
+        let Some(id) = SessionId::parse(id) else { return Ok(None) };
+        if self.all.read().contains_key(&id) {
+            return Ok(None);
+        }
+        let id_hash = id.hash();
+        let key = SessionKey { tenant: who.tenant.as_str(), id_hash: &id_hash };
+        let Some((number, saved)) = self.read(key, who).await? else { return Ok(None) };
+        let streams = self.streams();
+        let connection = self.face.restore(saved, who.clone(), Transport::Http, streams.clone());
+        let clock = self.face.kernel().ports().clock.clone();
+        let beginning = Beginning { id, owner: who.clone(), connection, streams, number };
+        let session = self.adopt(Session::new(beginning, clock))?;
+        self.keep_swept();
+        // Somebody may have ended it between our reading it and its being known here.
+        if self.read(key, who).await?.is_none() {
+            self.all.write().remove(&session.id);
+            session.close();
+            return Ok(None);
+        }
+        session.touch();
+        Ok(Some(session))
+    }
+
+    /// Saves what has changed; done before the client hears that it has.
+    pub async fn save(&self, session: &Session) -> Result<(), Fault> {
+        let Some(unsaved_state) = session.unsaved() else { return Ok(()) };
+        let ports = self.face.kernel().ports();
+        let text = serde_json::to_string(&unsaved_state.saved)
+            .map_err(|error| Fault::internal("a session cannot be written").because(error))?;
+        let mut batch = Batch::new();
+        batch.then(tables::session_update(session.key(), unsaved_state.number, text, ports.clock.now_ms()));
+        ports.store.commit(batch).await.map_err(unsaved)?;
+        session.mark_saved(unsaved_state.revision);
+        Ok(())
+    }
+
+    /// Ends a session for good.
+    pub async fn end(&self, session: &Session) -> Result<(), Fault> {
+        self.all.write().remove(&session.id);
+        session.close();
+        let mut batch = Batch::new();
+        batch.then(tables::session_delete(session.key()));
+        self.face.kernel().ports().store.commit(batch).await.map_err(unsaved)
+    }
+
+    pub fn count(&self) -> usize {
+        self.all.read().len()
+    }
+
+    async fn read(&self, key: SessionKey<'_>, who: &Principal) -> Result<Option<(i64, Saved)>, Fault> {
+        let ports = self.face.kernel().ports();
+        let since_ms = ports.clock.now_ms().saturating_sub(self.grace_ms());
+        let rows = ports.store.query(tables::session_find(key, &who.name, since_ms)).await.map_err(unread)?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let number = row.int(0).map_err(unread)?;
+        let saved = serde_json::from_str(row.text(1).map_err(unread)?).map_err(|error| {
+            Fault::new(Code::StoreCorrupt, "a stored session cannot be read").because(error)
+        })?;
+        Ok(Some((number, saved)))
+    }
+
+    /// Makes room and adds it; gives the sessions that had to go, which are closed already.
+    fn insert(&self, session: &Arc<Session>) -> Result<Vec<Arc<Session>>, Fault> {
+        let mut over = Vec::new();
+        {
+            let mut all = self.all.write();
+            while all.len() >= self.max {
+                let idle = all.values().filter(|session| !session.is_busy());
+                let Some(oldest) =
+                    idle.min_by_key(|session| session.used_us()).map(|session| session.id.clone())
+                else {
+                    return Err(self.full());
+                };
+                over.extend(all.remove(&oldest));
+            }
+            all.insert(session.id.clone(), session.clone());
+        }
+        over.iter().for_each(|session| session.close());
+        Ok(over)
+    }
+
+    /// Adds one that was read back, unless another request was quicker; then that one counts.
+    fn adopt(&self, session: Arc<Session>) -> Result<Arc<Session>, Fault> {
+        let mut all = self.all.write();
+        if let Some(first) = all.get(&session.id) {
+            let first = first.clone();
+            drop(all);
+            session.close();
+            return Ok(first);
+        }
+        if all.len() >= self.max {
+            return Err(self.full());
+        }
+        all.insert(session.id.clone(), session.clone());
+        Ok(session)
+    }
+
+    fn full(&self) -> Fault {
+        Fault::new(
+            Code::ResourceExhausted,
+            format!("{} sessions are open and in use; end one, or try later", self.max),
+        )
+    }
+
+    /// A session counts as used for as long after its last use as the store may be behind.
+    fn grace_ms(&self) -> i64 {
+        i64::try_from(self.idle_ms.saturating_add(self.sweep_every_ms())).unwrap_or(i64::MAX)
+    }
+
+    fn sweep_every_ms(&self) -> u64 {
+        (self.idle_ms / SWEEPS_PER_IDLE).clamp(1, SWEEP_EVERY_MS)
+    }
+
+    fn keep_swept(self: &Arc<Self>) {
+        if !self.swept.swap(true, Ordering::AcqRel) {
+            let every = Duration::from_millis(self.sweep_every_ms());
+            tokio::spawn(keep_swept(Arc::downgrade(self), every));
+        }
+    }
+
+    /// Ends what nobody has used for too long, here and in the store, and tells the store what is in use.
+    pub async fn sweep(&self) -> Result<(), store::Error> {
+        let ports = self.face.kernel().ports();
+        let (now_ms, limit_us) = (ports.clock.now_ms(), self.idle_ms.saturating_mul(1000));
+        let now_for_streams_ms = ports.clock.elapsed_us() / 1000;
+        let mut batch = Batch::new();
+        let all: Vec<Arc<Session>> = self.all.read().values().cloned().collect();
+        for session in all {
+            session.streams.sweep(now_for_streams_ms);
+            let over = session.is_idle_for(limit_us) && self.all.write().remove(&session.id).is_some();
+            if over {
+                session.close();
+                batch.then(tables::session_delete(session.key()));
+            } else if session.take_fresh() {
+                batch.then(tables::session_touch(session.key(), now_ms));
+            }
+        }
+        batch.then(tables::sessions_expire(now_ms.saturating_sub(self.grace_ms())));
+        ports.store.commit(batch).await
+    }
+}
+
+async fn keep_swept(sessions: Weak<Sessions>, every: Duration) {
+    loop {
+        // Not the clock port: in deterministic mode waiting would move the time that records show.
+        tokio::time::sleep(every).await;
+        let Some(sessions) = sessions.upgrade() else { return };
+        if let Err(error) = sessions.sweep().await {
+            sessions
+                .face
+                .kernel()
+                .log()
+                .warn("idle sessions could not be swept", serde_json::json!({"error": error.to_string()}));
+        }
+    }
+}
+
+/// Tells the streams of one life of a session from those of another.
+fn life(ids: &dyn Ids) -> u32 {
+    let [.., a, b, c, d] = *ids.fresh(For::Record).as_bytes();
+    u32::from_be_bytes([a, b, c, d])
+}
+
+fn unsaved(error: store::Error) -> Fault {
+    Fault::new(Code::StoreFailed, "the session could not be saved").because(error)
+}
+
+fn unread(error: store::Error) -> Fault {
+    Fault::new(Code::StoreFailed, "the session could not be read").because(error)
+}

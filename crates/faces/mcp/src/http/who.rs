@@ -1,0 +1,110 @@
+//! Who sends a request: what the edge has verified, and whether it shows the admin token.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use orchestr8_contract::id::Tenant;
+use orchestr8_edge::Caller;
+use orchestr8_kernel::Principal;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::headers::{ADMIN_TOKEN, one};
+
+/// The role the admin token gives.
+const ADMIN: &str = "admin";
+
+/// A secret that makes its sender an admin. Only its hash is kept, so it cannot be printed by mistake.
+#[derive(Clone)]
+pub struct AdminToken([u8; 32]);
+
+impl AdminToken {
+    /// None for an empty text, which would let everybody in.
+    pub fn new(secret: &str) -> Option<Self> {
+        (!secret.is_empty()).then(|| Self(Sha256::digest(secret).into()))
+    }
+
+    /// Takes the same time whatever was shown, so that the time tells nothing about the token.
+    fn is(&self, shown: &str) -> bool {
+        let shown: [u8; 32] = Sha256::digest(shown).into();
+        self.0.ct_eq(&shown).into()
+    }
+}
+
+/// The principals of requests.
+pub(super) struct Gate {
+    local: Arc<Principal>,
+    admin: Option<AdminToken>,
+}
+
+impl Gate {
+    pub fn new(admin: Option<AdminToken>) -> Self {
+        Self { local: Arc::new(Principal::local()), admin }
+    }
+
+    /// Whoever the edge has verified, or the person at this machine. None: the caller's tenant is no tenant.
+    pub fn principal(&self, caller: Option<&Caller>) -> Option<Arc<Principal>> {
+        match caller {
+            Some(caller) if caller.verified => Some(Arc::new(Principal {
+                name: caller.name.as_str().into(),
+                tenant: Tenant::parse(&caller.tenant).ok()?,
+                roles: caller.roles.iter().cloned().collect(),
+            })),
+            Some(_) | None => Some(self.local.clone()),
+        }
+    }
+
+    /// The same principal as an admin, if the request shows the token.
+    pub fn elevated(&self, headers: &HeaderMap, who: &Arc<Principal>) -> Option<Arc<Principal>> {
+        let admin = self.admin.as_ref()?;
+        let shown = one(headers, &ADMIN_TOKEN).ok().flatten()?;
+        if !admin.is(shown) {
+            return None;
+        }
+        let mut roles: BTreeSet<String> = who.roles.clone();
+        roles.insert(ADMIN.to_owned());
+        Some(Arc::new(Principal { roles, ..Principal::clone(who) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn shown(token: &str) -> HeaderMap {
+        HeaderMap::from_iter([(ADMIN_TOKEN, HeaderValue::from_str(token).unwrap())])
+    }
+
+    #[test]
+    fn only_the_token_makes_an_admin() {
+        let gate = Gate::new(AdminToken::new("s3cret"));
+        let who = gate.principal(None).unwrap();
+        assert!(!who.has("admin"));
+        assert!(gate.elevated(&shown("s3cret"), &who).unwrap().has("admin"));
+        for wrong in ["", "s3cre", "s3crett", "S3CRET"] {
+            assert!(gate.elevated(&shown(wrong), &who).is_none(), "{wrong}");
+        }
+        assert!(gate.elevated(&HeaderMap::new(), &who).is_none());
+        assert!(AdminToken::new("").is_none());
+        assert!(Gate::new(None).elevated(&shown(""), &who).is_none());
+    }
+
+    #[test]
+    fn a_verified_caller_keeps_its_roles_and_an_unverified_one_is_local() {
+        let gate = Gate::new(None);
+        let caller = |verified| Caller {
+            name: "ci".into(),
+            tenant: "acme".into(),
+            roles: vec!["ops".into()],
+            verified,
+        };
+        let who = gate.principal(Some(&caller(true))).unwrap();
+        assert_eq!((&*who.name, who.tenant.as_str(), who.has("ops")), ("ci", "acme", true));
+        let who = gate.principal(Some(&caller(false))).unwrap();
+        assert_eq!((&*who.name, who.has("ops")), ("local", false));
+        let nowhere = Caller { tenant: "not a tenant".into(), ..caller(true) };
+        assert!(gate.principal(Some(&nowhere)).is_none());
+    }
+}

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use orchestr8_contract::Code;
-use orchestr8_contract::id::CorrelationId;
+use orchestr8_contract::id::{CorrelationId, RunId};
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::{Cancel, Why};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -15,6 +16,8 @@ use crate::from_wire::Params;
 use crate::handshake::{self, admit_legacy, admit_modern};
 use crate::methods::Serve;
 use crate::request::{Answer, Outcome, Request};
+use crate::salvage::Salvage;
+use crate::to_wire;
 use crate::wire::{self, Error, Id, Message, Refused};
 
 /// A request in flight. Dropped unanswered, its client is gone.
@@ -59,6 +62,37 @@ impl Connection {
             Ok(Message::Batch(messages)) => self.receive_batch(&messages, incoming, &related),
             Ok(message) => self.receive_one(message, incoming, &related),
         }
+    }
+
+    /// A message that was too long to be kept is answered all the same: a call as its arguments being too large
+    /// (MCP-ORDER-4), anything else as an invalid request.
+    pub fn receive_oversized(&self, salvage: &Salvage) -> Received {
+        let phase = self.phase();
+        if phase == Phase::Closed {
+            return Received::Nothing;
+        }
+        let (kernel, id) = (self.face.kernel(), salvage.id());
+        if salvage.is_response() {
+            self.asks.answered(id.as_ref(), None, None);
+            return Received::Nothing;
+        }
+        let limit = kernel.limits().payload_bytes;
+        let message = format!("the message has {} bytes; arguments may have {limit}", salvage.bytes);
+        let fault = Fault::new(Code::ResourceExhausted, message)
+            .with("reason", "payload_too_large")
+            .with("bytes", salvage.bytes)
+            .with("maxPayloadBytes", limit);
+        let Some(id) = id.filter(|_| salvage.is_call() && phase == Phase::Running) else {
+            let error = Error::new(wire::INVALID_REQUEST, format!("Invalid Request: {}", fault.message));
+            return Received::Reply(self.refuse(salvage.id().as_ref(), &error.with("code", fault.code.as_str())));
+        };
+        kernel.health().ended(true, Some(fault.code));
+        let era = Era::Legacy(self.state.lock().revision);
+        let ids = &kernel.ports().ids;
+        let (run, correlation) = (RunId(ids.fresh(For::Run)), CorrelationId::from_uuid(ids.fresh(For::Correlation)));
+        let body = to_wire::tool_error(&fault, run, &correlation, era);
+        let envelope = Envelope { id, era, given: None };
+        Received::Reply(self.reply(&envelope, Outcome { result: Ok(body), correlation: Some(correlation) }))
     }
 
     /// An error outside any method. Its correlation id is the connection's: nothing else is known (MCP-CORR-4).

@@ -1,12 +1,14 @@
 //! How fast the store commits and reads, as JSON lines. Run with `cargo bench -p orchestr8-stores`.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "a measurement")]
 
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Instant;
 
 use orchestr8_kernel::ports::store::{Batch, Cell, Link, Statement, Store};
 use orchestr8_stores::Migration;
-use orchestr8_stores::sqlite::{self, Options, Place, Sqlite};
+use orchestr8_stores::sqlite::simulated::Rates;
+use orchestr8_stores::sqlite::{self, Options, Place, Simulated, Sqlite};
 
 const TABLES: Migration = Migration {
     name: "bench/0001-record",
@@ -17,11 +19,13 @@ const TABLES: Migration = Migration {
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        for (clients, each) in [(1, 10_000), (64, 5_000), (512, 1_000)] {
+        anchor();
+        for (clients, each) in [(1, 20_000), (64, 5_000), (512, 1_000)] {
             commit(clients, each).await;
         }
         point_query().await;
         chain().await;
+        simulated().await;
     });
 }
 
@@ -33,55 +37,30 @@ fn print(name: &str, value: f64, unit: &str) {
     println!("{{\"name\":\"store/{name}\",\"value\":{value:.1},\"unit\":\"{unit}\"}}");
 }
 
+/// What the disk itself can do: writes of one log page, each flushed, into a file that is already that long.
+fn anchor() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = std::fs::File::create(folder.path().join("anchor")).unwrap();
+    file.write_all_at(&vec![0; 32 << 20], 0).unwrap();
+    file.sync_all().unwrap();
+    let started = Instant::now();
+    for n in 0..2_000 {
+        file.write_all_at(&[1; 8216], n * 8216).unwrap();
+        file.sync_data().unwrap();
+    }
+    print("anchor/flush", 2_000.0 / started.elapsed().as_secs_f64(), "/s");
+}
+
 /// Records of 300 bytes, each awaited before the client sends its next.
 async fn commit(clients: usize, each: usize) {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
-    if clients == 1 {
-        let anchor = Instant::now();
-        {
-            use std::os::unix::fs::FileExt;
-            let f = std::fs::File::create(folder.path().join("anchor")).unwrap();
-            f.write_all_at(&vec![0; 32 << 20], 0).unwrap();
-            f.sync_all().unwrap();
-            let anchor = Instant::now();
-            for n in 0..3000 {
-                f.write_all_at(&[1; 8216], n * 8216).unwrap();
-                f.sync_data().unwrap();
-            }
-            print("anchor/overwrite", 3000.0 / anchor.elapsed().as_secs_f64(), "/s");
-            let anchor = Instant::now();
-            for n in 0..3000 {
-                f.write_all_at(&[1; 8216], (32 << 20) + n * 8216).unwrap();
-                f.sync_data().unwrap();
-            }
-            print("anchor/extend", 3000.0 / anchor.elapsed().as_secs_f64(), "/s");
-        }
-        drop(anchor);
-        for r in 0..4 {
-            let started = Instant::now();
-            for _ in 0..10_000 {
-                let mut batch = Batch::new();
-                batch.then_one(Statement::new(
-                    "INSERT INTO record (body) VALUES (?1)",
-                    vec![vec![7_u8; 300].into()],
-                ));
-                store.commit(batch).await.unwrap();
-            }
-            print(&format!("round/{r}"), 10_000f64 / started.elapsed().as_secs_f64(), "/s");
-        }
-    }
     let started = Instant::now();
     let tasks = (0..clients).map(|_| {
         let store = store.clone();
         tokio::spawn(async move {
             for _ in 0..each {
-                let mut batch = Batch::new();
-                batch.then_one(Statement::new(
-                    "INSERT INTO record (body) VALUES (?1)",
-                    vec![vec![7_u8; 300].into()],
-                ));
-                store.commit(batch).await.unwrap();
+                store.commit(record()).await.unwrap();
             }
         })
     });
@@ -89,7 +68,33 @@ async fn commit(clients: usize, each: usize) {
         task.await.unwrap();
     }
     let seconds = started.elapsed().as_secs_f64();
-    print(&format!("commit/{clients}-clients"), (clients * each) as f64 / seconds, "/s");
+    let name = if clients == 1 { "commit/1-client".to_owned() } else { format!("commit/{clients}-clients") };
+    print(&name, (clients * each) as f64 / seconds, "/s");
+}
+
+fn record() -> Batch {
+    let mut batch = Batch::new();
+    batch.then_one(Statement::new("INSERT INTO record (body) VALUES (?1)", vec![vec![7_u8; 300].into()]));
+    batch
+}
+
+/// A simulated process with fifty commits, from its start.
+async fn simulated() {
+    let disk = Simulated::new(&[TABLES]).unwrap();
+    let seeds = 1_000;
+    let started = Instant::now();
+    for seed in 0..seeds {
+        let store = disk.copy(seed, Rates::default()).unwrap();
+        for _ in 0..50 {
+            store.commit(record()).await.unwrap();
+        }
+    }
+    print("simulated/seed-of-50-commits", started.elapsed().as_secs_f64() * 1e6 / seeds as f64, "us");
+    let started = Instant::now();
+    for seed in 0..seeds {
+        disk.copy(seed, Rates::default()).unwrap();
+    }
+    print("simulated/copy", started.elapsed().as_secs_f64() * 1e6 / seeds as f64, "us");
 }
 
 async fn point_query() {
@@ -134,4 +139,8 @@ async fn chain() {
     print("chain/append/at-1", append(2_000).await, "us");
     append(98_000).await;
     print("chain/append/at-100k", append(2_000).await, "us");
+    let started = Instant::now();
+    let verified = store.verify_chain("bench").await.unwrap();
+    let per_100k = 100_000.0 / verified.entries as f64;
+    print("chain/verify-100k", started.elapsed().as_secs_f64() * 1e3 * per_100k, "ms");
 }

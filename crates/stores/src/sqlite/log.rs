@@ -17,6 +17,7 @@ use super::limits;
 pub(super) struct Log {
     /// Pages in the log after the newest commit, as SQLite tells.
     pages: Arc<AtomicU32>,
+    pages_max: u32,
     room: Option<Room>,
 }
 
@@ -29,13 +30,13 @@ impl Log {
             counted.store(u32::try_from(pages).unwrap_or(0), Ordering::Relaxed);
             Ok(())
         }))?;
-        Ok(Self { pages, room: data.map(Room::of) })
+        Ok(Self { pages, pages_max: limits::LOG_PAGES, room: data.map(Room::of) })
     }
 
     /// To be called after each commit, when everybody has been answered.
     pub fn tend(&mut self, connection: &Connection) -> Result<(), Failure> {
         let pages = self.pages.load(Ordering::Relaxed);
-        if pages >= limits::LOG_PAGES {
+        if pages >= self.pages_max {
             return self.empty(connection);
         }
         if let Some(room) = &mut self.room
@@ -94,5 +95,101 @@ impl Room {
             self.reserved += limits::ROOM_BYTES;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixture {
+        folder: tempfile::TempDir,
+        connection: Connection,
+        log: Log,
+    }
+
+    impl Fixture {
+        fn new(pages_max: u32, room: bool) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let data = folder.path().join("data");
+            let mut connection = Connection::open(&data).unwrap();
+            connection
+                .execute_batch(
+                    "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;
+                     CREATE TABLE t (body BLOB NOT NULL) STRICT",
+                )
+                .unwrap();
+            let mut log = Log::of(&mut connection, room.then_some(data.as_path())).unwrap();
+            log.pages_max = pages_max;
+            Self { folder, connection, log }
+        }
+
+        fn commit(&mut self, pages: u32) {
+            self.connection.execute("INSERT INTO t VALUES (zeroblob(?1))", [pages * 8192]).unwrap();
+            self.log.tend(&self.connection).unwrap();
+        }
+
+        fn bytes(&self) -> u64 {
+            self.folder.path().join("data-wal").metadata().unwrap().len()
+        }
+    }
+
+    #[test]
+    fn a_long_log_is_moved_and_starts_anew() {
+        let mut fixture = Fixture::new(50, false);
+        for _ in 0..100 {
+            fixture.commit(3);
+        }
+        assert!(fixture.bytes() < 60 * limits::LOG_FRAME_BYTES, "{} bytes", fixture.bytes());
+        let main = fixture.folder.path().join("data").metadata().unwrap().len();
+        assert!(main > 200 * 8192, "{main} bytes");
+    }
+
+    #[test]
+    fn a_reader_holds_the_log_back_and_it_is_moved_once_he_is_gone() {
+        let mut fixture = Fixture::new(20, false);
+        fixture.commit(1);
+        let reader = Connection::open(fixture.folder.path().join("data")).unwrap();
+        reader.execute_batch("BEGIN; SELECT COUNT(*) FROM t").unwrap();
+        let count = |reader: &Connection| {
+            reader.query_row("SELECT COUNT(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap()
+        };
+        assert_eq!(count(&reader), 1);
+        for _ in 0..30 {
+            fixture.commit(3);
+        }
+        assert_eq!(count(&reader), 1, "he sees one moment");
+        let held = fixture.bytes();
+        assert!(held > 90 * limits::LOG_FRAME_BYTES);
+        drop(reader);
+        for _ in 0..30 {
+            fixture.commit(3);
+        }
+        assert!(fixture.bytes() < held + 30 * limits::LOG_FRAME_BYTES, "it grows no further");
+    }
+
+    #[test]
+    fn room_is_reserved_ahead_and_commits_do_not_make_the_file_longer() {
+        let mut fixture = Fixture::new(1_000_000, true);
+        fixture.commit(1);
+        let reserved = fixture.bytes();
+        assert!(reserved >= limits::ROOM_BYTES);
+        for _ in 0..40 {
+            fixture.commit(1);
+        }
+        assert_eq!(fixture.bytes(), reserved);
+        for _ in 0..300 {
+            fixture.commit(1);
+        }
+        assert!(fixture.bytes() > reserved);
+    }
+
+    #[test]
+    fn room_that_cannot_be_reserved_is_done_without() {
+        let mut fixture = Fixture::new(1_000_000, true);
+        fixture.log.room = Some(Room::of(Path::new("/nowhere/at/all")));
+        fixture.commit(1);
+        assert!(fixture.log.room.is_none());
+        fixture.commit(1);
     }
 }

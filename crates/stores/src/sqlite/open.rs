@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use orchestr8_kernel::ports::store;
+use rusqlite::backup::Backup;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
@@ -77,8 +78,20 @@ pub(super) fn open(options: &Options) -> Result<Opened, Error> {
 pub(super) fn memory(migrations: &[Migration]) -> Result<Connection, Error> {
     let connection = Connection::open_in_memory().map_err(store_error)?;
     guard(&connection).map_err(store_error)?;
+    connection.pragma_update(None, "application_id", APPLICATION_ID).map_err(store_error)?;
     migrate(&connection, migrations)?;
     Ok(connection)
+}
+
+/// Another database in memory with the same content.
+pub(super) fn copy(from: &Connection) -> Result<Connection, store::Error> {
+    let copy = || {
+        let mut connection = Connection::open_in_memory()?;
+        guard(&connection)?;
+        Backup::new(from, &mut connection)?.step(-1)?;
+        Ok(connection)
+    };
+    copy().map_err(store_error)
 }
 
 /// A connection that can only read.
@@ -163,7 +176,7 @@ fn guard(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "temp_store", "MEMORY")
 }
 
-fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
+pub(super) fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
     let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let tables: i64 = connection.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(id == APPLICATION_ID || (id == 0 && tables == 0))

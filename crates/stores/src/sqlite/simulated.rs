@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use orchestr8_kernel::ports::random::{Random, Seeded};
 use orchestr8_kernel::ports::store::{Batch, Error, Row, Statement, Store};
 use parking_lot::Mutex;
+use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::cells;
@@ -48,15 +49,15 @@ struct Life {
 const TURNS_MAX: f64 = 3.0;
 
 impl Simulated {
-    pub fn new(migrations: &[Migration], seed: u64, rates: Rates) -> Result<Self, open::Error> {
-        let dice = Arc::new(Dice { random: Seeded::new(seed), rates: Mutex::new(rates) });
-        let engine = Engine::new(open::memory(migrations)?, dice.clone());
-        Ok(Self { disk: Arc::new(Mutex::new(engine)), dice, life: Life::begin() })
+    /// A fresh disk, brought to the shape the migrations give it, without faults.
+    pub fn new(migrations: &[Migration]) -> Result<Self, open::Error> {
+        Ok(Self::on(open::memory(migrations)?, 0, Rates::default()))
     }
 
-    /// Without faults, for tests that only need a store.
-    pub fn faultless(migrations: &[Migration]) -> Result<Self, open::Error> {
-        Self::new(migrations, 0, Rates::default())
+    /// A process of its own on a copy of this disk. Copying costs a small part of migrating, so a simulation makes one disk
+    /// and copies it for each seed.
+    pub fn copy(&self, seed: u64, rates: Rates) -> Result<Self, Error> {
+        Ok(Self::on(open::copy(&self.disk.lock().connection)?, seed, rates))
     }
 
     /// From now on faults come at these rates.
@@ -85,6 +86,12 @@ impl Simulated {
         self.crash();
         self.disk.lock().forget();
         Self { disk: self.disk.clone(), dice: self.dice.clone(), life: Life::begin() }
+    }
+
+    fn on(connection: Connection, seed: u64, rates: Rates) -> Self {
+        let dice = Arc::new(Dice { random: Seeded::new(seed), rates: Mutex::new(rates) });
+        let engine = Engine::new(connection, dice.clone());
+        Self { disk: Arc::new(Mutex::new(engine)), dice, life: Life::begin() }
     }
 
     async fn turns(&self) {

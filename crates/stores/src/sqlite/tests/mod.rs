@@ -1,5 +1,13 @@
 //! Tests of the whole SQLite store.
 
+mod backups;
+mod damage;
+mod faults;
+mod groups;
+mod opening;
+mod running;
+mod simulation;
+
 mod suite_file {
     use std::sync::Arc;
 
@@ -35,17 +43,49 @@ mod suite_simulated {
     use crate::suite::{Shared, TABLES};
 
     fn open() -> (Shared, ()) {
-        (Arc::new(Simulated::faultless(TABLES).unwrap()), ())
+        (Arc::new(Simulated::new(TABLES).unwrap()), ())
     }
 
     crate::store_suite!(open);
 }
 
+use std::path::{Path, PathBuf};
+
+use orchestr8_kernel::ports::store::{Batch, Link, Statement, Store};
+
 use super::{Options, Place, Sqlite, open};
 use crate::migrations::Migration;
+use crate::suite::TABLES;
+
+fn path(folder: &tempfile::TempDir) -> PathBuf {
+    folder.path().join("data").join("store.sqlite3")
+}
 
 fn file(folder: &tempfile::TempDir) -> Place {
-    Place::File(folder.path().join("data").join("store.sqlite3"))
+    Place::File(path(folder))
+}
+
+/// The file with this ending beside the data file.
+fn beside(data: &Path, ending: &str) -> PathBuf {
+    PathBuf::from(format!("{}{ending}", data.display()))
+}
+
+fn insert(id: i64) -> Batch {
+    crate::suite::batch([crate::suite::insert_item(id)])
+}
+
+fn link(body: &str) -> Batch {
+    let link = Link { chain: "audit".into(), at_ms: 7, body: body.to_owned() };
+    Batch { links: vec![link], ..Batch::new() }
+}
+
+async fn items(store: &Sqlite) -> Vec<i64> {
+    let rows = store.query(Statement::new("SELECT id FROM item ORDER BY id", vec![])).await.unwrap();
+    rows.iter().map(|row| row.int(0).unwrap()).collect()
+}
+
+fn suite_opened(folder: &tempfile::TempDir) -> Sqlite {
+    opened(file(folder), TABLES)
 }
 
 fn opened(place: Place, tables: &[Migration]) -> Sqlite {

@@ -1,0 +1,83 @@
+//! A look at a data file from outside: for backups and checks beside a server that runs, or when none does.
+//!
+//! It takes no lock and changes nothing, so it may be used whoever owns the file.
+
+use std::path::Path;
+
+use orchestr8_kernel::ports::store;
+use rusqlite::{Connection, OptionalExtension};
+
+use super::backup::{self, BackupError, BackupReport};
+use super::check::{self, CheckReport};
+use super::errors::store_error;
+use super::open::{self, Error};
+use crate::chain::{self, Verified};
+
+/// Blocks while it works: use it from a command, not from a server.
+pub struct Look(Connection);
+
+impl Look {
+    /// The file must be there and be ours.
+    pub fn at(path: &Path) -> Result<Self, Error> {
+        let io = |cause| Error::Io { path: path.to_owned(), cause };
+        let path = path.canonicalize().map_err(io)?;
+        let connection = open::reader(&path)?;
+        match open::is_ours(&connection).map_err(store_error)? {
+            true => Ok(Self(connection)),
+            false => Err(Error::Foreign { path }),
+        }
+    }
+
+    pub fn backup(&self, to: &Path) -> Result<BackupReport, BackupError> {
+        backup::run(&self.0, to)
+    }
+
+    pub fn check(&self) -> CheckReport {
+        check::run(&self.0)
+    }
+
+    pub fn verify_chain(&self, name: &str) -> Result<Verified, chain::Error> {
+        check::verify(&self.0, name)
+    }
+
+    /// The number of the entry with this hash: a head noted earlier shows whether newer entries were cut off since.
+    pub fn entry_of(&self, chain: &str, entry_hash: &str) -> Result<Option<i64>, store::Error> {
+        let sql = "SELECT seq FROM chain WHERE name = ?1 AND entry_hash = ?2";
+        self.0.query_row(sql, [chain, entry_hash], |row| row.get(0)).optional().map_err(store_error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::{Options, Place, open};
+
+    #[tokio::test]
+    async fn a_file_in_use_is_checked_and_copied_and_stays_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, copy) = (folder.path().join("data.sqlite3"), folder.path().join("copy.sqlite3"));
+        assert!(matches!(Look::at(&data), Err(Error::Io { .. })));
+        let store = open(Options::new(Place::File(data.clone()), vec![])).unwrap();
+        let look = Look::at(&data).unwrap();
+        assert!(look.check().is_sound());
+        assert_eq!(look.verify_chain("audit").unwrap().entries, 0);
+        let mut batch = store::Batch::new();
+        batch.link(store::Link { chain: "audit".into(), at_ms: 1, body: "{}".into() });
+        store::Store::commit(&store, batch).await.unwrap();
+        let head = look.verify_chain("audit").unwrap().head;
+        assert_eq!(look.entry_of("audit", &head).unwrap(), Some(1));
+        assert_eq!(look.entry_of("audit", "cut off").unwrap(), None);
+        look.backup(&copy).unwrap();
+        assert!(Look::at(&copy).unwrap().check().is_sound());
+        assert!(matches!(open(Options::new(Place::File(data), vec![])), Err(Error::Held { .. })));
+        drop(store);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("other.sqlite3");
+        Connection::open(&data).unwrap().execute_batch("CREATE TABLE a (b TEXT)").unwrap();
+        assert!(matches!(Look::at(&data), Err(Error::Foreign { .. })));
+    }
+}

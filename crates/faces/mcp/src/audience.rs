@@ -172,6 +172,12 @@ impl Audience {
         }
     }
 
+    /// How many seats are taken.
+    #[cfg(test)]
+    pub fn size(&self) -> usize {
+        self.members.lock().len()
+    }
+
     fn hear(&self, event: &Event) {
         let members: Vec<Arc<Listener>> = self.members.lock().values().cloned().collect();
         members.iter().for_each(|listener| listener.hear(event));

@@ -1,13 +1,5 @@
 //! The MCP face as its transports see it: connections take messages and give replies; outlets carry what else is said.
 
-// HTTP asks for, beside what is here (remove this note once done):
-// 1. `Connection::revision(&self) -> u64`: an atomic that grows whenever what `saved()` gives has changed (initialize,
-//    initialized, setLevel, subscribe, unsubscribe), so that a session is saved without comparing.
-// 2. `Incoming { who: Option<Arc<Principal>>, .. }`: the principal of this one message (X-Admin-Token adds a role to it);
-//    None: the connection's.
-// 3. `subscriptions/listen` is a `Pending` that stays so; acknowledgement and news go to `related`; dropping it ends it.
-// 4. `Reply::status` of a legacy answer: 200, but 400 for -32700 and -32600 and for the -32002 of a STARTING connection.
-
 use std::sync::Arc;
 
 use orchestr8_contract::limits;

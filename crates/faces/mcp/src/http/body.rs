@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use http_body::Frame;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::connection::{Pending, Reply};
+use crate::connection::{Connection, Pending};
 
 use super::event;
 use super::session::Busy;
@@ -24,7 +25,6 @@ pub(super) struct Events {
     first: Option<Bytes>,
     /// The request whose stream this is, where the client's leaving cancels it.
     pending: Option<Pending>,
-    /// Fires when the server stops; then the stream ends with the farewell.
     stop: Option<Stop>,
     keep_alive: Duration,
     silence: Pin<Box<Sleep>>,
@@ -32,10 +32,11 @@ pub(super) struct Events {
     _busy: Option<Busy>,
 }
 
-/// Ends a stream that would otherwise never end.
+/// Ends a stream that would otherwise never end, when the server stops.
 pub(super) struct Stop {
     pub fires: Pin<Box<WaitForCancellationFutureOwned>>,
-    pub farewell: Option<Reply>,
+    /// The conversation that has a last word to say; without one the stream just ends.
+    pub connection: Option<Arc<Connection>>,
 }
 
 impl Events {
@@ -49,8 +50,8 @@ impl Events {
         Self { pending, ..self }
     }
 
-    pub fn with_stop(self, stop: Option<Stop>) -> Self {
-        Self { stop, ..self }
+    pub fn with_stop(self, stop: Stop) -> Self {
+        Self { stop: Some(stop), ..self }
     }
 
     pub fn with_busy(self, busy: Busy) -> Self {
@@ -62,18 +63,20 @@ impl Events {
     }
 
     fn poll_sources(&mut self, context: &mut Context<'_>) {
+        if let Some(stop) = &mut self.stop
+            && stop.fires.as_mut().poll(context).is_ready()
+        {
+            match stop.connection.take() {
+                Some(connection) => connection.wind_down(),
+                None => self.reader.stream().end(),
+            }
+            self.stop = None;
+        }
         if let Some(pending) = &mut self.pending
             && let Poll::Ready(reply) = Pin::new(pending).poll(context)
         {
             self.pending = None;
             self.reader.stream().finish(reply);
-        }
-        if let Some(stop) = &mut self.stop
-            && stop.fires.as_mut().poll(context).is_ready()
-        {
-            let farewell = stop.farewell.take();
-            (self.stop, self.pending) = (None, None);
-            self.reader.stream().finish(farewell);
         }
     }
 }

@@ -36,9 +36,9 @@ impl Endpoint {
             false => event::COMMENT,
         };
         // The answer to a call ends by itself; what is said unasked would go on for ever.
-        let stop = (name.kind == event::Kind::Listening).then(|| self.stop(None));
-        let events =
-            Events::new(reader, first, self.keep_alive()).with_stop(stop).with_busy(Busy::new(&session));
+        let endless = name.kind == event::Kind::Listening;
+        let events = Events::new(reader, first, self.keep_alive()).with_busy(Busy::new(&session));
+        let events = if endless { events.with_stop(self.stop(None)) } else { events };
         answer::events(events.into_body(), session.correlation.clone())
     }
 

@@ -102,7 +102,10 @@ impl Default for Settings {
 
 /// The routes of this face.
 pub fn router(face: Face, settings: Settings) -> Router {
-    let endpoint = Endpoint::new(face, settings);
+    routes(Endpoint::new(face, settings))
+}
+
+fn routes(endpoint: Arc<Endpoint>) -> Router {
     Router::new().route(PATH, any(move |request: Request| endpoint.clone().answer(request)))
 }
 

@@ -3,7 +3,6 @@
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -16,17 +15,13 @@ use orchestr8_edge::Caller;
 use orchestr8_kernel::{Principal, Transport};
 
 use crate::connection::{Connection, Facts, Incoming, Pending, Phase, Received, Reply};
-use crate::era::SUBSCRIPTION_KEY;
-use crate::wire::{self, Message};
+use crate::wire;
 
 use super::body::{Events, Stop};
 use super::headers::{self, Era};
 use super::session::{Busy, Session, header};
 use super::stream::{Begun, Stream};
 use super::{Endpoint, answer, event, mirror, refusal};
-
-/// The modern request whose answer is a stream of news that ends with the client or the server.
-const LISTEN: &str = "subscriptions/listen";
 
 /// A message and what is known of it.
 struct Call {
@@ -38,13 +33,9 @@ struct Call {
 }
 
 impl Call {
-    /// Gives the message to a conversation. True beside what became of it: it asks for a stream of news.
-    fn give(&self, to: &Arc<Connection>, modern: bool, related: &Arc<Stream>) -> (Received, bool) {
-        let listens = AtomicBool::new(false);
-        let check = |facts: &Facts<'_>| {
-            listens.store(facts.method == LISTEN, Ordering::Relaxed);
-            mirror::check(&self.headers, facts)
-        };
+    /// Gives the message to a conversation.
+    fn give(&self, to: &Arc<Connection>, modern: bool, related: &Arc<Stream>) -> Received {
+        let check = |facts: &Facts<'_>| mirror::check(&self.headers, facts);
         let incoming = Incoming {
             modern,
             who: self.elevated.clone(),
@@ -52,8 +43,7 @@ impl Call {
             correlation: headers::correlation(&self.headers),
             check_headers: Some(&check),
         };
-        let received = to.receive(&self.text, &incoming, related.clone());
-        (received, listens.load(Ordering::Relaxed))
+        to.receive(&self.text, &incoming, related.clone())
     }
 }
 
@@ -104,8 +94,7 @@ impl Endpoint {
         let connection = self.face.connect(who, Transport::Http, self.nowhere.clone());
         let correlation = header(connection.id());
         let related = Stream::new(&self.budget, false);
-        let (received, listens) = call.give(&connection, true, &related);
-        let pending = match received {
+        let pending = match call.give(&connection, true, &related) {
             Received::Nothing => return answer::empty(StatusCode::ACCEPTED, correlation),
             Received::Reply(reply) if !related.has_begun() => return answer::json(reply, correlation),
             Received::Reply(reply) => {
@@ -115,7 +104,6 @@ impl Endpoint {
             Received::Pending(pending) => Some(pending),
         };
         Box::pin(async move {
-            let stop = listens.then(|| self.stop(farewell(&call.text, &connection)));
             // Dropped with this future or with the body, it tells the work that the client has left.
             let (begun, pending) = begin(&related, pending, self.keep_alive()).await;
             match begun {
@@ -123,7 +111,10 @@ impl Endpoint {
                 Begun::Reply(None) => answer::silence(correlation),
                 Begun::Events => {
                     let events = Events::new(related.attach(0), event::COMMENT, self.keep_alive());
-                    answer::events(events.with_pending(pending).with_stop(stop).into_body(), correlation)
+                    answer::events(
+                        events.with_pending(pending).with_stop(self.stop(Some(connection))).into_body(),
+                        correlation,
+                    )
                 }
             }
         })
@@ -145,7 +136,7 @@ impl Endpoint {
             },
         };
         let related = Stream::new(&self.budget, session.primed);
-        let (received, _) = call.give(&session.connection, false, &related);
+        let received = call.give(&session.connection, false, &related);
         if session.has_unsaved()
             && let Err(fault) = Box::pin(self.sessions.save(&session)).await
         {
@@ -194,8 +185,7 @@ impl Endpoint {
     async fn post_first(self: Arc<Self>, call: Call) -> Response {
         let streams = self.sessions.streams();
         let connection = self.face.connect(call.who.clone(), Transport::Http, streams.clone());
-        let (received, _) = call.give(&connection, false, &Stream::new(&self.budget, false));
-        let reply = match received {
+        let reply = match call.give(&connection, false, &Stream::new(&self.budget, false)) {
             Received::Reply(reply) => Some(reply),
             Received::Pending(pending) => pending.await,
             Received::Nothing => None,
@@ -221,8 +211,8 @@ impl Endpoint {
     }
 
     /// What ends a stream that has no end of its own.
-    pub(super) fn stop(&self, farewell: Option<Reply>) -> Stop {
-        Stop { fires: Box::pin(self.settings.shutdown.clone().cancelled_owned()), farewell }
+    pub(super) fn stop(&self, connection: Option<Arc<Connection>>) -> Stop {
+        Stop { fires: Box::pin(self.settings.shutdown.clone().cancelled_owned()), connection }
     }
 }
 
@@ -257,13 +247,4 @@ async fn begin(
     });
     let begun = begun.await;
     (begun, pending)
-}
-
-/// The last word of a stream of news that the server ends.
-fn farewell(text: &[u8], connection: &Connection) -> Option<Reply> {
-    let Ok(Message::Request { id, .. }) = wire::read(text) else { return None };
-    let body =
-        format!("{{\"resultType\":\"complete\",\"_meta\":{{\"{SUBSCRIPTION_KEY}\":{}}}}}", id.as_json());
-    let text = wire::response(Some(&id), "result", &body);
-    Some(Reply { text, status: StatusCode::OK.as_u16(), correlation: connection.id().clone() })
 }

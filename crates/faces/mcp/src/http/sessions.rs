@@ -138,6 +138,7 @@ impl Sessions {
         self.face.kernel().ports().store.commit(batch).await.map_err(unsaved)
     }
 
+    #[cfg(test)]
     pub fn count(&self) -> usize {
         self.all.read().len()
     }

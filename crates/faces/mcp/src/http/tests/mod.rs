@@ -1,1 +1,11 @@
+//! The endpoint over real sockets, behind the real edge, with a client that sees every byte.
 
+mod client;
+mod eras;
+mod hostile;
+mod lasting;
+mod legacy;
+mod modern;
+mod resuming;
+mod streaming;
+mod world;

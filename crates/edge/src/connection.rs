@@ -86,11 +86,10 @@ pub(crate) async fn run(stream: TcpStream, seat: Seat, shared: Arc<Shared>) {
             let (shared, watch) = (shared.clone(), watch.clone());
             async move {
                 let mut response = shared.guard.answer(request.map(|body| shared.guard.bounded(body))).await;
-                if shared.drain.has_begun() {
-                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                }
                 if guard::upgrades(&response) {
                     watch.upgrade();
+                } else if shared.drain.has_begun() {
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 Ok::<_, Infallible>(response.map(|body| Answer::new(body, watch)))
             }

@@ -158,6 +158,8 @@ async fn upgrade(request: Request<Body>) -> Response {
         let (mut from, mut to) = tokio::io::split(TokioIo::new(socket));
         tokio::io::copy(&mut from, &mut to).await.unwrap();
         to.shutdown().await.unwrap();
+        // The client sees the end although the socket is still held.
+        std::future::pending::<()>().await;
     });
     (StatusCode::SWITCHING_PROTOCOLS, [("connection", "upgrade"), ("upgrade", "echo")]).into_response()
 }

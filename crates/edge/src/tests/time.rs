@@ -70,6 +70,13 @@ async fn an_idle_connection_is_closed_without_a_word() {
         client.send(HELLO).await;
         assert_eq!(client.reply().await.status, 200);
     }
+    // A body that comes after its head is not taken for the beginning of another head.
+    client
+        .send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+        .await;
+    assert_eq!(client.reply().await.status, 100);
+    client.send("ok").await;
+    assert_eq!(client.reply().await.body, "ok");
     client.closed().await;
 }
 

@@ -83,7 +83,7 @@ mod tests {
     };
 
     async fn filled(old: i64, young: i64) -> Simulated {
-        let store = Simulated::new(&[TABLE]).unwrap();
+        let store = Simulated::faultless(&[TABLE]).unwrap();
         for (count, at_ms) in [(old, 4_999), (young, 5_000)] {
             let mut batch = Batch::new();
             for _ in 0..count {

@@ -61,11 +61,12 @@ pub(super) fn open(options: &Options) -> Result<Opened, Error> {
             Ok(Opened { connection, file: None })
         }
         Place::File(path) => {
-            let path = create(path).map_err(|cause| Error::Io { path: path.clone(), cause })?;
+            let path = folder(path).map_err(|cause| Error::Io { path: path.clone(), cause })?;
             let lock = lock::take(&path).map_err(|error| match error {
                 lock::Error::Held(pid) => Error::Held { path: path.clone(), pid },
                 lock::Error::Io(cause) => Error::Io { path: lock::path_of(&path), cause },
             })?;
+            create(&path).map_err(|cause| Error::Io { path: path.clone(), cause })?;
             let connection = writer(&path, options.sync)?;
             migrate(&connection, &options.migrations)?;
             set_pages_max(&connection, options)?;
@@ -106,19 +107,26 @@ pub(super) fn reader(path: &Path) -> Result<Connection, store::Error> {
     connect().map_err(store_error)
 }
 
-/// Creates the folder and the file for their owner alone, and gives the path in full.
-fn create(path: &Path) -> io::Result<PathBuf> {
+/// Creates the folder for its owner alone, and gives the path in full: SQLite reads a name that begins with `file:` as
+/// something else.
+fn folder(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let folder = folder.canonicalize()?;
-    let path = folder.join(name);
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
-    File::open(&folder)?.sync_all()?;
-    Ok(path)
+    Ok(folder.canonicalize()?.join(name))
+}
+
+/// Creates the file for its owner alone. Only whoever has the lock may: closing a file takes SQLite's own locks on it away
+/// from the whole process.
+fn create(path: &Path) -> io::Result<()> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    match path.parent() {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
 }
 
 fn writer(path: &Path, sync: Sync) -> Result<Connection, Error> {

@@ -49,9 +49,14 @@ struct Life {
 const TURNS_MAX: f64 = 3.0;
 
 impl Simulated {
-    /// A fresh disk, brought to the shape the migrations give it, without faults.
-    pub fn new(migrations: &[Migration]) -> Result<Self, open::Error> {
-        Ok(Self::on(open::memory(migrations)?, 0, Rates::default()))
+    /// A fresh disk, brought to the shape the migrations give it.
+    pub fn new(migrations: &[Migration], seed: u64, rates: Rates) -> Result<Self, open::Error> {
+        Ok(Self::on(open::memory(migrations)?, seed, rates))
+    }
+
+    /// Without faults, for tests that only need a store, and as the disk that is copied for each seed.
+    pub fn faultless(migrations: &[Migration]) -> Result<Self, open::Error> {
+        Self::new(migrations, 0, Rates::default())
     }
 
     /// A process of its own on a copy of this disk. Copying costs a small part of migrating, so a simulation makes one disk

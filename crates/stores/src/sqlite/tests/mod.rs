@@ -43,7 +43,7 @@ mod suite_simulated {
     use crate::suite::{Shared, TABLES};
 
     fn open() -> (Shared, ()) {
-        (Arc::new(Simulated::new(TABLES).unwrap()), ())
+        (Arc::new(Simulated::faultless(TABLES).unwrap()), ())
     }
 
     crate::store_suite!(open);

@@ -66,7 +66,7 @@ async fn run(disk: &Simulated, seed: u64, commits: i64) -> Run {
 #[tokio::test]
 async fn whatever_the_seed_what_was_acknowledged_stays_and_what_was_refused_never_was() {
     let (mut crashes, mut full, mut kept_unknown, mut lost_unknown) = (0, 0, 0, 0);
-    let disk = Simulated::new(TABLES).unwrap();
+    let disk = Simulated::faultless(TABLES).unwrap();
     for seed in 0..2_000 {
         let run = run(&disk, seed, 50).await;
         let halves = |id: &i64| (run.found.contains(id), run.found.contains(&(id + 10_000)));
@@ -88,7 +88,7 @@ async fn whatever_the_seed_what_was_acknowledged_stays_and_what_was_refused_neve
 
 #[tokio::test]
 async fn a_seed_replays() {
-    let disk = Simulated::new(TABLES).unwrap();
+    let disk = Simulated::faultless(TABLES).unwrap();
     for seed in 0..50 {
         assert_eq!(run(&disk, seed, 50).await, run(&disk, seed, 50).await);
     }
@@ -97,7 +97,7 @@ async fn a_seed_replays() {
 
 #[tokio::test]
 async fn a_call_during_which_the_process_dies_never_ends() {
-    let store = Simulated::new(TABLES).unwrap();
+    let store = Simulated::faultless(TABLES).unwrap();
     store.set_rates(Rates { crash_after: 1.0, ..Rates::default() });
     let topic = store.watch("topic");
     let mut batch = insert(1);

@@ -19,6 +19,9 @@ use crate::results;
 use crate::to_wire;
 use crate::wire::Error;
 
+/// Says in `_meta` that a result is that of an earlier call with the same key.
+pub const REPLAYED_META: &str = "orchestr8/replayed";
+
 /// What is known about a call when its outcome comes.
 pub struct Asked {
     pub face: Face,
@@ -52,7 +55,7 @@ impl Asked {
 
     /// The answer to an outcome, unless it has texts that must be kept first.
     pub fn render(&self, settled: Settled) -> Result<Outcome, Box<Long>> {
-        let Settled { run, correlation, result, .. } = settled;
+        let Settled { run, correlation, result, replayed, .. } = settled;
         let limit = self.face.settings().max_result_bytes;
         let long = |blocks, structured, failed, meta, mime_type, correlation| {
             Err(Box::new(Long { blocks, structured, failed, meta, mime_type, run, correlation }))
@@ -99,6 +102,10 @@ impl Asked {
                 let fault = Fault::internal("the tool asked a question and did not wait for its answer");
                 self.halted(&fault, run, &correlation)
             }
+        };
+        let result = match result {
+            Ok(body) if replayed => Ok(body.meta(REPLAYED_META, &true)),
+            result => result,
         };
         Ok(Outcome { result, correlation: Some(correlation) })
     }

@@ -45,7 +45,8 @@ pub fn admit_legacy<'a>(
         (Phase::Starting | Phase::Initializing | Phase::Closed, _) => {
             let error = Error::new(wire::NOT_INITIALIZED, "Not initialized")
                 .with("code", Code::NotInitialized.as_str())
-                .with("message", Code::NotInitialized.advice());
+                .with("message", Code::NotInitialized.advice())
+                .status(400);
             return Err(Outcome { result: Err(error), correlation: Some(connection.id.clone()) });
         }
     }

@@ -238,8 +238,11 @@ fn joined(blocks: &[Content]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use orchestr8_kernel::ports::ids::{Counted, For, Ids};
 
-    const RUN: RunId = RunId(uuid::Uuid::nil());
+    fn run() -> RunId {
+        RunId(Counted::default().fresh(For::Run))
+    }
 
     fn correlation() -> CorrelationId {
         CorrelationId::parse("c-1").unwrap()
@@ -266,13 +269,13 @@ mod tests {
     #[test]
     fn a_tool_error_is_text_for_models_and_data_for_programs() {
         let fault = Fault::new(Code::CircuitOpen, "closed \"for\" repair").with("retryAtMs", 5);
-        let body = tool_error(&fault, RUN, &correlation(), Era::Legacy(Revision::V2025_06_18));
+        let body = tool_error(&fault, run(), &correlation(), Era::Legacy(Revision::V2025_06_18));
         let result: Value =
             serde_json::from_str(&body.finish(Era::Legacy(Revision::V2025_06_18), "{}")).unwrap();
         let payload = json!({
             "code": "INTERNAL", "message": "closed \"for\" repair",
             "details": {"code": "CIRCUIT_OPEN", "retryAtMs": 5},
-            "runId": "00000000-0000-0000-0000-000000000000", "correlationId": "c-1"
+            "runId": "00000000-0000-4000-8000-000000000001", "correlationId": "c-1"
         });
         assert_eq!(result["isError"], true);
         assert_eq!(result["structuredContent"], payload);

@@ -1,0 +1,15 @@
+//! The face as its clients see it, on a real kernel and a real store.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop"
+)]
+
+mod fixtures;
+mod world;
+
+mod hostile;
+mod properties;
+mod stdio;
+mod transcripts;

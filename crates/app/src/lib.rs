@@ -1,4 +1,11 @@
 //! The program: configuration, settings, runtime, command line. `orchestr8` and `o8` are both `main` of this library.
 
+mod cli;
 pub mod config;
 pub mod failure;
+mod runtime;
+mod settings;
+mod tables;
+mod terminal;
+
+pub use cli::{command, errors_page, main};

@@ -1,3 +1,5 @@
 //! The orchestr8 program.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    orchestr8::main()
+}

@@ -1,7 +1,7 @@
 //! The kernel runs actions. It knows no protocol, socket or file. Start reading at `pipeline.rs`.
 
 pub mod action;
-mod audit;
+pub mod audit;
 mod authorize;
 pub mod bus;
 pub mod cancel;

@@ -1,6 +1,8 @@
 //! Tools for our own tests from outside: one that takes its time, one that breaks, and a list that shows lost and doubled
 //! effects.
 
+use std::time::Duration;
+
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
@@ -20,12 +22,18 @@ const ROWS: i64 = 100_000;
 pub fn sleep() -> Result<Action, schema::Error> {
     async fn work(args: Args, context: Context) -> Result<Reply, Halt> {
         let ms = args.get("ms").and_then(Value::as_u64).unwrap_or(0);
-        pause(&context, ms).await?;
+        match args.get("stubborn").and_then(Value::as_bool).unwrap_or(false) {
+            true => context.kernel.ports().clock.sleep(Duration::from_millis(ms)).await,
+            false => pause(&context, ms).await?,
+        }
         text(format!("slept {ms}"))
     }
     let input = json!({
         "type": "object",
-        "properties": {"ms": {"type": "integer", "minimum": 0, "maximum": SLEEP_MS_MAX}},
+        "properties": {
+            "ms": {"type": "integer", "minimum": 0, "maximum": SLEEP_MS_MAX},
+            "stubborn": {"type": "boolean", "description": "Go on waiting when told to stop."}
+        },
         "required": ["ms"],
         "additionalProperties": false
     });

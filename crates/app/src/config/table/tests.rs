@@ -55,15 +55,19 @@ fn the_other_names_of_the_environment_are_understood() {
     }
 }
 
-/// The edge keeps its limits with their reasons; the table shows them to people. They must not drift apart.
+/// Each part keeps its limits with their reasons; the table shows them to people. They must not drift apart.
 #[test]
-fn the_defaults_of_the_edge_are_shown_as_they_are() {
+fn the_defaults_of_the_parts_are_shown_as_they_are() {
+    let face = orchestr8_mcp::Settings::new("", "", [0; 32]);
+    let tools = orchestr8_tools::Settings::new("", "");
     let edge = orchestr8_edge::Settings::new(Arc::new(Counted::default()));
     let shown = |key: &str| match SETTINGS.iter().find(|setting| setting.key == key).unwrap().preset {
         Preset::Int(value) => value.to_string(),
         Preset::Text(text) => text.to_owned(),
         other => panic!("{other:?}"),
     };
+    assert_eq!(shown("tools.maxResultBytes"), face.max_result_bytes.to_string());
+    assert_eq!(shown("tools.searchAbove"), tools.search_above.to_string());
     assert_eq!(shown("http.listen"), edge.listen.to_string());
     assert_eq!(shown("http.bodyLimitBytes"), edge.body_limit_bytes.to_string());
     assert_eq!(shown("http.firstByteTimeoutMs"), edge.first_byte_timeout_ms.to_string());

@@ -1,0 +1,231 @@
+//! `orchestr8 doctor`: checks what orchestr8 needs, one line each, and says how to mend what is wrong.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use orchestr8_contract::Code;
+use orchestr8_edge::check_bind;
+use orchestr8_stores::sqlite::Look;
+use serde_json::{Value, json};
+
+use super::Shell;
+use crate::config::{Flags, McpServer, strangers};
+use crate::failure::Failure;
+use crate::settings::{Mode, Place, Settings};
+use crate::terminal::columns;
+
+#[derive(Args)]
+pub struct Doctor {
+    /// The folder of the data to check.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+/// Less room than this on the disk is worth a word.
+const ROOM_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Fewer open files than this cannot serve the default number of connections.
+const OPEN_FILES: u64 = 1024;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Ok,
+    Warn,
+    Fail,
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Verdict::Ok => "ok",
+            Verdict::Warn => "warn",
+            Verdict::Fail => "FAIL",
+        }
+    }
+}
+
+struct Check {
+    name: &'static str,
+    verdict: Verdict,
+    detail: String,
+    hint: Option<String>,
+}
+
+impl Doctor {
+    pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
+        let mut checks = Vec::new();
+        let mode = Mode { data_dir: self.data_dir.clone(), ..Mode::default() };
+        match shell.settings(Flags::new(), mode) {
+            Ok(settings) => {
+                checks.push(ok("configuration", "every setting is in order"));
+                checks.extend(environment(shell));
+                checks.extend(data(&settings));
+                checks.push(port(&settings));
+                checks.push(open_files());
+                checks.extend(settings.servers.iter().map(|(name, server)| program(shell, name, server)));
+            }
+            Err(failure) => checks.push(Check {
+                name: "configuration",
+                verdict: Verdict::Fail,
+                detail: [vec![failure.message.clone()], failure.lines.clone()].concat().join("; "),
+                hint: Some(failure.hint().to_owned()),
+            }),
+        }
+        show(shell, &checks);
+        match checks.iter().filter(|check| check.verdict == Verdict::Fail).count() {
+            0 => Ok(()),
+            bad => Err(Failure::new(Code::Internal, format!("{bad} of {} checks failed", checks.len()))
+                .hinting("see the hints above")),
+        }
+    }
+}
+
+fn show(shell: &Shell, checks: &[Check]) {
+    if shell.terminal.json {
+        let list: Vec<Value> = checks
+            .iter()
+            .map(|check| json!({"name": check.name, "status": check.verdict.word().to_lowercase(), "detail": check.detail, "hint": check.hint}))
+            .collect();
+        let is_ok = checks.iter().all(|check| check.verdict != Verdict::Fail);
+        shell.terminal.value(&json!({"ok": is_ok, "checks": list}));
+        return;
+    }
+    let rows: Vec<[String; 3]> = checks
+        .iter()
+        .map(|check| {
+            let hint = check.hint.as_ref().map_or_else(String::new, |hint| format!(" (hint: {hint})"));
+            [check.verdict.word().to_owned(), check.name.to_owned(), format!("{}{hint}", check.detail)]
+        })
+        .collect();
+    shell.terminal.data(&columns(&rows));
+}
+
+fn check(name: &'static str, verdict: Verdict, detail: impl Into<String>, hint: &str) -> Check {
+    Check { name, verdict, detail: detail.into(), hint: Some(hint.to_owned()) }
+}
+
+fn ok(name: &'static str, detail: impl Into<String>) -> Check {
+    Check { name, verdict: Verdict::Ok, detail: detail.into(), hint: None }
+}
+
+fn environment(shell: &Shell) -> Vec<Check> {
+    let stranger = |(name, meant): (String, Option<String>)| {
+        let hint = meant.map_or_else(|| String::from("unset it"), |meant| format!("did you mean {meant}?"));
+        check("environment", Verdict::Warn, format!("{name} is not a setting"), &hint)
+    };
+    strangers(&shell.environment).into_iter().map(stranger).collect()
+}
+
+fn data(settings: &Settings) -> Vec<Check> {
+    let Place::File { path, .. } = &settings.store.place else { return vec![ok("data", "kept in memory")] };
+    let mut checks = vec![room(path)];
+    if !path.exists() {
+        checks.push(ok("store", format!("{} is made when orchestr8 first runs", path.display())));
+        return checks;
+    }
+    checks.push(match Look::at(path) {
+        Err(error) => {
+            let failure = crate::runtime::store::failure(error);
+            check("store", Verdict::Fail, failure.message.clone(), failure.hint())
+        }
+        Ok(look) => {
+            let report = look.check();
+            let broken =
+                report.chains.iter().filter_map(|chain| chain.state.as_ref().err().map(ToString::to_string));
+            let problems: Vec<String> = report.problems.iter().cloned().chain(broken).collect();
+            match problems.is_empty() {
+                true => ok("store", format!("{} is sound, its audit chains are whole", path.display())),
+                false => check(
+                    "store",
+                    Verdict::Fail,
+                    problems.join("; "),
+                    "stop orchestr8 and restore a backup; keep the damaged file",
+                ),
+            }
+        }
+    });
+    checks
+}
+
+/// Whether the disk of the data has room, looking at the nearest folder that exists.
+fn room(path: &Path) -> Check {
+    let folder = path.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    let shown = folder.display();
+    match rustix::fs::statvfs(folder) {
+        Err(error) => {
+            check("disk", Verdict::Warn, format!("{shown}: {error}"), "check that the folder can be read")
+        }
+        Ok(disk) if disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) => check(
+            "disk",
+            Verdict::Fail,
+            format!("{shown} cannot be written"),
+            "name another folder with --data-dir",
+        ),
+        Ok(disk) => {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let mib = free / (1024 * 1024);
+            match free < ROOM_BYTES {
+                true => check(
+                    "disk",
+                    Verdict::Warn,
+                    format!("{mib} MiB free at {shown}"),
+                    "make room before the store is full",
+                ),
+                false => ok("disk", format!("{mib} MiB free at {shown}")),
+            }
+        }
+    }
+}
+
+fn port(settings: &Settings) -> Check {
+    let address = settings.http.listen;
+    if let Err(error) = check_bind(address, &settings.auth) {
+        return check("http", Verdict::Fail, error.to_string(), error.hint());
+    }
+    match TcpListener::bind(address) {
+        Ok(_) => ok("http", format!("{address} is free")),
+        Err(cause) => check(
+            "http",
+            Verdict::Warn,
+            format!("{address}: {cause}"),
+            "orchestr8 may run there already; choose another with --listen",
+        ),
+    }
+}
+
+fn open_files() -> Check {
+    match rustix::process::getrlimit(rustix::process::Resource::Nofile).current {
+        Some(limit) if limit < OPEN_FILES => check(
+            "open files",
+            Verdict::Warn,
+            format!("at most {limit}"),
+            "raise it with ulimit -n, or lower http.maxConnections",
+        ),
+        Some(limit) => ok("open files", format!("at most {limit}")),
+        None => ok("open files", "unlimited"),
+    }
+}
+
+/// Whether the program of another MCP server can be found.
+fn program(shell: &Shell, name: &str, server: &McpServer) -> Check {
+    let Some(command) = &server.command else {
+        return ok("mcp server", format!("{name} is reached by its address"));
+    };
+    let found = match command.contains('/') {
+        true => Path::new(command).is_file(),
+        false => {
+            let path = shell.environment.get("PATH").unwrap_or_default();
+            std::env::split_paths(path).any(|folder| folder.join(command).is_file())
+        }
+    };
+    match found {
+        true => ok("mcp server", format!("{name} starts {command}")),
+        false => check(
+            "mcp server",
+            Verdict::Fail,
+            format!("{name}: there is no program {command}"),
+            "install it, or correct mcpServers",
+        ),
+    }
+}

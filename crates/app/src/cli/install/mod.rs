@@ -1,0 +1,164 @@
+//! `orchestr8 mcp install`: tells an editor to start us, by one entry in its own configuration.
+
+mod client;
+mod diff;
+mod document;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use orchestr8_contract::Code;
+use serde_json::json;
+
+use super::Shell;
+use crate::failure::Failure;
+use client::{Client, Scope};
+use document::Document;
+
+#[derive(Args)]
+pub struct Install {
+    /// The editor to tell.
+    #[arg(long, value_enum)]
+    client: Client,
+    /// For this project or for this user.
+    #[arg(long, value_enum, default_value_t)]
+    scope: Scope,
+    /// The name of the entry.
+    #[arg(long, default_value = "orchestr8")]
+    name: String,
+    /// Print what would change as a diff, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Arguments for `orchestr8 mcp`, after `--`.
+    #[arg(last = true, value_name = "ARGS")]
+    args: Vec<String>,
+}
+
+/// What is there and what should be.
+struct Plan {
+    path: PathBuf,
+    before: String,
+    /// None: the entry is there already.
+    after: Option<String>,
+}
+
+impl Install {
+    pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
+        let plan = self.plan(shell)?;
+        let done = match &plan.after {
+            None => "unchanged",
+            Some(_) if self.dry_run => "planned",
+            Some(after) => {
+                write(&plan.path, &plan.before, after).map_err(|cause| unwritable(&plan.path, &cause))?;
+                "written"
+            }
+        };
+        let path = plan.path.display();
+        if shell.terminal.json {
+            shell.terminal.value(&json!({"file": plan.path, "name": self.name, "result": done}));
+        } else if let (Some(after), true) = (&plan.after, self.dry_run) {
+            shell.terminal.data(&diff::unified(&path.to_string(), &plan.before, after));
+        }
+        let client = self.client.name();
+        match done {
+            "written" => shell.terminal.note(&format!("{client} now starts orchestr8: {path}")),
+            "unchanged" => {
+                shell.terminal.note(&format!("{client} starts orchestr8 already: {path} is unchanged"))
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn plan(&self, shell: &Shell) -> Result<Plan, Failure> {
+        let path = self.client.file(self.scope, &shell.environment).ok_or_else(|| {
+            Failure::new(Code::Configuration, "there is no home directory: HOME is not set")
+                .hinting("set HOME, or use --scope project")
+        })?;
+        let before = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(unwritable(&path, &error)),
+        };
+        let wrong = |error: document::Error| {
+            Failure::new(Code::InvalidArgument, format!("{}: {error}", path.display()))
+                .hinting("mend or move the file; it was left as it is")
+        };
+        let document = Document::parse(&before).map_err(wrong)?;
+        let args: Vec<String> =
+            std::iter::once(String::from("mcp")).chain(self.args.iter().cloned()).collect();
+        let entry = self.client.entry(&command(shell), &args);
+        let section = self.client.section();
+        let after = match document.entry(section, &self.name).map_err(wrong)? {
+            Some(there) if *there == json!(entry) => None,
+            Some(_) => {
+                let message = format!("{} has another entry named \"{}\"", path.display(), self.name);
+                return Err(Failure::new(Code::IdConflict, message)
+                    .hinting("remove that entry, or choose another name with --name; nothing was written"));
+            }
+            None => Some(document.with_entry(section, &self.name, &entry)),
+        };
+        Ok(Plan { path, before, after })
+    }
+}
+
+/// By name if the shell would find this very program under it, else by its full path.
+fn command(shell: &Shell) -> String {
+    let Ok(own) = std::env::current_exe().and_then(fs::canonicalize) else {
+        return String::from("orchestr8");
+    };
+    let path = shell.environment.get("PATH").unwrap_or_default();
+    let found =
+        std::env::split_paths(path).map(|folder| folder.join("orchestr8")).find(|file| file.is_file());
+    match found.and_then(|file| fs::canonicalize(file).ok()) {
+        Some(file) if file == own => String::from("orchestr8"),
+        Some(_) | None => own.display().to_string(),
+    }
+}
+
+/// Writes beside the file and renames: it is the old or the new one at any moment. The old one stays as a backup.
+fn write(path: &Path, before: &str, after: &str) -> io::Result<()> {
+    // A link stays a link: what it points to is replaced.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mode = fs::metadata(&path).map_or(0o644, |metadata| metadata.permissions().mode());
+    if !before.is_empty() {
+        replace(&with_ending(&path, ".bak"), before, mode)?;
+    }
+    replace(&path, after, mode)?;
+    File::open(folder)?.sync_all()
+}
+
+fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let fresh = with_ending(path, &format!(".{}.new", std::process::id()));
+    let written =
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(&fresh).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&fresh, path)
+        });
+    if written.is_err() {
+        // What is half written is of no use to anybody.
+        let _ = fs::remove_file(&fresh);
+    }
+    written
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+fn unwritable(path: &Path, cause: &io::Error) -> Failure {
+    let code = match cause.kind() {
+        io::ErrorKind::PermissionDenied => Code::Unauthorized,
+        _ => Code::StoreFailed,
+    };
+    Failure::new(code, format!("{}: {cause}", path.display()))
+        .hinting("nothing was changed; check that the file can be read and written")
+}

@@ -1,0 +1,110 @@
+//! `orchestr8 serve`: MCP over HTTP, with `/healthz`, `/readyz` and `/version`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use clap::Args;
+use orchestr8_contract::Code;
+use orchestr8_edge as edge;
+use orchestr8_kernel::log::Level;
+use orchestr8_mcp::http;
+use serde_json::json;
+
+use super::{Running, Shell, version};
+use crate::failure::Failure;
+use crate::runtime::{Purpose, Runtime, WhenHeld, block_on};
+
+#[derive(Args)]
+pub struct Serve {
+    /// Where to listen [default: 127.0.0.1:8088]. Port 0 takes any free one.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    #[command(flatten)]
+    running: Running,
+}
+
+const PURPOSE: Purpose = Purpose { when_held: WhenHeld::Refuse, at_least: Level::Debug, lasting: true };
+
+impl Serve {
+    pub fn run(self, shell: &Shell) -> Result<(), Failure> {
+        let mut flags = self.running.flags();
+        flags.extend(self.listen.map(|listen| ("http.listen", "--listen", listen.to_string().into())));
+        let settings = shell.settings(flags, self.running.mode())?;
+        // Before anything is opened: a server that would be open to strangers does not begin.
+        edge::check_bind(settings.http.listen, &settings.auth).map_err(failure)?;
+        block_on(async {
+            let runtime = Runtime::build(settings, PURPOSE)?;
+            let served = serve(shell, &runtime).await;
+            runtime.close().await;
+            served
+        })
+    }
+}
+
+async fn serve(shell: &Shell, runtime: &Runtime) -> Result<(), Failure> {
+    let settings = edge_settings(runtime);
+    let listener = edge::bind(&settings).await.map_err(failure)?;
+    let address = listener.local_addr().unwrap_or(settings.listen);
+    let faces = http::router(
+        runtime.face().await?,
+        http::Settings {
+            body_limit_bytes: settings.body_limit_bytes,
+            body_timeout_ms: settings.body_timeout_ms,
+            admin_token: runtime.settings.admin_token.clone(),
+            shutdown: runtime.stop.clone(),
+            ..http::Settings::default()
+        },
+    );
+    let health = edge::Health {
+        about: version::about(&runtime.settings.server_name, &runtime.settings.server_version),
+        unready: Arc::new(Vec::new),
+        shutdown: runtime.stop.clone(),
+    };
+    let log = runtime.kernel.log().clone();
+    log.info("listening", json!({"address": address.to_string(), "durable": runtime.durable}));
+    if shell.terminal.json {
+        shell.terminal.data(&json!({"listening": address.to_string()}).to_string());
+    } else {
+        shell.terminal.data(&format!("listening on http://{address}{}", http::PATH));
+    }
+    let drained = edge::serve(listener, edge::mount(faces, health), settings, runtime.stop.clone())
+        .await
+        .map_err(failure)?;
+    log.info("no more connections", json!({"finished": drained.finished, "cut": drained.cut}));
+    Ok(())
+}
+
+fn edge_settings(runtime: &Runtime) -> edge::Settings {
+    let (settings, http) = (&runtime.settings, &runtime.settings.http);
+    edge::Settings {
+        listen: http.listen,
+        allowed_hosts: http.allowed_hosts.clone(),
+        allowed_origins: http.allowed_origins.clone(),
+        first_byte_timeout_ms: http.first_byte_timeout_ms,
+        header_timeout_ms: http.header_timeout_ms,
+        idle_timeout_ms: http.idle_timeout_ms,
+        write_timeout_ms: http.write_timeout_ms,
+        body_timeout_ms: http.body_timeout_ms,
+        body_limit_bytes: http.body_limit_bytes,
+        max_connections: http.max_connections,
+        max_connections_per_ip: http.max_connections_per_ip,
+        drain_timeout_ms: u64::try_from(settings.shutdown_limit.as_millis()).unwrap_or(u64::MAX),
+        auth: settings.auth.clone(),
+        ids: runtime.kernel.ports().ids.clone(),
+    }
+}
+
+/// Why the edge did not start, as people are told.
+pub fn failure(error: edge::Error) -> Failure {
+    let code = match &error {
+        edge::Error::OpenBind { .. } => Code::Unauthorized,
+        edge::Error::Listen { .. } | edge::Error::Listener(_) => Code::Unavailable,
+        edge::Error::NoTokens
+        | edge::Error::Token { .. }
+        | edge::Error::Host { .. }
+        | edge::Error::Origin { .. }
+        | edge::Error::Zero { .. } => Code::Configuration,
+    };
+    let hint = error.hint();
+    Failure::new(code, error.to_string()).hinting(hint)
+}

@@ -1,0 +1,194 @@
+//! Puts the program together: settings -> ports -> store -> kernel -> registry -> faces; and takes it apart again.
+
+mod bridge;
+mod countdown;
+mod signals;
+mod sink;
+pub mod store;
+mod upkeep;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use orchestr8_agents::{Coordinator, Echo};
+use orchestr8_contract::id::AgentId;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::bus::{self, Bus};
+use orchestr8_kernel::log::Level;
+use orchestr8_kernel::ports::{Clock, Ids, Random, clock, ids, random};
+use orchestr8_kernel::redact::Redactor;
+use orchestr8_kernel::{Kernel, Log, Ports};
+use orchestr8_mcp::Face;
+use orchestr8_stores::Sqlite;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::failure::Failure;
+use crate::settings::Settings;
+use crate::tables;
+use sink::Stderr;
+
+pub use countdown::Countdown;
+pub use store::WhenHeld;
+
+/// The seed of deterministic mode.
+const SEED: u64 = 8;
+
+/// How long the log may take to reach stderr at the end.
+const FLUSH_LIMIT: Duration = Duration::from_millis(500);
+
+/// What commands say about how they run the kernel.
+#[derive(Debug, Clone, Copy)]
+pub struct Purpose {
+    pub when_held: WhenHeld,
+    /// Nothing below this is logged, whatever the settings say: a short command should not chatter.
+    pub at_least: Level,
+    /// Whether it runs for long: then old records are deleted, and signals end it gracefully.
+    pub lasting: bool,
+}
+
+/// The program, put together.
+pub struct Runtime {
+    pub settings: Settings,
+    pub kernel: Kernel,
+    pub store: Sqlite,
+    /// Fires when the process is asked to stop.
+    pub stop: CancellationToken,
+    pub durable: bool,
+    /// How long the end may still take.
+    pub countdown: Countdown,
+    sink: Stderr,
+}
+
+/// Runs a future on a runtime of few threads: more would only cost memory until there is work for them.
+pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    const WORKERS: usize = 2;
+    const BLOCKING_THREADS: usize = 16;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_name("worker")
+        .enable_all()
+        .build()
+        .map_err(|cause| {
+            Failure::new(Code::Unavailable, format!("no threads: {cause}"))
+                .hinting("the machine is out of threads or memory")
+        })?;
+    let result = runtime.block_on(work);
+    // Work that outlived its answer and the drain is not waited for a second time.
+    runtime.shutdown_background();
+    result
+}
+
+impl Runtime {
+    /// Needs a tokio runtime around it.
+    pub fn build(settings: Settings, purpose: Purpose) -> Result<Self, Failure> {
+        let sink = Stderr::start();
+        let deterministic = settings.mode.deterministic;
+        let (clock, ids, random) = ports(deterministic);
+        let redactor = Arc::new(Redactor::new(&settings.redact_keys));
+        let log =
+            Log::new(settings.log_level.max(purpose.at_least), sink.clone(), redactor.clone(), clock.clone());
+        bridge::listen(&log);
+        bridge::catch_panics(&log);
+        let opened = store::open(&settings, purpose.when_held, &log, on_fatal(&log, &sink))?;
+        let store = opened.store;
+        let bus = Bus::new(&bus::Config::default(), clock.clone(), log.clone());
+        let ports = Ports { clock, ids, random, store: Arc::new(store.clone()), log: log.clone(), redactor };
+        let kernel = Kernel::new(ports, settings.limits.clone(), bus);
+        register(&kernel, &settings)?;
+        let stop = CancellationToken::new();
+        let countdown = Countdown::new(kernel.ports().clock.clone(), settings.shutdown_limit);
+        if purpose.lasting {
+            signals::watch(&stop, &countdown, &log).map_err(|cause| {
+                Failure::new(Code::Unavailable, format!("signals cannot be watched: {cause}"))
+            })?;
+            if !deterministic {
+                let kept_ms = i64::try_from(settings.store.journal_kept.as_millis()).unwrap_or(i64::MAX);
+                upkeep::start(&kernel, &store, tables::sweeps(kept_ms).to_vec(), &stop);
+            }
+        }
+        Ok(Self { settings, kernel, store, stop, durable: opened.durable, countdown, sink })
+    }
+
+    /// The MCP face over this kernel.
+    pub async fn face(&self) -> Result<Face, Failure> {
+        let settings = &self.settings;
+        let secret = store::secret(&self.store, &self.kernel.ports().ids).await?;
+        Ok(Face::new(
+            self.kernel.clone(),
+            orchestr8_mcp::Settings {
+                instructions: settings.instructions.clone(),
+                eras: settings.eras,
+                tool_filter: settings.tool_filter.clone(),
+                max_result_bytes: settings.result_bytes,
+                ..orchestr8_mcp::Settings::new(&settings.server_name, &settings.server_version, secret)
+            },
+        ))
+    }
+
+    /// Lets work in flight finish; everything acknowledged is on disk when it returns.
+    ///
+    /// What has not finished in time is cut off as a crash would cut it off: nothing of it was acknowledged, and the next
+    /// start finds it as it would find it after a crash. A recorded failure would stand in the way of a repeat.
+    pub async fn close(self) {
+        self.countdown.begin();
+        self.stop.cancel();
+        if !self.kernel.drain(self.countdown.left()).await {
+            let left = self.kernel.in_flight();
+            self.kernel.log().warn("work in flight was cut off", json!({"left": left}));
+        }
+        self.store.close().await;
+        self.kernel.log().debug("stopped", ());
+        self.sink.flush(FLUSH_LIMIT);
+    }
+}
+
+type Basics = (Arc<dyn Clock>, Arc<dyn Ids>, Arc<dyn Random>);
+
+fn ports(deterministic: bool) -> Basics {
+    match deterministic {
+        true => (
+            Arc::new(clock::Simulated::new()),
+            Arc::new(ids::Counted::default()),
+            Arc::new(random::Seeded::new(SEED)),
+        ),
+        false => (Arc::new(clock::Real::new()), Arc::new(ids::Random), Arc::new(random::Real)),
+    }
+}
+
+/// After a failed flush nobody knows what is on the disk: say so and end at once, so that nobody is told otherwise.
+fn on_fatal(log: &Log, sink: &Stderr) -> orchestr8_stores::sqlite::OnFatal {
+    let (log, sink) = (log.clone(), sink.clone());
+    Arc::new(move |why: &str| {
+        log.error("the process ends at once", json!({"cause": why}));
+        sink.flush(FLUSH_LIMIT);
+        std::process::abort();
+    })
+}
+
+/// Every action of every domain. To add a domain: its lines here.
+fn register(kernel: &Kernel, settings: &Settings) -> Result<(), Failure> {
+    let broken = |error: orchestr8_kernel::schema::Error| {
+        Failure::new(Code::Internal, format!("an action is wrong: {error}"))
+    };
+    let ports = kernel.ports();
+    let agents = Coordinator::new(kernel.bus().clone(), ports.clock.clone(), ports.log.clone());
+    let echo = AgentId::parse(Echo::ID).map_err(|wrong| Failure::new(Code::Internal, wrong.to_string()))?;
+    agents.register(echo, Arc::new(Echo)).map_err(|fault: Fault| Failure::from(fault))?;
+    let tools = orchestr8_tools::Settings {
+        state_bytes: settings.state_bytes,
+        search_above: settings.search_above,
+        admin: settings.admin,
+        conformance: settings.mode.conformance,
+        ..orchestr8_tools::Settings::new(&settings.server_name, &settings.server_version)
+    };
+    let of_agents =
+        orchestr8_agents::all(&agents, &orchestr8_agents::Settings { state_bytes: settings.state_bytes });
+    let actions = orchestr8_tools::all(&tools).map_err(broken)?.into_iter().chain(of_agents.map_err(broken)?);
+    for action in actions {
+        kernel.registry().register(action).map_err(broken)?;
+    }
+    orchestr8_tools::changed(kernel, settings.search_above).map_err(broken)
+}

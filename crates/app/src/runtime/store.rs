@@ -1,0 +1,116 @@
+//! Opens the store: where the settings say, or in memory when another process of ours has it and nobody insists.
+
+use std::sync::Arc;
+
+use orchestr8_contract::Code;
+use orchestr8_kernel::Log;
+use orchestr8_kernel::ports::Ids;
+use orchestr8_kernel::ports::Store as _;
+use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::ports::store::Batch;
+use orchestr8_stores::Sqlite;
+use orchestr8_stores::sqlite::{self, OnFatal, Options};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::failure::Failure;
+use crate::settings::{Place, Settings};
+use crate::tables;
+
+/// What to do when another process has the data file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenHeld {
+    Refuse,
+    /// Several editors each start one of us: the second must work too. What it keeps is gone at its end.
+    UseMemory,
+}
+
+pub struct Opened {
+    pub store: Sqlite,
+    /// Whether what is acknowledged outlives the process.
+    pub durable: bool,
+}
+
+pub fn open(
+    settings: &Settings,
+    when_held: WhenHeld,
+    log: &Log,
+    on_fatal: OnFatal,
+) -> Result<Opened, Failure> {
+    let (place, explicit) = match &settings.store.place {
+        Place::Memory => (sqlite::Place::Memory, true),
+        Place::File { path, explicit } => (sqlite::Place::File(path.clone()), *explicit),
+    };
+    let durable = place != sqlite::Place::Memory;
+    let options = |place| Options {
+        sync: settings.store.sync,
+        pages_max: settings
+            .store
+            .max_bytes
+            .map(|bytes| u32::try_from(bytes / PAGE_BYTES).unwrap_or(u32::MAX)),
+        on_fatal: on_fatal.clone(),
+        ..Options::new(place, tables::migrations())
+    };
+    match sqlite::open(options(place)) {
+        Ok(store) => Ok(Opened { store, durable }),
+        Err(sqlite::Error::Held { path, pid }) if when_held == WhenHeld::UseMemory && !explicit => {
+            log.warn(
+                "another orchestr8 has the data file; this one keeps its data in memory, and it is gone when it ends",
+                json!({"path": path, "pid": pid}),
+            );
+            let store = sqlite::open(options(sqlite::Place::Memory)).map_err(failure)?;
+            Ok(Opened { store, durable: false })
+        }
+        Err(error) => Err(failure(error)),
+    }
+}
+
+/// The page size of our data files.
+const PAGE_BYTES: u64 = 8192;
+
+/// Why the store did not open, as people are told.
+pub fn failure(error: sqlite::Error) -> Failure {
+    let (code, hint) = match &error {
+        sqlite::Error::Held { .. } => (
+            Code::Unavailable,
+            "stop that process, or give this one a place of its own with --data-dir DIR or --ephemeral",
+        ),
+        sqlite::Error::Io { .. } => {
+            (Code::StoreFailed, "check that the folder exists, can be written and has room")
+        }
+        sqlite::Error::Foreign { .. } => {
+            (Code::Configuration, "name another data file with --data-dir or store.path")
+        }
+        sqlite::Error::NoLog { .. } => {
+            (Code::Configuration, "network file systems cannot be trusted with this; use a local disk")
+        }
+        sqlite::Error::Migrations(_) | sqlite::Error::Migration { .. } | sqlite::Error::NotStrict(_) => {
+            (Code::StoreCorrupt, "nothing was changed; use the version that wrote it, or restore a backup")
+        }
+        sqlite::Error::Store(_) => (Code::StoreFailed, "see `orchestr8 doctor`"),
+    };
+    Failure::new(code, format!("the store cannot be opened: {error}")).hinting(hint)
+}
+
+/// The secret that seals what clients keep for us. Made once and kept in the store, so that what was sealed before a restart
+/// can be opened after it.
+pub async fn secret(store: &Sqlite, ids: &Arc<dyn Ids>) -> Result<[u8; 32], Failure> {
+    const NAME: &str = "seal";
+    let failed =
+        |error: orchestr8_kernel::ports::store::Error| Failure::new(Code::StoreFailed, error.to_string());
+    let find = || async { store.query(tables::secret_find(NAME)).await.map_err(failed) };
+    let mut rows = find().await?;
+    if rows.is_empty() {
+        let mut fresh = Sha256::new();
+        for _ in 0..3 {
+            fresh.update(ids.fresh(For::Record).as_bytes());
+        }
+        let mut batch = Batch::new();
+        batch.then(tables::secret_keep(NAME, fresh.finalize().to_vec()));
+        store.commit(batch).await.map_err(failed)?;
+        rows = find().await?;
+    }
+    let kept = rows.first().map(|row| row.blob(0)).transpose().map_err(failed)?;
+    kept.and_then(|bytes| bytes.try_into().ok())
+        .ok_or_else(|| Failure::new(Code::StoreCorrupt, "the stored secret is not one"))
+}

@@ -1,0 +1,247 @@
+//! What the configuration means for one run of the program: checked against itself, in the types the parts want.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use orchestr8_contract::Code;
+use orchestr8_contract::id::Tenant;
+use orchestr8_contract::limits;
+use orchestr8_edge::{Auth, Token};
+use orchestr8_kernel::Limits;
+use orchestr8_kernel::log::Level;
+use orchestr8_mcp::http::AdminToken;
+use orchestr8_mcp::{Eras, ToolFilter};
+use orchestr8_stores::sqlite::Sync;
+use orchestr8_tools::AdminMode;
+
+use crate::config::{self, Config, Environment, Loaded, Problem};
+use crate::failure::Failure;
+
+/// What the command line says about this run.
+#[derive(Debug, Clone, Default)]
+pub struct Mode {
+    pub data_dir: Option<PathBuf>,
+    pub ephemeral: bool,
+    pub deterministic: bool,
+    pub conformance: bool,
+}
+
+/// Where data is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    Memory,
+    File {
+        path: PathBuf,
+        /// Somebody asked for this very place: nothing else will do.
+        explicit: bool,
+    },
+}
+
+pub struct Store {
+    pub place: Place,
+    pub sync: Sync,
+    pub journal_kept: Duration,
+    pub max_bytes: Option<u64>,
+}
+
+pub struct Settings {
+    pub server_name: String,
+    pub server_version: String,
+    pub instructions: Option<String>,
+    pub shutdown_limit: Duration,
+    pub limits: Limits,
+    pub state_bytes: usize,
+    pub result_bytes: usize,
+    pub search_above: usize,
+    /// How long the outcome of a keyed call answers repeats.
+    pub key_ttl_ms: u64,
+    pub tool_filter: ToolFilter,
+    /// None: there are no admin tools.
+    pub admin: Option<AdminMode>,
+    pub admin_token: Option<AdminToken>,
+    pub log_level: Level,
+    pub redact_keys: Vec<String>,
+    pub store: Store,
+    pub http: config::Http,
+    pub auth: Auth,
+    pub eras: Eras,
+    pub servers: Vec<(String, config::McpServer)>,
+    pub mode: Mode,
+}
+
+/// The name of the data file in the data directory.
+const DATA_FILE: &str = "orchestr8.sqlite3";
+
+impl Settings {
+    pub fn new(loaded: Loaded, mode: Mode, environment: &Environment) -> Result<Self, Failure> {
+        let mut review = Review { loaded: &loaded, problems: Vec::new() };
+        let admin_token = review.admin_token(environment);
+        let auth = review.auth();
+        review.servers();
+        if !review.problems.is_empty() {
+            return Err(config::failure(&review.problems));
+        }
+        let place = place(&loaded.config, &mode, environment)?;
+        let config = loaded.config;
+        let both_flags =
+            config.tools.admin_registration_enabled && config.security.dynamic_registration_enabled;
+        Ok(Self {
+            server_name: config.server.name,
+            server_version: config.server.version,
+            instructions: config.server.instructions,
+            shutdown_limit: Duration::from_millis(config.server.shutdown_timeout_ms),
+            limits: Limits {
+                payload_bytes: config.tools.max_payload_bytes,
+                concurrent_runs: config.resources.max_concurrent_executions,
+                timeout_ms: config.tools.default_timeout_ms,
+                in_flight: limits::IN_FLIGHT,
+                dependency_wait_ms: limits::DEPENDENCY_WAIT_MS,
+            },
+            state_bytes: config.tools.max_state_bytes,
+            result_bytes: config.tools.max_result_bytes,
+            search_above: config.tools.search_above,
+            key_ttl_ms: config.aacp.default_ttl_ms,
+            tool_filter: ToolFilter { only: config.tools.filter, never: Vec::new() },
+            admin: both_flags.then(|| admin_mode(config.tools.admin_policy.mode)),
+            admin_token,
+            log_level: level(config.logging.level),
+            redact_keys: config.logging.redact_keys,
+            store: Store {
+                place,
+                sync: match config.store.sync {
+                    config::Sync::Full => Sync::Full,
+                    config::Sync::Normal => Sync::Normal,
+                },
+                journal_kept: Duration::from_secs(u64::from(config.store.retention_days) * 86_400),
+                max_bytes: config.store.max_bytes,
+            },
+            http: config.http,
+            auth,
+            eras: Eras {
+                legacy: config.protocol.eras.contains(&config::Era::Legacy),
+                modern: config.protocol.eras.contains(&config::Era::Modern),
+            },
+            servers: config.mcp_servers.into_iter().filter(|(_, server)| !server.disabled).collect(),
+            mode,
+        })
+    }
+}
+
+/// Looks for settings that contradict each other.
+struct Review<'a> {
+    loaded: &'a Loaded,
+    problems: Vec<Problem>,
+}
+
+impl Review<'_> {
+    fn complain(&mut self, key: &str, what: impl Into<String>) {
+        let origin = self.loaded.origin(key);
+        self.problems.push(Problem { key: key.to_owned(), what: what.into(), origin });
+    }
+
+    fn admin_token(&mut self, environment: &Environment) -> Option<AdminToken> {
+        let policy = &self.loaded.config.tools.admin_policy;
+        if policy.mode != config::AdminMode::Token {
+            return None;
+        }
+        let Some(variable) = &policy.token_env_var else {
+            self.complain("tools.adminPolicy.tokenEnvVar", "is missing; mode token needs it");
+            return None;
+        };
+        let token = environment.get(variable).and_then(AdminToken::new);
+        if token.is_none() {
+            let what = format!("names the environment variable {variable}, which is not set or empty");
+            self.complain("tools.adminPolicy.tokenEnvVar", what);
+        }
+        token
+    }
+
+    fn auth(&mut self) -> Auth {
+        let tokens = &self.loaded.config.auth.tokens;
+        for (index, token) in tokens.iter().enumerate() {
+            if let Err(wrong) = Tenant::parse(&token.tenant) {
+                self.complain(&format!("auth.tokens[{index}].tenant"), wrong.to_string());
+            }
+            if tokens[..index].iter().any(|other| other.sha256.eq_ignore_ascii_case(&token.sha256)) {
+                self.complain(
+                    &format!("auth.tokens[{index}].sha256"),
+                    "is there twice; which of the two names would count?",
+                );
+            }
+        }
+        let known = |token: &config::Token| Token {
+            name: token.name.clone(),
+            sha256_hex: token.sha256.clone(),
+            roles: token.roles.clone(),
+            tenant: token.tenant.clone(),
+        };
+        match tokens.is_empty() {
+            true => Auth::Loopback,
+            false => Auth::Bearer { tokens: tokens.iter().map(known).collect() },
+        }
+    }
+
+    fn servers(&mut self) {
+        for (name, server) in &self.loaded.config.mcp_servers {
+            let key = |part: &str| format!("mcpServers.{name}.{part}");
+            let web = |url: &str| url.starts_with("http://") || url.starts_with("https://");
+            match (&server.command, &server.url, server.kind) {
+                (None, None, _) => self.complain(&key("command"), "is missing; give command, or url"),
+                (Some(_), Some(_), _) => {
+                    self.complain(&key("url"), "stands beside command; give one of them")
+                }
+                (Some(_), None, Some(config::ServerKind::Http)) => {
+                    self.complain(&key("type"), "is http, which needs url")
+                }
+                (None, Some(_), Some(config::ServerKind::Stdio)) => {
+                    self.complain(&key("type"), "is stdio, which needs command")
+                }
+                (None, Some(url), _) if !web(url) => {
+                    self.complain(&key("url"), "must begin with http:// or https://")
+                }
+                (Some(_), None, None | Some(config::ServerKind::Stdio))
+                | (None, Some(_), None | Some(config::ServerKind::Http)) => {}
+            }
+        }
+    }
+}
+
+/// The flag, then the setting, then the environment, then the user's data folder.
+fn place(config: &Config, mode: &Mode, environment: &Environment) -> Result<Place, Failure> {
+    if mode.ephemeral {
+        return Ok(Place::Memory);
+    }
+    if let Some(folder) = &mode.data_dir {
+        return Ok(Place::File { path: folder.join(DATA_FILE), explicit: true });
+    }
+    if let Some(path) = &config.store.path {
+        return Ok(Place::File { path: path.clone(), explicit: true });
+    }
+    // One folder for all processes of a user: a second process must cope when the first has it.
+    let folder = environment.path("ORCHESTR8_DATA_DIR").or_else(|| environment.data_home());
+    match folder {
+        Some(folder) => Ok(Place::File { path: folder.join(DATA_FILE), explicit: false }),
+        None => Err(Failure::new(Code::Configuration, "there is no place to keep data: HOME is not set")
+            .hinting("set HOME or ORCHESTR8_DATA_DIR, or give --data-dir DIR or --ephemeral")),
+    }
+}
+
+fn admin_mode(mode: config::AdminMode) -> AdminMode {
+    match mode {
+        config::AdminMode::DenyAll => AdminMode::DenyAll,
+        config::AdminMode::LocalStdioOnly => AdminMode::LocalStdioOnly,
+        config::AdminMode::Token => AdminMode::Token,
+    }
+}
+
+fn level(level: config::LogLevel) -> Level {
+    match level {
+        config::LogLevel::Debug => Level::Debug,
+        config::LogLevel::Info => Level::Info,
+        config::LogLevel::Warn => Level::Warn,
+        config::LogLevel::Error => Level::Error,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! What contradicts itself is refused; what does not means what it says.
+
+use super::*;
+
+fn settings(text: &str, variables: &[(&str, &str)], mode: Mode) -> Result<Settings, Failure> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("orchestr8.toml");
+    std::fs::write(&path, text).unwrap();
+    let environment = Environment::of(variables);
+    Settings::new(config::load(Some(&path), Vec::new(), &environment)?, mode, &environment)
+}
+
+fn lines(text: &str) -> Vec<String> {
+    let failure = settings(text, &[("HOME", "/home/ada")], Mode::default()).err().unwrap();
+    failure.lines.iter().map(|line| line.split(" (in ").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn data_is_kept_where_the_nearest_wish_says() {
+    let home = [("HOME", "/home/ada")];
+    let there =
+        |text: &str, variables: &[(&str, &str)], mode| settings(text, variables, mode).unwrap().store.place;
+    let file = |path: &str, explicit| Place::File { path: path.into(), explicit };
+    let dir = Mode { data_dir: Some("d".into()), ..Mode::default() };
+    assert_eq!(
+        there("", &home, Mode::default()),
+        file("/home/ada/.local/share/orchestr8/orchestr8.sqlite3", false)
+    );
+    let variable = [("ORCHESTR8_DATA_DIR", "/v"), ("HOME", "/home/ada")];
+    assert_eq!(there("", &variable, Mode::default()), file("/v/orchestr8.sqlite3", false));
+    assert_eq!(there("store.path = 'x.db'", &variable, Mode::default()), file("x.db", true));
+    assert_eq!(there("store.path = 'x.db'", &variable, dir), file("d/orchestr8.sqlite3", true));
+    assert_eq!(there("", &home, Mode { ephemeral: true, ..Mode::default() }), Place::Memory);
+    assert_eq!(settings("", &[], Mode::default()).err().unwrap().code, Code::Configuration);
+}
+
+#[test]
+fn admin_tools_need_both_flags() {
+    let admin = |text: &str| settings(text, &[("HOME", "/")], Mode::default()).unwrap().admin;
+    assert_eq!(admin("tools.adminRegistrationEnabled = true"), None);
+    assert_eq!(admin("security.dynamicRegistrationEnabled = true"), None);
+    let both = "tools.adminRegistrationEnabled = true\nsecurity.dynamicRegistrationEnabled = true\n";
+    assert_eq!(admin(both), Some(AdminMode::DenyAll));
+    assert_eq!(
+        admin(&format!("{both}tools.adminPolicy.mode = 'local_stdio_only'")),
+        Some(AdminMode::LocalStdioOnly)
+    );
+}
+
+#[test]
+fn a_token_policy_needs_a_token() {
+    let mode = "tools.adminPolicy.mode = 'token'\n";
+    assert_eq!(lines(mode), ["tools.adminPolicy.tokenEnvVar: is missing; mode token needs it (the default)"]);
+    let named = format!("{mode}tools.adminPolicy.tokenEnvVar = 'SECRET'");
+    let what =
+        "tools.adminPolicy.tokenEnvVar: names the environment variable SECRET, which is not set or empty";
+    assert_eq!(lines(&named), [what]);
+    assert!(
+        settings(&named, &[("HOME", "/"), ("SECRET", "x")], Mode::default()).unwrap().admin_token.is_some()
+    );
+}
+
+#[test]
+fn servers_are_reached_in_exactly_one_way() {
+    let text = "[mcpServers]\na = { disabled = true }\nb = { command = 'x', url = 'http://b' }\n\
+        c = { command = 'x', type = 'http' }\nd = { url = 'http://d', type = 'stdio' }\ne = { url = 'ftp://e' }\nf = { command = 'x' }\n";
+    assert_eq!(
+        lines(text),
+        [
+            "mcpServers.a.command: is missing; give command, or url (the default)",
+            "mcpServers.b.url: stands beside command; give one of them",
+            "mcpServers.c.type: is http, which needs url",
+            "mcpServers.d.type: is stdio, which needs command",
+            "mcpServers.e.url: must begin with http:// or https://",
+        ]
+    );
+    let text = "[mcpServers]\na = { command = 'x', disabled = true }\nb = { command = 'x' }\n";
+    let servers = settings(text, &[("HOME", "/")], Mode::default()).unwrap().servers;
+    assert_eq!(servers.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["b"]);
+}
+
+#[test]
+fn the_same_token_for_two_people_is_refused() {
+    let hash = "ab".repeat(32);
+    let upper = hash.to_uppercase();
+    let text = format!(
+        "[[auth.tokens]]\nname='a'\nsha256='{hash}'\n[[auth.tokens]]\nname='b'\nsha256='{upper}'\ntenant='x y'\n"
+    );
+    let said = lines(&text);
+    assert!(said[0].starts_with("auth.tokens[1].tenant: "), "{said:?}");
+    assert_eq!(said[1], "auth.tokens[1].sha256: is there twice; which of the two names would count?");
+}

@@ -1,0 +1,65 @@
+//! The app's own table, every crate's migrations, and what may be deleted when it is old. The only SQL of this crate.
+
+use orchestr8_kernel::ports::store::Statement;
+use orchestr8_stores::Migration;
+use orchestr8_stores::retention::Sweep;
+
+const OWN: &[(&str, &str)] = &[(
+    "app-1",
+    "CREATE TABLE secrets (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;",
+)];
+
+/// The migrations of all crates that persist, in the order in which they are applied.
+pub fn migrations() -> Vec<Migration> {
+    let lists = [
+        orchestr8_kernel::tables::MIGRATIONS,
+        orchestr8_tools::tables::MIGRATIONS,
+        orchestr8_mcp::tables::MIGRATIONS,
+        orchestr8_mcp::http::tables::MIGRATIONS,
+        OWN,
+    ];
+    lists.iter().flat_map(|list| list.iter()).map(|&(name, sql)| Migration { name, sql }).collect()
+}
+
+/// Keeps the first secret of a name: a second one changes nothing.
+pub fn secret_keep(name: &str, value: Vec<u8>) -> Statement {
+    Statement::new(
+        "INSERT INTO secrets (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
+        vec![name.into(), value.into()],
+    )
+}
+
+/// Columns: value.
+pub fn secret_find(name: &str) -> Statement {
+    Statement::new("SELECT value FROM secrets WHERE name = ?1", vec![name.into()])
+}
+
+/// What is deleted once it is old. Rows that carry their own expiry are kept zero milliseconds beyond it.
+pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 4] {
+    [
+        Sweep {
+            name: "ledger",
+            keep_ms: 0,
+            count_sql: "SELECT COUNT(*) FROM (SELECT 1 FROM ledger WHERE expires_ms <= ?1 AND state = 'done' LIMIT ?2)",
+            delete_sql: orchestr8_kernel::tables::LEDGER_SWEEP,
+        },
+        Sweep {
+            name: "journal",
+            keep_ms: journal_kept_ms,
+            count_sql: "SELECT COUNT(*) FROM (SELECT 1 FROM journal WHERE at_ms <= ?1 LIMIT ?2)",
+            delete_sql: orchestr8_kernel::tables::JOURNAL_SWEEP,
+        },
+        Sweep {
+            name: "tasks",
+            keep_ms: 0,
+            count_sql: "SELECT COUNT(*) FROM (SELECT 1 FROM mcp_tasks WHERE expires_ms <= ?1 LIMIT ?2)",
+            delete_sql: orchestr8_mcp::tables::TASK_SWEEP,
+        },
+        Sweep {
+            name: "results",
+            keep_ms: 0,
+            count_sql: "SELECT COUNT(*) FROM (SELECT 1 FROM mcp_results WHERE expires_ms <= ?1 LIMIT ?2)",
+            delete_sql: orchestr8_mcp::tables::RESULT_SWEEP,
+        },
+    ]
+}

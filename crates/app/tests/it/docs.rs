@@ -1,0 +1,59 @@
+//! The documents say what the program does.
+
+use std::path::{Path, PathBuf};
+
+use crate::program::Place;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn the_page_of_errors_is_the_table_of_codes() {
+    let page = std::fs::read_to_string(root().join("docs/errors.md")).unwrap();
+    assert_eq!(page, orchestr8::errors_page(), "write it anew: orchestr8 errors --markdown > docs/errors.md");
+    assert_eq!(Place::new().run(&["errors", "--markdown"]).out, page);
+}
+
+/// The guide's table of settings is the program's own.
+#[test]
+fn the_guide_lists_every_setting() {
+    let guide = std::fs::read_to_string(root().join("docs/guide/configuration.md")).unwrap();
+    for setting in orchestr8::config::SETTINGS {
+        assert!(guide.contains(&format!("`{}`", setting.key)), "docs/guide/configuration.md does not know {}", setting.key);
+    }
+}
+
+/// Every `$ orchestr8 …` line of the README whose output stands below it is run, and must say just that.
+#[test]
+fn the_readme_tells_what_happens() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let place = Place::new();
+    let mut checked = 0;
+    for block in readme.split("```console\n").skip(1) {
+        let block = block.split("```").next().unwrap();
+        for step in block.split("$ ").skip(1) {
+            let (command, expected) = step.split_once('\n').unwrap();
+            let Some(args) = command.strip_prefix("orchestr8 ") else { continue };
+            let said = place.run(&words(args).iter().map(String::as_str).collect::<Vec<_>>());
+            assert_eq!(format!("{}{}", said.out, said.err).trim_end(), expected.trim_end(), "$ {command}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 3, "the README shows {checked} commands");
+}
+
+/// Words as a shell splits them, as far as the README needs it.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for letter in line.chars() {
+        match letter {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            letter => words.last_mut().unwrap().push(letter),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}

@@ -1,0 +1,18 @@
+//! The program from outside: the real binary, driven over stdio, HTTP and the command line.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
+mod cli;
+mod config;
+mod doctor;
+mod docs;
+mod hostile;
+mod http;
+mod install;
+mod kill;
+mod program;
+mod second;
+mod server;
+mod shutdown;
+mod stdio;
+mod store;
+mod transcripts;

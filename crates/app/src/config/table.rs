@@ -85,7 +85,7 @@ pub const OTHER_VARIABLES: [&str; 2] = ["ORCHESTR8_CONFIG", "ORCHESTR8_DATA_DIR"
 const DAY_MS: u64 = 86_400_000;
 const ANY_TIMEOUT: Shape = Shape::Int { min: 1, max: DAY_MS };
 /// A row of the store holds at most 32 MiB, and arguments are stored.
-const ANY_BYTES: Shape = Shape::Int { min: 1024, max: 16 * 1024 * 1024 };
+const ANY_BYTES: Shape = Shape::Int { min: 1, max: 16 * 1024 * 1024 };
 const EDGE_TIMEOUT: Shape = Shape::Int { min: 1, max: 3_600_000 };
 
 const fn setting(key: &'static str, shape: Shape, preset: Preset, doc: &'static str) -> Setting {

@@ -1,83 +1,100 @@
 //! The log's way to stderr: one line, one write, and never a wait for whoever does not read it.
 
+use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use orchestr8_kernel::log::Sink;
+use parking_lot::{Condvar, Mutex};
 
 /// Lines that may wait for stderr. A client that starts us and never reads our stderr must not make us hang, so what is
 /// beyond is dropped and counted.
 const WAITING_LINES: usize = 4096;
 
-enum Item {
-    Line(String),
-    /// Everything before it has been written once it is answered.
-    Flush(SyncSender<()>),
-}
-
 /// Clones share the queue and the thread behind it.
 #[derive(Clone)]
-pub struct Stderr {
-    queue: SyncSender<Item>,
-    dropped: Arc<AtomicU64>,
+pub struct Stderr(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    filled: Condvar,
+    emptied: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    lines: VecDeque<String>,
+    dropped: u64,
+    /// A line was taken out and is not written yet.
+    writing: bool,
 }
 
 impl Stderr {
-    /// Without its thread lines are written where they are logged: later, but not lost.
+    /// Where no thread can be started, lines are dropped, and nothing else can be done.
     pub fn start() -> Self {
         Self::writing_to(std::io::stderr())
     }
 
     fn writing_to(out: impl Write + Send + 'static) -> Self {
-        let (queue, items) = sync_channel(WAITING_LINES);
-        let dropped = Arc::new(AtomicU64::new(0));
-        let counted = dropped.clone();
+        let shared = Arc::new(Shared::default());
         let thread = std::thread::Builder::new().name(String::from("log"));
-        // Where no thread can be started, the queue has no reader: lines are dropped, and nothing else can be done.
-        let _ = thread.spawn(move || run(&items, out, &counted));
-        Self { queue, dropped }
+        let _ = thread.spawn({
+            let shared = shared.clone();
+            move || shared.write_for_ever(out)
+        });
+        Self(shared)
     }
 
     /// Waits until what was logged is written, at most so long.
     pub fn flush(&self, limit: Duration) {
-        let (done, written) = sync_channel(1);
-        if self.queue.try_send(Item::Flush(done)).is_ok() {
-            let _ = written.recv_timeout(limit);
+        let mut queue = self.0.queue.lock();
+        while !queue.lines.is_empty() || queue.writing {
+            if self.0.emptied.wait_for(&mut queue, limit).timed_out() {
+                return;
+            }
         }
     }
 }
 
 impl Sink for Stderr {
     fn write(&self, line: &str) {
-        match self.queue.try_send(Item::Line(line.to_owned())) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.dropped.fetch_add(1, Ordering::Relaxed);
-            }
+        let mut queue = self.0.queue.lock();
+        if queue.lines.len() < WAITING_LINES {
+            queue.lines.push_back(line.to_owned());
+            self.0.filled.notify_one();
+        } else {
+            queue.dropped += 1;
         }
     }
 }
 
-fn run(items: &Receiver<Item>, mut out: impl Write, dropped: &AtomicU64) {
-    while let Ok(item) = items.recv() {
-        match item {
-            Item::Line(line) => {
-                let lost = dropped.swap(0, Ordering::Relaxed);
-                // A stderr that is gone cannot be told about.
-                let _ = out.write_all(line.as_bytes());
-                if lost > 0 {
-                    let _ = out.write_all(
-                        format!("{{\"level\":\"warn\",\"message\":\"log lines were dropped\",\"dropped\":{lost}}}\n").as_bytes(),
-                    );
-                }
+impl Shared {
+    fn write_for_ever(&self, mut out: impl Write) {
+        loop {
+            let (line, dropped) = self.next();
+            // A stderr that is gone cannot be told about.
+            let _ = out.write_all(line.as_bytes());
+            if dropped > 0 {
+                let told = format!(
+                    "{{\"level\":\"warn\",\"message\":\"log lines were dropped\",\"dropped\":{dropped}}}\n"
+                );
+                let _ = out.write_all(told.as_bytes());
             }
-            Item::Flush(done) => {
-                let _ = out.flush();
-                let _ = done.send(());
+        }
+    }
+
+    fn next(&self) -> (String, u64) {
+        let mut queue = self.queue.lock();
+        queue.writing = false;
+        loop {
+            if let Some(line) = queue.lines.pop_front() {
+                queue.writing = true;
+                return (line, std::mem::take(&mut queue.dropped));
             }
+            self.emptied.notify_all();
+            self.filled.wait(&mut queue);
         }
     }
 }
@@ -85,7 +102,7 @@ fn run(items: &Receiver<Item>, mut out: impl Write, dropped: &AtomicU64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parking_lot::Mutex;
+    use std::sync::mpsc::{Receiver, sync_channel};
 
     #[derive(Clone, Default)]
     struct Kept(Arc<Mutex<Vec<u8>>>);

@@ -13,7 +13,13 @@ fn tools_are_listed_and_called_without_a_client() {
     assert_eq!(listed.code, Some(0), "{listed:?}");
     assert!(listed.out.lines().any(|line| line.starts_with("echo ")), "{}", listed.out);
     let json: Value = serde_json::from_str(&place.run(&["tools", "list", "--json"]).out).unwrap();
-    assert!(json["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "health" && tool["inputSchema"]["type"] == "object"));
+    assert!(
+        json["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|tool| tool["name"] == "health" && tool["inputSchema"]["type"] == "object")
+    );
     let called = place.run(&["tools", "call", "echo", "--args", r#"{"message":"hi"}"#]);
     assert_eq!((called.code, called.err.as_str()), (Some(0), ""), "{called:?}");
     assert!(called.out.contains("hi"));
@@ -32,11 +38,24 @@ fn failures_have_their_exit_codes() {
     );
     let wrong = place.run(&["tools", "call", "echo", "--args", r#"{"message":5}"#]);
     assert_eq!(wrong.code, Some(2));
-    assert!(wrong.err.starts_with("error: the arguments do not match the schema: /message: "), "{}", wrong.err);
+    assert!(
+        wrong.err.starts_with("error: the arguments do not match the schema: /message: "),
+        "{}",
+        wrong.err
+    );
     for args in ["[]", "{", "5"] {
         assert_eq!(place.run(&["tools", "call", "echo", "--args", args]).code, Some(2), "{args}");
     }
-    let slow = place.run(&["tools", "call", "test_sleep", "--conformance", "--args", r#"{"ms":60000}"#, "--timeout-ms", "20"]);
+    let slow = place.run(&[
+        "tools",
+        "call",
+        "test_sleep",
+        "--conformance",
+        "--args",
+        r#"{"ms":60000}"#,
+        "--timeout-ms",
+        "20",
+    ]);
     assert_eq!(slow.code, Some(6), "{slow:?}");
     assert_eq!(place.run(&["no-such-command"]).code, Some(2));
 }
@@ -45,13 +64,32 @@ fn failures_have_their_exit_codes() {
 fn a_key_makes_a_repeat_the_same() {
     let place = Place::new();
     let call = || {
-        let args = ["tools", "call", "test_append", "--conformance", "--json", "--key", "k", "--args", r#"{"list":"l","value":"v"}"#];
+        let args = [
+            "tools",
+            "call",
+            "test_append",
+            "--conformance",
+            "--json",
+            "--key",
+            "k",
+            "--args",
+            r#"{"list":"l","value":"v"}"#,
+        ];
         serde_json::from_str::<Value>(&place.run(&args).out).unwrap()
     };
     let (first, second) = (call(), call());
     assert_eq!((&first["replayed"], &second["replayed"]), (&json!(false), &json!(true)));
     assert_eq!(first["runId"], second["runId"]);
-    let other = place.run(&["tools", "call", "test_append", "--conformance", "--key", "k", "--args", r#"{"list":"l","value":"w"}"#]);
+    let other = place.run(&[
+        "tools",
+        "call",
+        "test_append",
+        "--conformance",
+        "--key",
+        "k",
+        "--args",
+        r#"{"list":"l","value":"w"}"#,
+    ]);
     assert_eq!(other.code, Some(5), "{other:?}");
 }
 
@@ -74,7 +112,10 @@ fn both_names_are_the_same_program() {
         assert_eq!(String::from_utf8(output.stdout).unwrap(), version);
     }
     let json: Value = serde_json::from_str(&Place::new().run(&["version", "--json"]).out).unwrap();
-    assert_eq!(json["protocols"]["mcp"], json!(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]));
+    assert_eq!(
+        json["protocols"]["mcp"],
+        json!(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
+    );
 }
 
 #[test]
@@ -102,7 +143,19 @@ fn colour_is_for_terminals_and_for_whoever_insists() {
 fn help_names_every_command() {
     let said = Place::new().run(&["--help"]);
     assert_eq!(said.code, Some(0));
-    for command in ["mcp", "serve", "tools", "config", "doctor", "backup", "audit", "errors", "version", "completions", "man"] {
+    for command in [
+        "mcp",
+        "serve",
+        "tools",
+        "config",
+        "doctor",
+        "backup",
+        "audit",
+        "errors",
+        "version",
+        "completions",
+        "man",
+    ] {
         assert!(said.out.lines().any(|line| line.trim_start().starts_with(command)), "{command}");
     }
     assert!(said.out.contains("Exit codes: 0 ok, 1 failed"));

@@ -7,7 +7,10 @@ use crate::program::Place;
 #[test]
 fn everything_wrong_is_said_at_once() {
     let place = Place::new().with("MCP_TOOLS_DEFAULT_TIMEOUT_MS", "fast");
-    place.write("orchestr8.json", r#"{"tools": {"maxPaylodBytes": 5}, "resources": {"maxConcurrentExecutions": 0}}"#);
+    place.write(
+        "orchestr8.json",
+        r#"{"tools": {"maxPaylodBytes": 5}, "resources": {"maxConcurrentExecutions": 0}}"#,
+    );
     for args in [&["config", "check"][..], &["config", "show"], &["mcp"], &["serve"], &["tools", "list"]] {
         let said = place.run(args);
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{args:?}");
@@ -25,7 +28,10 @@ fn everything_wrong_is_said_at_once() {
     }
     let json = place.run(&["--json", "config", "check"]);
     let error: Value = serde_json::from_str(&json.err).unwrap();
-    assert_eq!((json.code, &error["error"]["code"], error["error"]["problems"].as_array().unwrap().len()), (Some(2), &Value::from("CONFIGURATION"), 3));
+    assert_eq!(
+        (json.code, &error["error"]["code"], error["error"]["problems"].as_array().unwrap().len()),
+        (Some(2), &Value::from("CONFIGURATION"), 3)
+    );
 }
 
 #[test]
@@ -43,8 +49,16 @@ fn every_value_says_where_it_came_from() {
     let all = place.run(&["config", "show"]);
     assert!(all.out.contains("tools.defaultTimeoutMs") && all.out.contains("  30000  "), "{}", all.out);
     let json: Value = serde_json::from_str(&place.run(&["config", "show", "--json"]).out).unwrap();
-    let level = json["settings"].as_array().unwrap().iter().find(|setting| setting["key"] == "logging.level").unwrap();
-    assert_eq!((&level["value"], &level["origin"]["kind"]), (&Value::from("warn"), &Value::from("environment")));
+    let level = json["settings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|setting| setting["key"] == "logging.level")
+        .unwrap();
+    assert_eq!(
+        (&level["value"], &level["origin"]["kind"]),
+        (&Value::from("warn"), &Value::from("environment"))
+    );
     assert!(!all.out.contains("ABAB") && !json.to_string().contains("ABAB"));
 }
 
@@ -52,7 +66,11 @@ fn every_value_says_where_it_came_from() {
 fn a_file_that_cannot_be_read_is_named() {
     let place = Place::new();
     for (name, text, said) in [
-        ("a.json", "{\"tools\": {},\n \"tools\": {}}", "error: a.json: the name \"tools\" is there twice at line 2 column 8\n"),
+        (
+            "a.json",
+            "{\"tools\": {},\n \"tools\": {}}",
+            "error: a.json: the name \"tools\" is there twice at line 2 column 8\n",
+        ),
         ("b.toml", "[tools\n", "error: b.toml: "),
         ("c.yaml", "", "error: c.yaml is neither .json nor .toml\n"),
     ] {
@@ -69,7 +87,13 @@ fn a_file_that_cannot_be_read_is_named() {
 fn a_misspelt_variable_is_mentioned() {
     let place = Place::new().with("ORCHESTR8_TOOLS_FLITER", "echo");
     let said = place.run(&["config", "check"]);
-    assert_eq!((said.code, said.out.as_str()), (Some(0), "ok: 0 settings differ from the defaults (no file)\n"));
-    assert_eq!(said.err, "warning: the environment variable ORCHESTR8_TOOLS_FLITER is not a setting; did you mean ORCHESTR8_TOOLS_FILTER?\n");
+    assert_eq!(
+        (said.code, said.out.as_str()),
+        (Some(0), "ok: 0 settings differ from the defaults (no file)\n")
+    );
+    assert_eq!(
+        said.err,
+        "warning: the environment variable ORCHESTR8_TOOLS_FLITER is not a setting; did you mean ORCHESTR8_TOOLS_FILTER?\n"
+    );
     assert_eq!(place.run(&["--quiet", "config", "check"]).err, "");
 }

@@ -20,7 +20,11 @@ fn the_page_of_errors_is_the_table_of_codes() {
 fn the_guide_lists_every_setting() {
     let guide = std::fs::read_to_string(root().join("docs/guide/configuration.md")).unwrap();
     for setting in orchestr8::config::SETTINGS {
-        assert!(guide.contains(&format!("`{}`", setting.key)), "docs/guide/configuration.md does not know {}", setting.key);
+        assert!(
+            guide.contains(&format!("`{}`", setting.key)),
+            "docs/guide/configuration.md does not know {}",
+            setting.key
+        );
     }
 }
 

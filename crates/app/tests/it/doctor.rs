@@ -26,12 +26,19 @@ fn a_fresh_installation_is_in_order() {
     assert_eq!((code, status(&used, "store").as_str()), (Some(0), "ok"), "beside a running server: {used:#}");
     client.end();
     let said = place.run(&["doctor"]);
-    assert!(said.out.lines().all(|line| line.starts_with("ok ") || line.starts_with("warn ")), "{}", said.out);
+    assert!(
+        said.out.lines().all(|line| line.starts_with("ok ") || line.starts_with("warn ")),
+        "{}",
+        said.out
+    );
 }
 
 #[test]
 fn what_is_broken_is_named_with_a_hint() {
-    let place = Place::new().with("ORCHESTR8_HTTP_LISTEN", "0.0.0.0:0").with("ORCHESTR8_SERVER_NAM", "x").with("PATH", "/nowhere");
+    let place = Place::new()
+        .with("ORCHESTR8_HTTP_LISTEN", "0.0.0.0:0")
+        .with("ORCHESTR8_SERVER_NAM", "x")
+        .with("PATH", "/nowhere");
     place.write("orchestr8.toml", "[mcpServers.files]\ncommand = 'no-such-program'\n");
     place.write("home/.local/share/orchestr8/orchestr8.sqlite3", "not a database at all");
     let (code, report) = report(&place);
@@ -50,5 +57,10 @@ fn a_broken_configuration_is_the_first_thing_said() {
     place.write("orchestr8.json", "{");
     let said = place.run(&["doctor"]);
     assert_eq!(said.code, Some(1));
-    assert!(said.out.starts_with("FAIL  configuration  orchestr8.json: EOF") || said.out.contains("configuration"), "{}", said.out);
+    assert!(
+        said.out.starts_with("FAIL  configuration  orchestr8.json: EOF")
+            || said.out.contains("configuration"),
+        "{}",
+        said.out
+    );
 }

@@ -15,8 +15,11 @@ fn broken_lines_are_answered_one_by_one() {
     let place = Place::new();
     let mut client = Client::ready(&place, &["--ephemeral"]);
     let deep = "[".repeat(100_000);
-    let deep_arguments =
-        format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"echo","arguments":{{"message":{}1{}}}}}}}"#, "[".repeat(5000), "]".repeat(5000));
+    let deep_arguments = format!(
+        r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"echo","arguments":{{"message":{}1{}}}}}}}"#,
+        "[".repeat(5000),
+        "]".repeat(5000)
+    );
     let cases: Vec<(&[u8], i64)> = vec![
         (b"{", -32700),
         (b"not json", -32700),
@@ -30,7 +33,10 @@ fn broken_lines_are_answered_one_by_one() {
         (br#"{"jsonrpc":"2.0","id":1,"method":5}"#, -32600),
         (br#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#, -32601),
         (br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#, -32602),
-        (br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":[]}}"#, -32602),
+        (
+            br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":[]}}"#,
+            -32602,
+        ),
     ];
     for (line, expected) in cases {
         client.say_bytes(line);
@@ -55,7 +61,11 @@ fn a_huge_line_is_answered_and_the_next_one_too() {
     let huge = "x".repeat(3 * 1024 * 1024);
     let answer = client.call(1, "echo", json!({"message": huge}));
     let text = answer.to_string();
-    assert!(text.contains("RESOURCE_EXHAUSTED") && text.contains("payload_too_large"), "{}", &text[..200.min(text.len())]);
+    assert!(
+        text.contains("RESOURCE_EXHAUSTED") && text.contains("payload_too_large"),
+        "{}",
+        &text[..200.min(text.len())]
+    );
     let mut endless = b"{\"jsonrpc\":\"2.0\",\"id\":2,".to_vec();
     endless.resize(64 * 1024 * 1024, b' ');
     client.say_bytes(&endless);
@@ -70,7 +80,11 @@ fn a_response_nobody_asked_for_is_not_answered() {
     let mut client = Client::ready(&place, &["--ephemeral"]);
     client.say(r#"{"jsonrpc":"2.0","id":99,"result":{}}"#);
     client.say(r#"{"jsonrpc":"2.0","method":"notifications/whatever"}"#);
-    assert_eq!(client.call(1, "echo", json!({"message": "x"}))["id"], 1, "the next answer belongs to the next question");
+    assert_eq!(
+        client.call(1, "echo", json!({"message": "x"}))["id"],
+        1,
+        "the next answer belongs to the next question"
+    );
     client.end();
 }
 
@@ -100,7 +114,11 @@ fn broken_requests_over_http_are_answered() {
         assert!(answer.json()["error"]["code"].is_number(), "{answer:?}");
     }
     let huge = "x".repeat(5 * 1024 * 1024);
-    let head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", server.address, huge.len());
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        server.address,
+        huge.len()
+    );
     let answer = server.connect().send(&head, "").unwrap();
     assert_eq!(answer.status, 413);
     assert_eq!(server.connect().get("/healthz").status, 200);

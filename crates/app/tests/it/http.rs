@@ -13,7 +13,10 @@ fn the_probes_answer() {
     assert_eq!(http.get("/healthz").status, 200);
     assert_eq!(http.get("/readyz").status, 200);
     let version = http.get("/version").json();
-    assert_eq!((&version["name"], &version["version"]), (&json!("orchestr8"), &json!(env!("CARGO_PKG_VERSION"))));
+    assert_eq!(
+        (&version["name"], &version["version"]),
+        (&json!("orchestr8"), &json!(env!("CARGO_PKG_VERSION")))
+    );
     assert_eq!(http.get("/nothing").status, 404);
 }
 
@@ -22,7 +25,8 @@ fn both_eras_are_served() {
     let place = Place::new();
     let server = Server::start(&place, &["--ephemeral"]);
     let mut http = server.connect();
-    let modern = http.modern(1, "tools/call", json!({"name": "echo", "arguments": {"message": "hi"}}), "").unwrap();
+    let modern =
+        http.modern(1, "tools/call", json!({"name": "echo", "arguments": {"message": "hi"}}), "").unwrap();
     assert_eq!((modern.status, &modern.json()["result"]["isError"]), (200, &json!(false)));
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "it", "version": "1"}}});
@@ -71,7 +75,9 @@ fn with_tokens_every_caller_must_show_one() {
     let server = Server::start(&place, &["--ephemeral"]);
     let mut http = server.connect();
     let params = || json!({"name": "echo", "arguments": {"message": "hi"}});
-    let call = |http: &mut crate::server::Http, more: &str| http.modern(1, "tools/call", params(), more).unwrap().status;
+    let call = |http: &mut crate::server::Http, more: &str| {
+        http.modern(1, "tools/call", params(), more).unwrap().status
+    };
     assert_eq!(call(&mut http, ""), 401);
     assert_eq!(call(&mut server.connect(), "Authorization: Bearer wrong\r\n"), 401);
     assert_eq!(call(&mut server.connect(), "Authorization: Bearer s3cret\r\n"), 200);
@@ -99,7 +105,8 @@ fn keys_and_sessions_outlive_a_restart() {
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "it", "version": "1"}}});
     let head = server.connect().post("", &hello.to_string()).unwrap().head;
-    let session = head.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id")).unwrap().to_owned();
+    let session =
+        head.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id")).unwrap().to_owned();
     let more = format!("{session}\r\nMCP-Protocol-Version: 2025-11-25\r\n");
     let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     assert_eq!(server.connect().post(&more, ready).unwrap().status, 202);

@@ -55,7 +55,8 @@ fn other_entries_stay_and_the_old_file_is_kept() {
     let after = place.read(".mcp.json");
     assert!(after.contains("    \"other\": { \"command\": \"x\" },\n    \"orchestr8\": {\n"), "{after}");
     assert_eq!(place.read(".mcp.json.bak"), before);
-    let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".new")), "{left:?}");
 }
 
@@ -88,7 +89,8 @@ fn a_broken_file_is_left_alone() {
 #[test]
 fn the_user_scope_and_arguments_are_heeded() {
     let place = Place::new();
-    let said = place.run(&["mcp", "install", "--client", "claude", "--scope", "user", "--", "--tools", "echo"]);
+    let said =
+        place.run(&["mcp", "install", "--client", "claude", "--scope", "user", "--", "--tools", "echo"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let written: Value = serde_json::from_str(&place.read("home/.claude.json")).unwrap();
     assert_eq!(written["mcpServers"]["orchestr8"]["args"], json!(["mcp", "--tools", "echo"]));

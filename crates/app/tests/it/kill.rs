@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use proptest::test_runner::{RngAlgorithm, TestRng};
+use orchestr8_kernel::ports::random::{Random, Seeded};
 use serde_json::{Value, json};
 
 use crate::program::{PATIENCE, Place};
@@ -98,18 +98,17 @@ fn client(number: usize, board: &Board) -> u64 {
 /// Whether it was answered from the ledger; None: it was not answered.
 fn append(http: &mut Http, client: usize, value: u64) -> Option<bool> {
     let params = json!({"name": "test_append", "arguments": {"list": format!("client-{client}"), "value": value.to_string()}});
-    let answer = http.modern(value, "tools/call", params, &format!("Idempotency-Key: {client}-{value}\r\n")).ok()?;
+    let answer =
+        http.modern(value, "tools/call", params, &format!("Idempotency-Key: {client}-{value}\r\n")).ok()?;
     let body: Value = serde_json::from_str(&answer.body).ok()?;
     assert_eq!((answer.status, &body["result"]["isError"]), (200, &json!(false)), "{answer:?}");
     Some(answer.head.to_lowercase().contains("idempotency-replayed: true"))
 }
 
+/// Whole numbers below a limit, always the same ones for the same seed.
 fn random(seed: u64) -> impl FnMut(u64) -> u64 {
-    use proptest::prelude::RngCore;
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let mut source = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    move |below| source.next_u64() % below
+    let source = Seeded::new(seed);
+    move |below| (source.unit() * below as f64) as u64
 }
 
 fn cycles() -> u64 {
@@ -120,7 +119,9 @@ fn cycles() -> u64 {
 
 #[test]
 fn killed_servers_lose_nothing_and_double_nothing() {
-    let place = Place::new().with("ORCHESTR8_RESOURCES_MAX_CONCURRENT_EXECUTIONS", "128").with("ORCHESTR8_LOGGING_LEVEL", "error");
+    let place = Place::new()
+        .with("ORCHESTR8_RESOURCES_MAX_CONCURRENT_EXECUTIONS", "128")
+        .with("ORCHESTR8_LOGGING_LEVEL", "error");
     let (board, cycles) = (Board::default(), cycles());
     let mut random = random(cycles);
     let (_never, nothing) = channel::<()>();
@@ -145,7 +146,10 @@ fn killed_servers_lose_nothing_and_double_nothing() {
     });
     check(&place, &acknowledged);
     let (all, replayed) = (board.acknowledged.load(Ordering::SeqCst), board.replayed.load(Ordering::SeqCst));
-    assert!(cycles < 20 || replayed > 0, "no kill ever came between the commit and its answer: the test proves little");
+    assert!(
+        cycles < 20 || replayed > 0,
+        "no kill ever came between the commit and its answer: the test proves little"
+    );
     println!("{cycles} kills, {CLIENTS} clients, {all} values, {replayed} answered from the ledger");
 }
 
@@ -164,5 +168,9 @@ fn check(place: &Place, acknowledged: &[u64]) {
     let said = place.run(&["audit", "verify"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let entries: u64 = acknowledged.iter().sum();
-    assert!(said.out.starts_with(&format!("ok: {entries} entries")), "{entries} appends, and the audit trail says {}", said.out);
+    assert!(
+        said.out.starts_with(&format!("ok: {entries} entries")),
+        "{entries} appends, and the audit trail says {}",
+        said.out
+    );
 }

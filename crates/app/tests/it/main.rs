@@ -1,10 +1,15 @@
 //! The program from outside: the real binary, driven over stdio, HTTP and the command line.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on should stop")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop"
+)]
 
 mod cli;
 mod config;
-mod doctor;
 mod docs;
+mod doctor;
 mod hostile;
 mod http;
 mod install;

@@ -75,7 +75,11 @@ impl Place {
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Said { code: output.status.code(), out: text(output.stdout), err: self.anonymous(&text(output.stderr)) }
+        Said {
+            code: output.status.code(),
+            out: text(output.stdout),
+            err: self.anonymous(&text(output.stderr)),
+        }
     }
 
     /// The text without what differs from run to run.

@@ -12,7 +12,10 @@ fn a_second_stdio_server_works_in_memory_and_says_so() {
     let mut first = Client::ready(&place, &[]);
     let mut second = Client::ready(&place, &[]);
     let warned = second.logged("another orchestr8 has the data file");
-    assert!(warned.contains("\"level\":\"warn\"") && warned.contains(&format!("\"pid\":{}", first.child().id())), "{warned}");
+    assert!(
+        warned.contains("\"level\":\"warn\"") && warned.contains(&format!("\"pid\":{}", first.child().id())),
+        "{warned}"
+    );
     for client in [&mut first, &mut second] {
         assert_eq!(client.call(1, "echo", json!({"message": "x"}))["result"]["isError"], false);
     }
@@ -24,11 +27,21 @@ fn a_second_stdio_server_works_in_memory_and_says_so() {
 fn whoever_names_the_place_gets_it_or_an_error() {
     let place = Place::new();
     let server = Server::start(&place, &["--data-dir", "data"]);
-    for args in [&["mcp", "--data-dir", "data"][..], &["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"]] {
+    for args in
+        [&["mcp", "--data-dir", "data"][..], &["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"]]
+    {
         let said = place.run(args);
         assert_eq!(said.code, Some(7), "{said:?}");
-        assert!(said.err.starts_with("error: the store cannot be opened: $PLACE/data/orchestr8.sqlite3 is in use by the process "), "{}", said.err);
-        assert!(said.err.contains("hint: stop that process, or give this one a place of its own with --data-dir DIR or --ephemeral"));
+        assert!(
+            said.err.starts_with(
+                "error: the store cannot be opened: $PLACE/data/orchestr8.sqlite3 is in use by the process "
+            ),
+            "{}",
+            said.err
+        );
+        assert!(said.err.contains(
+            "hint: stop that process, or give this one a place of its own with --data-dir DIR or --ephemeral"
+        ));
     }
     server.terminate();
 }

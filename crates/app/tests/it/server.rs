@@ -21,7 +21,8 @@ impl Server {
         let mut child = command.stderr(Stdio::null()).stdin(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on http://").and_then(|rest| rest.strip_suffix("/mcp"));
+        let address =
+            line.trim().strip_prefix("listening on http://").and_then(|rest| rest.strip_suffix("/mcp"));
         let Some(address) = address else {
             let _ = child.kill();
             panic!("serve said {line:?} and ended with {:?}", child.wait());
@@ -87,7 +88,13 @@ impl Http {
     }
 
     /// A message of the modern era: it stands for itself.
-    pub fn modern(&mut self, id: u64, method: &str, mut params: Value, more: &str) -> std::io::Result<Answer> {
+    pub fn modern(
+        &mut self,
+        id: u64,
+        method: &str,
+        mut params: Value,
+        more: &str,
+    ) -> std::io::Result<Answer> {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -139,7 +146,8 @@ impl Http {
         loop {
             let mut size = String::new();
             self.stream.read_line(&mut size)?;
-            let size = usize::from_str_radix(size.trim(), 16).map_err(|_| std::io::ErrorKind::UnexpectedEof)?;
+            let size =
+                usize::from_str_radix(size.trim(), 16).map_err(|_| std::io::ErrorKind::UnexpectedEof)?;
             let start = body.len();
             body.resize(start + size, 0);
             self.stream.read_exact(&mut body[start..])?;

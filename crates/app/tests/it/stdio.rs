@@ -68,7 +68,8 @@ impl Client {
     /// The first line of the log with this in it.
     pub fn logged(&self, what: &str) -> String {
         loop {
-            let line = self.log.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("the log never said {what}"));
+            let line =
+                self.log.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("the log never said {what}"));
             if line.contains(what) {
                 return line;
             }
@@ -119,7 +120,12 @@ fn the_handshake_then_tools_then_an_answer() {
     let place = Place::new();
     let mut client = Client::ready(&place, &[]);
     let listed = client.ask(&json!({"jsonrpc": "2.0", "id": "list", "method": "tools/list"}));
-    let names: Vec<&str> = listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = listed["result"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["agent.getState", "agent.list", "agent.sendMessage", "echo", "health"]);
     let answer = client.call(1, "echo", json!({"message": "hello"}));
     assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(false)));
@@ -138,7 +144,10 @@ fn a_timed_out_call_keeps_its_slot() {
     let timed_out = client.call(1, "test_sleep", json!({"ms": 1500, "stubborn": true}));
     assert_eq!(error_of(&timed_out)["code"], "TIMEOUT");
     let refused = error_of(&client.call(2, "echo", json!({"message": "x"})));
-    assert_eq!((&refused["code"], &refused["details"]["reason"]), (&json!("RESOURCE_EXHAUSTED"), &json!("concurrency_limit_exceeded")));
+    assert_eq!(
+        (&refused["code"], &refused["details"]["reason"]),
+        (&json!("RESOURCE_EXHAUSTED"), &json!("concurrency_limit_exceeded"))
+    );
     client.logged("late_completed");
     assert_eq!(client.call(3, "echo", json!({"message": "x"}))["result"]["isError"], false);
     client.end();
@@ -161,7 +170,12 @@ fn only_the_tools_asked_for_are_offered() {
     let place = Place::new();
     let mut client = Client::ready(&place, &["--ephemeral", "--tools", "echo,agent.*"]);
     let listed = client.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
-    let names: Vec<&str> = listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = listed["result"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["agent.getState", "agent.list", "agent.sendMessage", "echo"]);
     assert_eq!(error_of(&client.call(2, "health", json!({})))["code"], "NOT_FOUND");
     client.end();

@@ -7,7 +7,8 @@ use crate::server::Server;
 
 fn append(server: &Server, value: &str) {
     let params = json!({"name": "test_append", "arguments": {"list": "l", "value": value}});
-    let answer = server.connect().modern(1, "tools/call", params, &format!("Idempotency-Key: {value}\r\n")).unwrap();
+    let answer =
+        server.connect().modern(1, "tools/call", params, &format!("Idempotency-Key: {value}\r\n")).unwrap();
     assert_eq!(answer.json()["result"]["isError"], false);
 }
 
@@ -31,7 +32,8 @@ fn a_backup_of_a_running_server_restores() {
     let again = place.run(&["backup", "copy.sqlite3"]);
     assert_eq!(again.code, Some(5), "a backup overwrites nothing: {again:?}");
     place.write("restored/.keep", "");
-    std::fs::copy(place.path().join("copy.sqlite3"), place.path().join("restored/orchestr8.sqlite3")).unwrap();
+    std::fs::copy(place.path().join("copy.sqlite3"), place.path().join("restored/orchestr8.sqlite3"))
+        .unwrap();
     let server = Server::start(&place, &["--conformance", "--data-dir", "restored"]);
     assert_eq!(values(&server), json!(["before"]));
     append(&server, "before");

@@ -67,6 +67,7 @@ pub(super) struct Session {
     clock: Arc<dyn Clock>,
     used_us: AtomicU64,
     busy: AtomicUsize,
+    closed: AtomicBool,
     /// Used since the store was last told.
     fresh: AtomicBool,
     /// The revision of the connection that the store has.
@@ -101,6 +102,7 @@ impl Session {
             primed: connection.version().is_some_and(|version| version >= PRIMING_SINCE),
             used_us: AtomicU64::new(clock.elapsed_us()),
             busy: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
             fresh: AtomicBool::new(false),
             saved_revision: AtomicU64::new(connection.revision()),
             saves: AtomicI64::new(number),
@@ -166,8 +168,18 @@ impl Session {
         self.saved_revision.fetch_max(revision, Ordering::AcqRel);
     }
 
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// From here on no request finds it.
+    pub fn mark_closed(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
     /// Ends the conversation and its streams; what is in flight hears of the disconnect.
     pub fn close(&self) {
+        self.mark_closed();
         self.connection.close();
         self.streams.end();
     }

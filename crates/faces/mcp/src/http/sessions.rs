@@ -6,10 +6,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::log;
 use orchestr8_kernel::ports::ids::{For, Ids};
 use orchestr8_kernel::ports::store::{self, Batch};
 use orchestr8_kernel::{Principal, Transport};
 use parking_lot::RwLock;
+use serde_json::json;
 
 use crate::connection::{Connection, Saved};
 use crate::face::Face;
@@ -34,6 +36,12 @@ pub(super) struct Sessions {
     swept: AtomicBool,
 }
 
+/// A session that has got its place, and the idle ones that had to make room: they are closed, but not yet forgotten.
+struct Placed {
+    session: Arc<Session>,
+    over: Vec<Arc<Session>>,
+}
+
 impl Sessions {
     pub fn new(face: Face, budget: Arc<Budget>, max: usize, idle_ms: u64) -> Arc<Self> {
         Arc::new(Self { face, budget, max, idle_ms, all: RwLock::default(), swept: AtomicBool::new(false) })
@@ -56,33 +64,30 @@ impl Sessions {
         let id = SessionId::fresh(&*ports.ids);
         let session =
             Session::new(Beginning { id, owner, connection, streams, number: 0 }, ports.clock.clone());
-        let busy = Busy::new(&session);
+        // In use until its client knows of it, so that nobody takes its place before.
+        let _busy = Busy::new(&session);
+        let text = written(saved)?;
+        let over = self.place(&session)?.over;
         let mut batch = Batch::new();
-        for over in self.insert(&session)? {
-            batch.then(tables::session_delete(over.key()));
-        }
-        let text = serde_json::to_string(saved)
-            .map_err(|error| Fault::internal("a session cannot be written").because(error))?;
         batch.then_one(tables::session_insert(
             session.key(),
             &session.owner.name,
             text,
             ports.clock.now_ms(),
         ));
-        if let Err(error) = ports.store.commit(batch).await {
-            self.all.write().remove(&session.id);
+        if let Err(fault) = self.forget(over, batch).await {
             session.close();
-            return Err(unsaved(error));
+            self.all.write().remove(&session.id);
+            return Err(fault);
         }
         self.keep_swept();
-        drop(busy);
         Ok(session)
     }
 
     /// A session in memory: the way of almost every request.
     pub fn known(&self, id: &str, who: &Principal) -> Option<Arc<Session>> {
         let all = self.all.read();
-        let session = all.get(id).filter(|session| session.belongs_to(who))?;
+        let session = all.get(id).filter(|session| session.belongs_to(who) && !session.is_closed())?;
         session.touch();
         Some(session.clone())
     }
@@ -95,6 +100,7 @@ impl Sessions {
     ) -> Result<Option<Arc<Session>>, Fault> {
         let Some(id) = SessionId::parse(id) else { return Ok(None) };
         if self.all.read().contains_key(&id) {
+            // It is somebody else's, or it is just ending.
             return Ok(None);
         }
         let id_hash = id.hash();
@@ -104,24 +110,24 @@ impl Sessions {
         let connection = self.face.restore(saved, who.clone(), Transport::Http, streams.clone());
         let clock = self.face.kernel().ports().clock.clone();
         let beginning = Beginning { id, owner: who.clone(), connection, streams, number };
-        let session = self.adopt(Session::new(beginning, clock))?;
+        let placed = self.place(&Session::new(beginning, clock))?;
+        let session = placed.session;
         self.keep_swept();
+        self.forget(placed.over, Batch::new()).await?;
         // Somebody may have ended it between our reading it and its being known here.
         if self.read(key, who).await?.is_none() {
-            self.all.write().remove(&session.id);
             session.close();
-            return Ok(None);
+            self.all.write().remove(&session.id);
         }
         session.touch();
-        Ok(Some(session))
+        Ok(Some(session).filter(|session| !session.is_closed()))
     }
 
     /// Saves what has changed; done before the client hears that it has.
     pub async fn save(&self, session: &Session) -> Result<(), Fault> {
         let Some(unsaved_state) = session.unsaved() else { return Ok(()) };
         let ports = self.face.kernel().ports();
-        let text = serde_json::to_string(&unsaved_state.saved)
-            .map_err(|error| Fault::internal("a session cannot be written").because(error))?;
+        let text = written(&unsaved_state.saved)?;
         let mut batch = Batch::new();
         batch.then(tables::session_update(session.key(), unsaved_state.number, text, ports.clock.now_ms()));
         ports.store.commit(batch).await.map_err(unsaved)?;
@@ -130,12 +136,26 @@ impl Sessions {
     }
 
     /// Ends a session for good.
-    pub async fn end(&self, session: &Session) -> Result<(), Fault> {
-        self.all.write().remove(&session.id);
+    pub async fn end(&self, session: &Arc<Session>) -> Result<(), Fault> {
         session.close();
-        let mut batch = Batch::new();
-        batch.then(tables::session_delete(session.key()));
-        self.face.kernel().ports().store.commit(batch).await.map_err(unsaved)
+        self.forget(vec![session.clone()], Batch::new()).await
+    }
+
+    /// Takes closed sessions out of the store, with whatever else is to be written, and only then out of memory: before, a
+    /// request that comes at the same moment would find them in the store and bring them back.
+    async fn forget(&self, over: Vec<Arc<Session>>, mut batch: Batch) -> Result<(), Fault> {
+        for session in &over {
+            batch.then(tables::session_delete(session.key()));
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let committed = self.face.kernel().ports().store.commit(batch).await;
+        let mut all = self.all.write();
+        for session in &over {
+            all.remove(&session.id);
+        }
+        committed.map_err(unsaved)
     }
 
     #[cfg(test)]
@@ -155,40 +175,30 @@ impl Sessions {
         Ok(Some((number, saved)))
     }
 
-    /// Makes room and adds it; gives the sessions that had to go, which are closed already.
-    fn insert(&self, session: &Arc<Session>) -> Result<Vec<Arc<Session>>, Fault> {
+    /// Makes room and adds it, unless another request was quicker; then that one counts.
+    fn place(&self, session: &Arc<Session>) -> Result<Placed, Fault> {
         let mut over = Vec::new();
         {
             let mut all = self.all.write();
-            while all.len() >= self.max {
-                let idle = all.values().filter(|session| !session.is_busy());
-                let Some(oldest) =
-                    idle.min_by_key(|session| session.used_us()).map(|session| session.id.clone())
-                else {
-                    return Err(self.full());
-                };
-                over.extend(all.remove(&oldest));
+            if let Some(first) = all.get(&session.id).cloned() {
+                drop(all);
+                session.close();
+                return Ok(Placed { session: first, over });
             }
+            let mut live: Vec<_> = all.values().filter(|session| !session.is_closed()).collect();
+            live.sort_by_cached_key(|session| (session.is_busy(), session.used_us()));
+            let too_many = (live.len() + 1).saturating_sub(self.max);
+            if live.iter().take(too_many).any(|session| session.is_busy()) || self.max == 0 {
+                drop(all);
+                session.close();
+                return Err(self.full());
+            }
+            over.extend(live.into_iter().take(too_many).cloned());
+            over.iter().for_each(|session| session.mark_closed());
             all.insert(session.id.clone(), session.clone());
         }
         over.iter().for_each(|session| session.close());
-        Ok(over)
-    }
-
-    /// Adds one that was read back, unless another request was quicker; then that one counts.
-    fn adopt(&self, session: Arc<Session>) -> Result<Arc<Session>, Fault> {
-        let mut all = self.all.write();
-        if let Some(first) = all.get(&session.id) {
-            let first = first.clone();
-            drop(all);
-            session.close();
-            return Ok(first);
-        }
-        if all.len() >= self.max {
-            return Err(self.full());
-        }
-        all.insert(session.id.clone(), session.clone());
-        Ok(session)
+        Ok(Placed { session: session.clone(), over })
     }
 
     fn full(&self) -> Fault {
@@ -215,24 +225,24 @@ impl Sessions {
     }
 
     /// Ends what nobody has used for too long, here and in the store, and tells the store what is in use.
-    pub async fn sweep(&self) -> Result<(), store::Error> {
+    pub async fn sweep(&self) -> Result<(), Fault> {
         let ports = self.face.kernel().ports();
-        let (now_ms, limit_us) = (ports.clock.now_ms(), self.idle_ms.saturating_mul(1000));
-        let now_for_streams_ms = ports.clock.elapsed_us() / 1000;
+        let (now_ms, elapsed_us) = (ports.clock.now_ms(), ports.clock.elapsed_us());
+        let limit_us = self.idle_ms.saturating_mul(1000);
         let mut batch = Batch::new();
+        let mut over = Vec::new();
         let all: Vec<Arc<Session>> = self.all.read().values().cloned().collect();
         for session in all {
-            session.streams.sweep(now_for_streams_ms);
-            let over = session.is_idle_for(limit_us) && self.all.write().remove(&session.id).is_some();
-            if over {
+            session.streams.sweep(elapsed_us / 1000);
+            if session.is_idle_for(limit_us) {
                 session.close();
-                batch.then(tables::session_delete(session.key()));
+                over.push(session);
             } else if session.take_fresh() {
                 batch.then(tables::session_touch(session.key(), now_ms));
             }
         }
         batch.then(tables::sessions_expire(now_ms.saturating_sub(self.grace_ms())));
-        ports.store.commit(batch).await
+        self.forget(over, batch).await
     }
 }
 
@@ -241,12 +251,9 @@ async fn keep_swept(sessions: Weak<Sessions>, every: Duration) {
         // Not the clock port: in deterministic mode waiting would move the time that records show.
         tokio::time::sleep(every).await;
         let Some(sessions) = sessions.upgrade() else { return };
-        if let Err(error) = sessions.sweep().await {
-            sessions
-                .face
-                .kernel()
-                .log()
-                .warn("idle sessions could not be swept", serde_json::json!({"error": error.to_string()}));
+        if let Err(fault) = sessions.sweep().await {
+            let log = sessions.face.kernel().log();
+            log.warn("idle sessions could not be swept", || json!({"error": log::error(&fault)}));
         }
     }
 }
@@ -255,6 +262,11 @@ async fn keep_swept(sessions: Weak<Sessions>, every: Duration) {
 fn life(ids: &dyn Ids) -> u32 {
     let [.., a, b, c, d] = *ids.fresh(For::Record).as_bytes();
     u32::from_be_bytes([a, b, c, d])
+}
+
+fn written(saved: &Saved) -> Result<String, Fault> {
+    serde_json::to_string(saved)
+        .map_err(|error| Fault::internal("a session cannot be written").because(error))
 }
 
 fn unsaved(error: store::Error) -> Fault {

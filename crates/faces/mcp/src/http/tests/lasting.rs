@@ -98,6 +98,36 @@ async fn a_session_deleted_after_a_restart_is_gone_for_good() {
 }
 
 #[tokio::test]
+async fn a_session_that_is_being_deleted_is_never_brought_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::with(lasting(&folder)).await;
+    for _ in 0..10 {
+        let session = world.session().await;
+        let asks = futures::future::join_all((0..8).map(|_| session.status(&world)));
+        let (deleted, asked) = futures::future::join(session.delete(), asks).await;
+        assert_eq!(deleted.head.status, 204);
+        assert!(asked.iter().all(|status| [200, 404].contains(status)), "{asked:?}");
+        assert_eq!((session.status(&world).await, world.sessions()), (404, 0));
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_saved_is_not_acknowledged() {
+    let world = World::new().await;
+    let session = world.session().await;
+    world.store.close().await;
+    let refused = world.client().await.post(&[], &initialize("2025-11-25")).await;
+    assert_eq!((refused.refusal(), refused.head.get("mcp-session-id")), ((503, -32603), None));
+    assert_eq!(refused.json()["error"]["data"]["code"], "STORE_FAILED");
+    assert_eq!(world.sessions(), 1);
+    assert_eq!(session.status(&world).await, 200, "what needs no store goes on");
+    let level = session.post(&request(7, "logging/setLevel", json!({"level": "error"}))).await;
+    assert_eq!((level.refusal(), &level.json()["id"]), ((503, -32603), &json!(7)));
+    assert_eq!(session.delete().await.refusal(), (503, -32603));
+    assert_eq!(world.sessions(), 0);
+}
+
+#[tokio::test]
 async fn the_least_recently_used_idle_session_makes_room() {
     let http = http::Settings { max_sessions: 3, ..http::Settings::default() };
     let world = World::with(Plan { http, ..Plan::default() }).await;

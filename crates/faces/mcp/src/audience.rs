@@ -97,11 +97,9 @@ impl Listener {
 
     fn hear(&self, event: &Event) {
         match event.name {
-            RESOURCE_UPDATED => {
-                if self.resources.lock().contains(&*event.subject) {
-                    let params = Map::from_iter([("uri".to_owned(), Value::from(&*event.subject))]);
-                    self.notify("notifications/resources/updated", params);
-                }
+            RESOURCE_UPDATED if self.resources.lock().contains(&*event.subject) => {
+                let params = Map::from_iter([("uri".to_owned(), Value::from(&*event.subject))]);
+                self.notify("notifications/resources/updated", params);
             }
             REGISTRY_CHANGED => {
                 let changed = Lists::changed(&event.subject);

@@ -9,7 +9,7 @@ use orchestr8_kernel::outcome::End;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::submission::{Identity, Scope};
 use orchestr8_kernel::{Args, Started, Submission};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::conclude::Asked;
 use crate::era::{Era, Revision};
@@ -19,7 +19,7 @@ use crate::questions::Questions;
 use crate::request::{Answer, Outcome, Request};
 use crate::tasks::{self, Ended};
 use crate::to_wire::{self, tasks_undeclared};
-use crate::wire::{self, Error};
+use crate::wire::{self, Error, text_of};
 
 /// A fact an action may tell in its `_meta`: the keys of questions it asks before it becomes a task.
 pub const ASKS_FIRST: &str = "orchestr8/asksFirst";
@@ -37,6 +37,13 @@ pub fn call(request: &Request<'_>) -> Answer {
             }
             let mut submission =
                 Submission::new(asked.name.clone(), args, asked.who.clone(), request.correlation());
+            if let Some(parent) = request.params.meta("traceparent").and_then(text_of) {
+                // Whoever follows a trace through the log finds the call by it.
+                request.kernel().log().debug(
+                    "part of a trace",
+                    || json!({"correlationId": submission.correlation.as_str(), "traceparent": parent}),
+                );
+            }
             submission.transport = request.connection.transport;
             submission.identities.extend(identity);
             match wished {

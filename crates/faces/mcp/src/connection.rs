@@ -50,8 +50,11 @@ pub struct Incoming<'a> {
     pub correlation: Option<CorrelationId>,
     /// Holds a modern request against its headers. Called once its `_meta` is known to be whole and before its version
     /// is judged; an error is what does not match, and becomes -32020 with status 400.
-    pub check_headers: Option<&'a (dyn Fn(&Facts<'_>) -> Result<(), String> + Sync)>,
+    pub check_headers: Option<&'a CheckHeaders<'a>>,
 }
+
+/// Says what of a request does not match its headers.
+pub type CheckHeaders<'a> = dyn Fn(&Facts<'_>) -> Result<(), String> + Sync + 'a;
 
 /// What a modern request says about itself, for a transport to compare with its headers.
 pub struct Facts<'a> {

@@ -84,12 +84,15 @@ impl Connection {
             .with("maxPayloadBytes", limit);
         let Some(id) = id.filter(|_| salvage.is_call() && phase == Phase::Running) else {
             let error = Error::new(wire::INVALID_REQUEST, format!("Invalid Request: {}", fault.message));
-            return Received::Reply(self.refuse(salvage.id().as_ref(), &error.with("code", fault.code.as_str())));
+            return Received::Reply(
+                self.refuse(salvage.id().as_ref(), &error.with("code", fault.code.as_str())),
+            );
         };
         kernel.health().ended(true, Some(fault.code));
         let era = Era::Legacy(self.state.lock().revision);
         let ids = &kernel.ports().ids;
-        let (run, correlation) = (RunId(ids.fresh(For::Run)), CorrelationId::from_uuid(ids.fresh(For::Correlation)));
+        let (run, correlation) =
+            (RunId(ids.fresh(For::Run)), CorrelationId::from_uuid(ids.fresh(For::Correlation)));
         let body = to_wire::tool_error(&fault, run, &correlation, era);
         let envelope = Envelope { id, era, given: None };
         Received::Reply(self.reply(&envelope, Outcome { result: Ok(body), correlation: Some(correlation) }))

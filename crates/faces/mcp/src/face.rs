@@ -171,11 +171,11 @@ impl Face {
         &self.0.settings
     }
 
-    /// Whether this client may see a tool: it passes the filter, and the client has a role that may run it.
-    pub(crate) fn shows(&self, action: &Action, who: &Principal) -> bool {
+    /// Whether an action is listed for this client: it passes the filter for tools, and the client has a role for it.
+    pub(crate) fn lists(&self, action: &Action, who: &Principal) -> bool {
         let roles = action.policy.roles;
         let is_allowed = roles.is_empty() || roles.iter().any(|role| who.has(role));
-        is_allowed && self.is_offered(action)
+        is_allowed && (!matches!(action.shown, Shown::Tool) || self.is_offered(action))
     }
 
     /// The tool of this name, or with this alias, if it is offered. Whether the client may run it is for the kernel to say.

@@ -18,9 +18,7 @@ pub const ALIASES_META: &str = "orchestr8/aliases";
 
 pub fn tools(request: &Request<'_>) -> Result<Body, Error> {
     let table = request.kernel().registry().table();
-    let (face, who) = (&request.connection.face, request.who());
-    let items = table.tools().filter(|action| face.shows(action, who));
-    page(request, "tools", items, |action| tool(action, request.era))
+    page(request, "tools", table.tools(), |action| tool(action, request.era))
 }
 
 pub fn prompts(request: &Request<'_>) -> Result<Body, Error> {
@@ -52,7 +50,9 @@ fn page<'a>(
         Some(cursor) => Some(read_cursor(member, &cursor)?),
         None => None,
     };
-    let mut rest = items.filter(|action| after.as_deref().is_none_or(|after| action.name.as_str() > after));
+    let (face, who) = (&request.connection.face, request.who());
+    let seen = items.filter(|action| face.lists(action, who));
+    let mut rest = seen.filter(|action| after.as_deref().is_none_or(|after| action.name.as_str() > after));
     let size = request.settings().page_size.max(1);
     let shown: Vec<&Arc<Action>> = rest.by_ref().take(size).collect();
     let values: Vec<Value> = shown.iter().map(|action| show(action)).collect();

@@ -24,7 +24,8 @@ pub struct Outbox<W> {
     filled: Condvar,
     /// Wakes replies that wait for room.
     drained: Notify,
-    writer: Mutex<W>,
+    /// None once the pipe is let go of.
+    writer: Mutex<Option<W>>,
     is_broken: AtomicBool,
     /// Fires when the client cannot be written to any more.
     pub gone: CancellationToken,
@@ -36,7 +37,7 @@ impl<W: Write + Send + 'static> Outbox<W> {
             queue: Mutex::new(Queue { bytes: Vec::new(), is_closed: false }),
             filled: Condvar::new(),
             drained: Notify::new(),
-            writer: Mutex::new(writer),
+            writer: Mutex::new(Some(writer)),
             is_broken: AtomicBool::new(false),
             gone: CancellationToken::new(),
         }
@@ -45,10 +46,10 @@ impl<W: Write + Send + 'static> Outbox<W> {
     /// Writes what is queued and then these lines, and waits until the client has taken them. False: it is gone.
     pub fn write(&self, lines: &[u8]) -> bool {
         // The writer is locked before the queue is emptied: what was queued first is written first.
-        let mut writer = self.writer.lock();
-        if self.is_broken.load(Ordering::Acquire) {
+        let mut guard = self.writer.lock();
+        let Some(writer) = guard.as_mut().filter(|_| !self.is_broken.load(Ordering::Acquire)) else {
             return false;
-        }
+        };
         let queued = std::mem::take(&mut self.queue.lock().bytes);
         let written = match (queued.is_empty(), lines.is_empty()) {
             (true, true) => Ok(()),
@@ -114,6 +115,13 @@ impl<W: Write + Send + 'static> Outbox<W> {
         self.filled.notify_one();
     }
 
+    /// Lets go of the pipe, so that the client sees its end whoever still holds this box; a write that hangs keeps it.
+    pub fn let_go(&self) {
+        if let Some(mut writer) = self.writer.try_lock() {
+            writer.take();
+        }
+    }
+
     /// Gives the text back when there is no room for it; takes it to nowhere when the client is gone.
     fn push(&self, text: String) -> Option<String> {
         let mut queue = self.queue.lock();
@@ -149,7 +157,9 @@ mod tests {
         let outbox = Outbox::new(Vec::new());
         assert!(outbox.send("one".into()));
         assert!(outbox.write(b"two\n"));
-        assert_eq!(*outbox.writer.lock(), b"one\ntwo\n");
+        assert_eq!(outbox.writer.lock().as_deref(), Some(&b"one\ntwo\n"[..]));
+        outbox.let_go();
+        assert!(!outbox.write(b"three\n"));
     }
 
     #[test]
@@ -185,6 +195,6 @@ mod tests {
         assert!(outbox.write(&[]));
         waiting.await.unwrap();
         assert!(outbox.write(&[]));
-        assert!(outbox.writer.lock().ends_with(b"yyyy\n"));
+        assert!(outbox.writer.lock().as_deref().unwrap().ends_with(b"yyyy\n"));
     }
 }

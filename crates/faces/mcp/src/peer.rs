@@ -47,7 +47,8 @@ impl Client {
 
     fn may_speak(&self) -> bool {
         // The modern era has neither progress nor log messages of tasks.
-        !self.cancel.is_fired() && !(self.era.is_modern() && self.task.is_some())
+        let is_silent_task = self.era.is_modern() && self.task.is_some();
+        !self.cancel.is_fired() && !is_silent_task
     }
 
     fn tell(&self, method: &str, mut params: Value) {

@@ -125,14 +125,22 @@ mod tests {
     #[test]
     fn the_id_is_found_wherever_it_stands() {
         let params = r#"{"name":"x","arguments":{"id":99,"s":"}\",\"id\":98,"}}"#;
-        assert_eq!(id(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"m","params":{params}}}"#)).as_deref(), Some("7"));
-        assert_eq!(id(&format!(r#"{{"method":"m","params":{params}, "id" : "a,b" }}"#)).as_deref(), Some("\"a,b\""));
+        assert_eq!(
+            id(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"m","params":{params}}}"#)).as_deref(),
+            Some("7")
+        );
+        assert_eq!(
+            id(&format!(r#"{{"method":"m","params":{params}, "id" : "a,b" }}"#)).as_deref(),
+            Some("\"a,b\"")
+        );
         assert_eq!(id(&format!(r#"{{"method":"m","params":{params}}}"#)), None);
     }
 
     #[test]
     fn an_id_that_is_none_is_not_taken() {
-        for text in [r#"{"id":{"a":1}}"#, r#"{"id":[1]}"#, r#"{"id":1,"id":2}"#, r#"[{"id":1}]"#, r#"{"id":true}"#] {
+        for text in
+            [r#"{"id":{"a":1}}"#, r#"{"id":[1]}"#, r#"{"id":1,"id":2}"#, r#"[{"id":1}]"#, r#"{"id":true}"#]
+        {
             assert_eq!(id(text), None, "{text}");
         }
         assert_eq!(id(&format!(r#"{{"id":"{}"}}"#, "x".repeat(5000))), None);

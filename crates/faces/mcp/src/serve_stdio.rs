@@ -97,6 +97,7 @@ pub async fn serve(
         _ = written => {}
         () = clock.sleep(FLUSH) => {}
     }
+    outbox.let_go();
     Ok(ended)
 }
 

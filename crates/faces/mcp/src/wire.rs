@@ -1,15 +1,17 @@
 //! JSON-RPC 2.0 on the wire: messages in, answers out.
 
+mod members;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::limits;
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+
+pub use members::{Members, Shape};
 
 pub const PARSE_ERROR: i64 = -32700;
 pub const INVALID_REQUEST: i64 = -32600;
@@ -25,9 +27,6 @@ pub const VERSION_UNSUPPORTED: i64 = -32022;
 
 /// An id longer than this is refused: it is kept in memory while its request is in flight.
 pub const ID_BYTES: usize = 1024;
-
-/// The envelope, params and `_meta` may have this many members; more are refused before they are compared.
-pub const MEMBERS: usize = 256;
 
 /// A batch may hold this many messages (2025-03-26 only).
 pub const BATCH: usize = 100;
@@ -199,105 +198,6 @@ fn too_deep(bytes: &[u8]) -> bool {
     false
 }
 
-/// The members of an object, unread.
-#[derive(Debug, Default)]
-pub struct Members<'a> {
-    members: Vec<(Cow<'a, str>, &'a RawValue)>,
-}
-
-/// Why a text is not the members of an object.
-#[derive(Debug)]
-pub enum Shape {
-    NotAnObject,
-    Crowded,
-    Unreadable(String),
-}
-
-impl fmt::Display for Shape {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Shape::NotAnObject => out.write_str("not an object"),
-            Shape::Crowded => write!(out, "more than {MEMBERS} members"),
-            Shape::Unreadable(message) => out.write_str(message),
-        }
-    }
-}
-
-impl<'a> Members<'a> {
-    pub fn read(text: &'a str) -> Result<Self, Shape> {
-        if text.trim_ascii_start().as_bytes().first() != Some(&b'{') {
-            return Err(Shape::NotAnObject);
-        }
-        let members: Self =
-            serde_json::from_str(text).map_err(|error| Shape::Unreadable(error.to_string()))?;
-        if members.members.len() > MEMBERS { Err(Shape::Crowded) } else { Ok(members) }
-    }
-
-    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
-        self.members.iter().find(|(found, _)| found == name).map(|(_, raw)| *raw)
-    }
-
-    /// The first name that is given twice.
-    pub fn repeated(&self) -> Option<&str> {
-        let names = self.members.iter().enumerate();
-        names
-            .filter(|(place, (name, _))| self.members[..*place].iter().any(|(before, _)| before == name))
-            .map(|(_, (name, _))| name.as_ref())
-            .next()
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Members<'de>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Vec::with_capacity(4);
-                while let Some(Name(name)) = map.next_key()? {
-                    let raw: &'de RawValue = map.next_value()?;
-                    // One more than allowed is kept, which is how the reader learns of the rest.
-                    if members.len() <= MEMBERS {
-                        members.push((name, raw));
-                    }
-                }
-                Ok(Members { members })
-            }
-        }
-        deserializer.deserialize_map(Collect)
-    }
-}
-
-/// A name that is borrowed from the text where it can be.
-struct Name<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Name<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Borrow;
-        impl<'de> Visitor<'de> for Borrow {
-            type Value = Name<'de>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a name")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Owned(text.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(Borrow)
-    }
-}
-
 /// A protocol error: an answer without a result.
 #[derive(Debug, Clone)]
 pub struct Error {
@@ -395,3 +295,6 @@ pub fn push_string(out: &mut String, text: &str) {
     out.push_str(&text[done..]);
     out.push('"');
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,7 +129,9 @@ fn of_the_seed() -> Vec<Action> {
     let state =
         Action::tool("agent.getState", "Shows.", any(), Policy::quick_read(), |args: Args, _| async move {
             let id = args.text("agentId").unwrap_or_default().to_owned();
-            Err(Fault::new(Code::NotFound, format!("there is no agent named '{id}'")).with("agentId", id).into())
+            Err(Fault::new(Code::NotFound, format!("there is no agent named '{id}'"))
+                .with("agentId", id)
+                .into())
         })
         .map(|action| action.also_called("agent/getState"));
     [health, state].map(Result::unwrap).into()

@@ -10,6 +10,10 @@ mod fixtures;
 mod world;
 
 mod hostile;
+mod lifecycle;
+mod long_results;
 mod properties;
+mod questions;
 mod stdio;
+mod tasks;
 mod transcripts;

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestr8_contract::{Event, Priority};
 use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::ports::{clock, ids, random};
 use orchestr8_kernel::{Kernel, Limits, Log, Ports, Principal, Transport};
@@ -158,12 +157,11 @@ pub fn tool_error(answer: &Value) -> Value {
     serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap()
 }
 
-pub fn publish(face: &Face, name: &'static str, subject: &str) {
-    face.kernel().bus().publish(Event {
-        name,
-        subject: subject.into(),
-        priority: Priority::Normal,
-        at_ms: 0,
-        data: Arc::default(),
+/// Params of a modern request.
+pub fn modern(mut params: Value, capabilities: &Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
     });
+    params
 }

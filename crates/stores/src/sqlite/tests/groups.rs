@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use orchestr8_kernel::ports::store::{Batch, Guard, Link, Statement};
+use orchestr8_kernel::ports::store::{Batch, Error, Guard, Link, Statement};
 use proptest::prelude::*;
 
 use crate::sqlite::engine::Engine;
-use crate::sqlite::{NoFaults, cells, open};
+use crate::sqlite::{NoFaults, cells, check, limits, open};
 use crate::suite::{TABLES, insert_item};
 
 /// Few ids, so that batches meet.
@@ -69,7 +69,20 @@ proptest! {
             prop_assert_eq!(dump(&grouped), dump(&single));
         }
         for chain in ["c0", "c1"] {
-            prop_assert!(crate::sqlite::check::verify(&grouped.connection, chain).is_ok());
+            prop_assert!(check::verify(&grouped.connection, chain).is_ok());
         }
     }
+}
+
+/// A link that does not fit fails its batch after the links before it were chained: the next batch must not build on them.
+#[test]
+fn a_link_too_large_takes_the_links_before_it_along() {
+    let mut engine = Engine::new(open::memory(TABLES).unwrap(), Arc::new(NoFaults));
+    let link = |bytes: usize| Link { chain: "c0".into(), at_ms: 1, body: "b".repeat(bytes) };
+    let links = |links: Vec<Link>| Batch { links, ..Batch::new() };
+    let wrong = links(vec![link(1), link(limits::VALUE_BYTES_MAX + 1)]);
+    let good = links(vec![link(2)]);
+    let answers = engine.commit(&[&good, &wrong, &good]).unwrap();
+    assert!(matches!(answers[..], [Ok(()), Err(Error::Refused(_)), Ok(())]), "{answers:?}");
+    assert_eq!(check::verify(&engine.connection, "c0").unwrap().entries, 2);
 }

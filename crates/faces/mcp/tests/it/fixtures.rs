@@ -28,7 +28,7 @@ fn text(text: impl Into<String>) -> Given {
 }
 
 pub fn register(kernel: &Kernel) {
-    for action in plain().into_iter().chain(of_the_seed()).chain(asking()).chain(others()) {
+    for action in plain().into_iter().chain(odd()).chain(of_the_seed()).chain(asking()).chain(others()) {
         kernel.registry().register(action).unwrap();
     }
 }
@@ -79,6 +79,10 @@ fn plain() -> Vec<Action> {
         }
         text("counted")
     });
+    [echo, sum, sleep, stubborn, panics, long, counts].map(Result::unwrap).into()
+}
+
+fn odd() -> Vec<Action> {
     let mut secret =
         Action::tool("secret", "Hidden.", any(), Policy::quick_read(), |_, _| async move { text("!") });
     if let Ok(action) = &mut secret {
@@ -103,9 +107,7 @@ fn plain() -> Vec<Action> {
     let aliased =
         Action::tool("agent.list", "Lists.", any(), Policy::quick_read(), |_, _| async move { text("none") })
             .map(|action| action.also_called("agent/list"));
-    [echo, sum, sleep, stubborn, panics, long, counts, secret, roled, image, store, aliased]
-        .map(Result::unwrap)
-        .into()
+    [secret, roled, image, store, aliased].map(Result::unwrap).into()
 }
 
 /// The tools of seed 000 as far as the transcripts call them, in the shapes the program gives them.

@@ -15,7 +15,7 @@ use crate::face::Outlet;
 use crate::wire::{Error, Id};
 
 /// The news that a list has changed. Its subject says which: `tools`, `prompts`, `resources`; anything else means all.
-pub const REGISTRY_CHANGED: &str = "registry.changed";
+pub const REGISTRY_CHANGED: &str = orchestr8_kernel::registry::CHANGED;
 /// The news that a resource has changed. Its subject is the resource's address.
 pub const RESOURCE_UPDATED: &str = "resource.updated";
 

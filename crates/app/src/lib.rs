@@ -8,4 +8,4 @@ mod settings;
 mod tables;
 mod terminal;
 
-pub use cli::{command, errors_page, main};
+pub use cli::{command, errors_page, main, settings_table};

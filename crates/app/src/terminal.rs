@@ -7,10 +7,9 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// When to use colour.
+/// When to use colour; `auto` is on a terminal, unless NO_COLOR is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Color {
-    /// On a terminal, unless NO_COLOR is set.
     #[default]
     Auto,
     Always,

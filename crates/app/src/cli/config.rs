@@ -1,10 +1,11 @@
-//! `orchestr8 config show|check`: every setting, its value and where it came from; or only whether all is well.
+//! `orchestr8 config show|check|explain`: every setting, its value and where it came from; whether all is well; what is what.
 
 use clap::Subcommand;
+use orchestr8_contract::Code;
 use serde_json::{Value, json};
 
 use super::Shell;
-use crate::config::{Entry, Flags, Loaded, Origin, Secrecy, strangers};
+use crate::config::{Entry, Flags, Loaded, Origin, SETTINGS, Secrecy, Setting, strangers, suggestion};
 use crate::failure::Failure;
 use crate::settings::{Mode, Settings};
 use crate::terminal::columns;
@@ -19,14 +20,22 @@ pub enum Config {
     },
     /// Check the configuration and say what is wrong with it.
     Check,
+    /// Explain the settings: what each is for and what it may be.
+    Explain {
+        /// Only those whose key begins like this.
+        key: Option<String>,
+        /// As the table in docs/guide/configuration.md.
+        #[arg(long)]
+        markdown: bool,
+    },
 }
 
 impl Config {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
-        let loaded = shell.load(Flags::new())?;
         match self {
-            Config::Show { changed } => show(shell, &loaded, *changed),
-            Config::Check => check(shell, loaded)?,
+            Config::Show { changed } => show(shell, &shell.load(Flags::new())?, *changed),
+            Config::Check => check(shell, shell.load(Flags::new())?)?,
+            Config::Explain { key, markdown } => return explain(shell, key.as_deref().unwrap_or_default(), *markdown),
         }
         for (name, meant) in strangers(&shell.environment) {
             let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
@@ -76,6 +85,56 @@ fn shown(entry: &Entry) -> String {
 /// Secrets that were given; a default is no secret.
 fn is_hidden(entry: &Entry) -> bool {
     entry.setting.secrecy == Secrecy::Secret && entry.origin != Origin::Default
+}
+
+fn explain(shell: &Shell, beginning: &str, as_markdown: bool) -> Result<(), Failure> {
+    let settings: Vec<&Setting> = SETTINGS.iter().filter(|setting| setting.key.starts_with(beginning)).collect();
+    if settings.is_empty() {
+        let failure = Failure::new(Code::NotFound, format!("no setting begins with {beginning}"));
+        let near = suggestion(beginning, SETTINGS.iter().map(|setting| setting.key));
+        return Err(near.map_or(failure.clone(), |near| failure.hinting(format!("did you mean {near}?"))));
+    }
+    if as_markdown {
+        shell.terminal.data(&markdown(&settings));
+    } else if shell.terminal.json {
+        let about = |setting: &&Setting| {
+            json!({"key": setting.key, "allowed": setting.shape.allowed(), "default": setting.preset.value(),
+                   "variable": setting.variable(), "alias": setting.alias, "about": setting.doc})
+        };
+        shell.terminal.value(&settings.iter().map(about).collect());
+    } else {
+        let about = |setting: &&Setting| {
+            let variables: Vec<String> = setting.variables().collect();
+            let variables = if variables.is_empty() { String::from("-") } else { variables.join(", ") };
+            format!("{}\n  {}\n  allowed:  {}\n  default:  {}\n  variable: {variables}\n",
+                setting.key, setting.doc, setting.shape.allowed(), shown_default(setting))
+        };
+        shell.terminal.data(&settings.iter().map(about).collect::<Vec<_>>().join("\n"));
+    }
+    Ok(())
+}
+
+/// The table of settings in the guide; a test keeps it equal to this.
+pub fn markdown(settings: &[&Setting]) -> String {
+    let mut page = String::from("| setting | default | meaning and allowed values |\n|---|---|---|\n");
+    for setting in settings {
+        let default = match shown_default(setting).as_str() {
+            "-" => String::from("-"),
+            default => format!("`{default}`"),
+        };
+        let allowed = setting.shape.allowed().replace('|', "\\|");
+        page.push_str(&format!("| `{}` | {default} | {} Must be {allowed}. |\n", setting.key, setting.doc));
+    }
+    page
+}
+
+fn shown_default(setting: &Setting) -> String {
+    match setting.preset.value() {
+        None => String::from("required"),
+        Some(Value::Null) => String::from("-"),
+        Some(Value::String(text)) => text,
+        Some(other) => other.to_string(),
+    }
 }
 
 fn check(shell: &Shell, loaded: Loaded) -> Result<(), Failure> {

@@ -174,6 +174,11 @@ pub fn errors_page() -> String {
     errors::markdown()
 }
 
+/// The table of docs/guide/configuration.md as the table of settings has it.
+pub fn settings_table() -> String {
+    config::markdown(&crate::config::SETTINGS.iter().collect::<Vec<_>>())
+}
+
 fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
     match command {
         Command::Mcp(command) => command.run(shell),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::environment::Environment;
 use super::place::{Place, Step};
 use super::suggest::suggestion;
-use super::table::{OTHER_VARIABLES, PREFIX, Preset, SETTINGS, Secrecy, Setting};
+use super::table::{OTHER_VARIABLES, PREFIX, SETTINGS, Secrecy, Setting};
 use super::walk::walk;
 
 /// Where a value came from.
@@ -148,7 +148,7 @@ impl Layers {
                 if self.values.contains_key(&place) {
                     continue;
                 }
-                match preset(setting.preset) {
+                match setting.preset.value() {
                     Some(value) => {
                         self.values.insert(place, (setting, value, Origin::Default));
                     }
@@ -206,17 +206,6 @@ fn group(setting: &Setting) -> Option<usize> {
     match setting.key.find(['[', '*']) {
         Some(wild) => SETTINGS.iter().position(|other| other.key.starts_with(&setting.key[..wild])),
         None => order(setting),
-    }
-}
-
-fn preset(preset: Preset) -> Option<Value> {
-    match preset {
-        Preset::Bool(value) => Some(value.into()),
-        Preset::Int(value) => Some(value.into()),
-        Preset::Text(value) => Some(value.into()),
-        Preset::Texts(values) => Some(values.to_vec().into()),
-        Preset::Unset => Some(Value::Null),
-        Preset::Required => None,
     }
 }
 

@@ -4,6 +4,7 @@
 
 use orchestr8_contract::limits;
 use orchestr8_kernel::redact::DEFAULT_KEYS;
+use serde_json::Value;
 
 use super::shape::Shape;
 
@@ -18,6 +19,20 @@ pub enum Preset {
     Unset,
     /// Must be given wherever its group is.
     Required,
+}
+
+impl Preset {
+    /// Null: unset. None: there is no default.
+    pub fn value(self) -> Option<Value> {
+        match self {
+            Preset::Bool(value) => Some(value.into()),
+            Preset::Int(value) => Some(value.into()),
+            Preset::Text(value) => Some(value.into()),
+            Preset::Texts(values) => Some(values.to_vec().into()),
+            Preset::Unset => Some(Value::Null),
+            Preset::Required => None,
+        }
+    }
 }
 
 /// Whether its value may be shown.

@@ -19,13 +19,9 @@ fn the_page_of_errors_is_the_table_of_codes() {
 #[test]
 fn the_guide_lists_every_setting() {
     let guide = std::fs::read_to_string(root().join("docs/guide/configuration.md")).unwrap();
-    for setting in orchestr8::config::SETTINGS {
-        assert!(
-            guide.contains(&format!("`{}`", setting.key)),
-            "docs/guide/configuration.md does not know {}",
-            setting.key
-        );
-    }
+    let table = orchestr8::settings_table();
+    assert!(guide.contains(&table), "the table is now (orchestr8 config explain --markdown):\n{table}");
+    assert_eq!(Place::new().run(&["config", "explain", "--markdown"]).out, table);
 }
 
 /// Every `$ orchestr8 …` line of the README whose output stands below it is run, and must say just that.

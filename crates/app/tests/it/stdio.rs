@@ -51,11 +51,6 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    /// Nothing more came before the end of the conversation.
-    pub fn hear_all(&self) -> Vec<Value> {
-        self.lines.iter().map(|line| serde_json::from_str(&line).unwrap()).collect()
-    }
-
     pub fn ask(&mut self, message: &Value) -> Value {
         self.say(&message.to_string());
         self.hear()
@@ -80,13 +75,9 @@ impl Client {
         &self.child
     }
 
-    /// Closes stdin, as a client that has heard enough, and waits for the end.
-    pub fn hang_up(&mut self) {
-        self.stdin = None;
-    }
-
+    /// Closes stdin, as a client that has heard enough, and waits for the end; gives what was said until then.
     pub fn end(mut self) -> (ExitStatus, Vec<Value>) {
-        self.hang_up();
+        self.stdin = None;
         let status = wait(self.child);
         (status, self.lines.iter().map(|line| serde_json::from_str(&line).unwrap()).collect())
     }

@@ -9,6 +9,7 @@ mod health;
 mod listing;
 mod tool_search;
 
+pub mod remote;
 pub mod tables;
 
 #[cfg(test)]

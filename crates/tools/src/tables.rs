@@ -30,3 +30,80 @@ pub fn fixture_page(tenant: &str, list: &str, after: i64, limit: i64) -> Stateme
         vec![tenant.into(), list.into(), after.into(), limit.into()],
     )
 }
+
+/// A definition of a tool of another server, as it was seen.
+pub struct PinRow<'a> {
+    pub tenant: &'a str,
+    pub server: &'a str,
+    pub tool: &'a str,
+    pub hash: &'a str,
+    pub definition: &'a str,
+    pub now_ms: i64,
+}
+
+/// Columns: server, tool, accepted, accepted_definition, changed, changed_definition.
+pub fn pins_all(tenant: &str) -> Statement {
+    Statement::new(
+        "SELECT server, tool, accepted, accepted_definition, changed, changed_definition FROM tool_pins
+         WHERE tenant = ?1 ORDER BY server, tool",
+        vec![tenant.into()],
+    )
+}
+
+/// Columns as of `pins_all`.
+pub fn pins_of(tenant: &str, server: &str) -> Statement {
+    Statement::new(
+        "SELECT server, tool, accepted, accepted_definition, changed, changed_definition FROM tool_pins
+         WHERE tenant = ?1 AND server = ?2 ORDER BY tool",
+        vec![tenant.into(), server.into()],
+    )
+}
+
+/// The first definition of a tool is the accepted one.
+pub fn pin_first(row: &PinRow<'_>) -> Statement {
+    Statement::new(
+        "INSERT INTO tool_pins (tenant, server, tool, accepted, accepted_definition, accepted_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+        vec![
+            row.tenant.into(),
+            row.server.into(),
+            row.tool.into(),
+            row.hash.into(),
+            row.definition.into(),
+            row.now_ms.into(),
+        ],
+    )
+}
+
+pub fn pin_changed(row: &PinRow<'_>) -> Statement {
+    Statement::new(
+        "UPDATE tool_pins SET changed = ?4, changed_definition = ?5, changed_ms = ?6
+         WHERE tenant = ?1 AND server = ?2 AND tool = ?3",
+        vec![
+            row.tenant.into(),
+            row.server.into(),
+            row.tool.into(),
+            row.hash.into(),
+            row.definition.into(),
+            row.now_ms.into(),
+        ],
+    )
+}
+
+pub fn pin_unchanged(row: &PinRow<'_>) -> Statement {
+    Statement::new(
+        "UPDATE tool_pins SET changed = NULL, changed_definition = NULL, changed_ms = NULL
+         WHERE tenant = ?1 AND server = ?2 AND tool = ?3",
+        vec![row.tenant.into(), row.server.into(), row.tool.into()],
+    )
+}
+
+/// Changes one row, or the definition is not this one any more.
+pub fn pin_accept(tenant: &str, server: &str, tool: &str, hash: &str, now_ms: i64) -> Statement {
+    Statement::new(
+        "UPDATE tool_pins SET accepted = changed, accepted_definition = changed_definition, accepted_ms = ?5,
+            changed = NULL, changed_definition = NULL, changed_ms = NULL
+         WHERE tenant = ?1 AND server = ?2 AND tool = ?3 AND changed = ?4",
+        vec![tenant.into(), server.into(), tool.into(), hash.into(), now_ms.into()],
+    )
+}

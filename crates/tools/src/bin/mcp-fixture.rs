@@ -1,0 +1,213 @@
+//! A small MCP server on stdio for tests: it echoes, fails, hangs, dies and changes its mind on request.
+//!
+//! Flags: `--mute` never answers, `--modern` knows only the current revision, `--stay` does not end with its input,
+//! `--second` tells the changed definition from the start, `--chatty` writes to stderr.
+
+use std::collections::HashMap;
+use std::io::{BufRead, Write};
+use std::process::{Command, ExitCode};
+
+use serde_json::{Value, json};
+
+const MODERN: &str = "2026-07-28";
+
+/// Tools on one page of the list.
+const PAGE: usize = 4;
+
+struct Server {
+    flags: Vec<String>,
+    changed: bool,
+    cancelled: Vec<Value>,
+    subscription: Option<Value>,
+    children: Vec<std::process::Child>,
+}
+
+fn main() -> ExitCode {
+    let flags: Vec<String> = std::env::args().skip(1).collect();
+    let has = |flag: &str| flags.iter().any(|given| given == flag);
+    if has("--chatty") {
+        let _ = writeln!(std::io::stderr(), "the fixture has started");
+    }
+    let (stay, changed) = (has("--stay"), has("--second"));
+    let mut server =
+        Server { changed, flags, cancelled: Vec::new(), subscription: None, children: Vec::new() };
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        let message: Value = serde_json::from_str(&line).unwrap_or_default();
+        server.receive(&message);
+    }
+    if stay {
+        loop {
+            std::thread::park();
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+impl Server {
+    fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|given| given == flag)
+    }
+
+    fn receive(&mut self, message: &Value) {
+        if self.has("--mute") {
+            return;
+        }
+        let params = &message["params"];
+        let answer = match message["method"].as_str().unwrap_or_default() {
+            "initialize" if self.has("--modern") => error(-32_601, "Method not found"),
+            "initialize" => result(json!({
+                "protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": true}},
+                "serverInfo": {"name": "fixture", "version": "1"},
+            })),
+            "server/discover" if self.has("--modern") => result(json!({
+                "supportedVersions": [MODERN], "capabilities": {"tools": {"listChanged": true}}, "ttlMs": 0,
+                "cacheScope": "private",
+            })),
+            "subscriptions/listen" => {
+                self.subscription = Some(message["id"].clone());
+                self.notify(
+                    "notifications/subscriptions/acknowledged",
+                    json!({"notifications": {"toolsListChanged": true}}),
+                );
+                return;
+            }
+            "tools/list" => result(self.list(params)),
+            "tools/call" => match self.call(params) {
+                Some(answer) => answer,
+                None => return,
+            },
+            "notifications/cancelled" => {
+                self.cancelled.push(params["requestId"].clone());
+                return;
+            }
+            _ if message.get("id").is_none() => return,
+            _ => error(-32_601, "Method not found"),
+        };
+        send(json!({"jsonrpc": "2.0", "id": message["id"], answer.0: answer.1}));
+    }
+
+    fn list(&self, params: &Value) -> Value {
+        let from = params["cursor"].as_str().and_then(|cursor| cursor.parse::<usize>().ok()).unwrap_or(0);
+        let all = self.tools();
+        let page: Vec<&Value> = all.iter().skip(from).take(PAGE).collect();
+        let mut listed = json!({"tools": page, "ttlMs": 0, "cacheScope": "private"});
+        if from + PAGE < all.len() {
+            listed["nextCursor"] = json!((from + PAGE).to_string());
+        }
+        listed
+    }
+
+    fn tools(&self) -> Vec<Value> {
+        let tool = |name: &str, hints: Value| json!({"name": name, "description": format!("The tool {name}"), "inputSchema": {"type": "object"}, "annotations": hints});
+        let (read, write) = (json!({"readOnlyHint": true, "openWorldHint": false}), json!({}));
+        let about = if self.changed { "Echoes, and more." } else { "Echoes." };
+        let message =
+            json!({"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]});
+        let mut tools = vec![json!({
+            "name": "echo", "title": "Echo", "description": about, "inputSchema": message, "outputSchema": message,
+            "annotations": read,
+        })];
+        let reading =
+            ["fail", "progress", "environment", "cancelled", "hang_read", "die_once", "weird name!"];
+        tools.extend(reading.map(|name| tool(name, read.clone())));
+        tools.extend(
+            ["broken", "wrong", "hang", "die", "change", "spawn"].map(|name| tool(name, write.clone())),
+        );
+        tools.push(json!({"name": "bad_schema", "inputSchema": {"type": "object", "properties": {"a": {"type": "nonsense"}}}}));
+        tools
+    }
+
+    fn call(&mut self, params: &Value) -> Option<(&'static str, Value)> {
+        let args = &params["arguments"];
+        Some(match params["name"].as_str().unwrap_or_default() {
+            "echo" => result(
+                json!({"content": [text(args["message"].as_str())], "structuredContent": {"message": args["message"]}}),
+            ),
+            "fail" => result(json!({"content": [text(Some("it failed"))], "isError": true})),
+            "broken" => error(-32_603, "it broke"),
+            "wrong" => error(-32_602, "it is wrong"),
+            "hang" | "hang_read" => return None,
+            "die" => std::process::exit(3),
+            "die_once" => self.die_once(args["mark"].as_str().unwrap_or_default()),
+            "change" => {
+                self.changed = !self.changed;
+                self.notify("notifications/tools/list_changed", json!({}));
+                said("changed")
+            }
+            "cancelled" => said(&json!(self.cancelled).to_string()),
+            "environment" => said(&environment()),
+            "spawn" => self.spawn(),
+            // It tells how far it has come, and never ends.
+            "progress" => {
+                for done in [1, 2] {
+                    let token = &params["_meta"]["progressToken"];
+                    self.notify(
+                        "notifications/progress",
+                        json!({"progressToken": token, "progress": done, "total": 2}),
+                    );
+                }
+                return None;
+            }
+            other => said(&format!("called {other}")),
+        })
+    }
+
+    /// Dies the first time, and answers once the mark is there.
+    fn die_once(&self, mark: &str) -> (&'static str, Value) {
+        if std::path::Path::new(mark).exists() {
+            return said("survived");
+        }
+        let _ = std::fs::write(mark, "");
+        std::process::exit(3)
+    }
+
+    /// Starts a child of its own that outlives it, unless somebody ends the group.
+    fn spawn(&mut self) -> (&'static str, Value) {
+        match Command::new("sleep").arg("1000").spawn() {
+            Ok(child) => {
+                let id = child.id();
+                self.children.push(child);
+                said(&id.to_string())
+            }
+            Err(problem) => error(-32_603, &problem.to_string()),
+        }
+    }
+
+    fn notify(&self, method: &str, mut params: Value) {
+        if let Some(id) = &self.subscription {
+            params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
+        }
+        send(json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+}
+
+fn environment() -> String {
+    let bytes = std::fs::read("/proc/self/environ").unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let pairs: HashMap<&str, &str> = text.split('\0').filter_map(|pair| pair.split_once('=')).collect();
+    json!(pairs).to_string()
+}
+
+fn text(text: Option<&str>) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn said(words: &str) -> (&'static str, Value) {
+    result(json!({"content": [text(Some(words))]}))
+}
+
+fn result(mut value: Value) -> (&'static str, Value) {
+    value["resultType"] = json!("complete");
+    ("result", value)
+}
+
+fn error(code: i64, message: &str) -> (&'static str, Value) {
+    ("error", json!({"code": code, "message": message}))
+}
+
+fn send(message: Value) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = writeln!(stdout, "{message}");
+    let _ = stdout.flush();
+}

@@ -1,0 +1,35 @@
+//! `admin.acceptTool`: takes the changed definition of a tool of another server, and the tool out of quarantine.
+
+use orchestr8_contract::Output;
+use orchestr8_kernel::action::{Effect, OnUnknown};
+use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
+use serde_json::json;
+
+use super::pins::accept;
+
+pub fn action() -> Result<Action, schema::Error> {
+    let input = json!({
+        "type": "object",
+        "properties": {
+            "server": {"type": "string"},
+            "tool": {"type": "string", "description": "Its own name at that server."},
+            "changed": {
+                "type": "string",
+                "description": "The hash of the definition that was looked at, as admin.listQuarantined gives it."
+            }
+        },
+        "required": ["server", "tool", "changed"],
+        "additionalProperties": false
+    });
+    let about =
+        "Accepts the changed definition of a tool of another MCP server, so that it can be used again.";
+    // Accepting the same definition again changes nothing.
+    let policy = Policy { effect: Effect::Outside(OnUnknown::Retry), idempotent: true, ..Policy::stored() };
+    Ok(Action::tool("admin.acceptTool", about, input, policy, take)?.titled("Accept a changed tool"))
+}
+
+async fn take(args: Args, context: Context) -> Result<Reply, Halt> {
+    let (server, tool) = (args.text("server").unwrap_or_default(), args.text("tool").unwrap_or_default());
+    let pin = accept(context.kernel.ports(), server, tool, args.text("changed")).await?;
+    Ok(Output::json(json!({"server": server, "tool": tool, "accepted": pin.accepted})).into())
+}

@@ -1,0 +1,138 @@
+//! One call of a tool of another server.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_kernel::action::Work;
+use orchestr8_kernel::{Args, Context, Halt, Reply};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, ErrorData, ServerResult,
+};
+use rmcp::service::{PeerRequestOptions, RequestHandle};
+use rmcp::{RoleClient, ServiceError};
+use serde_json::Value;
+
+use super::desk::Desk;
+use super::result;
+
+/// The work of a tool of another server.
+#[derive(Clone)]
+pub struct Call {
+    pub desk: Arc<Desk>,
+    /// Its own name there.
+    pub tool: String,
+    /// Calling it twice is as good as once: a call that was lost half way may be made again.
+    pub repeatable: bool,
+}
+
+impl Work for Call {
+    fn run(&self, args: Args, context: Context) -> BoxFuture<'static, Result<Reply, Halt>> {
+        let call = self.clone();
+        async move { call.make(args, context).await.map(Reply::from).map_err(Halt::Fault) }.boxed()
+    }
+}
+
+impl Call {
+    async fn make(self, args: Args, context: Context) -> Result<Output, Fault> {
+        let _slot = self.desk.slot()?;
+        let cancel = context.cancel.clone();
+        tokio::select! {
+            biased;
+            result = self.answer(args, context) => result,
+            // Dropping the call tells the other server to stop.
+            () = cancel.fired() => Err(Fault::new(Code::Cancelled, "stopped on request")),
+        }
+    }
+
+    async fn answer(&self, args: Args, context: Context) -> Result<Output, Fault> {
+        let line = self.desk.line()?;
+        let mut params = CallToolRequestParams::new(self.tool.clone());
+        if let Value::Object(arguments) = args.into_value() {
+            params = params.with_arguments(arguments);
+        }
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let sent = line.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        // A connection that is closed takes nothing, so nothing was sent.
+        let mut sent = Sent(Some(sent.map_err(|error| self.away(error))?));
+        let _following =
+            sent.0.as_ref().map(|handle| line.progress.follow(handle.progress_token.clone(), context));
+        let answer = match &mut sent.0 {
+            Some(handle) => (&mut handle.rx).await,
+            None => return Err(self.lost("the call was lost")),
+        };
+        sent.0 = None;
+        match answer {
+            Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result::output(result)),
+            Ok(Ok(_)) => {
+                Err(self.desk.fault(Code::Unavailable, "gave an answer that is no result of a tool"))
+            }
+            Ok(Err(error)) => Err(self.failed(error)),
+            Err(gone) => Err(self.lost(gone)),
+        }
+    }
+
+    fn failed(&self, error: ServiceError) -> Fault {
+        match error {
+            ServiceError::McpError(error) => self.refused(&error),
+            error @ ServiceError::TransportSend(_) if was_never_sent(&error) => self.away(error),
+            error => self.lost(error),
+        }
+    }
+
+    /// The server answered with an error of the protocol.
+    fn refused(&self, error: &ErrorData) -> Fault {
+        let code = match error.code {
+            ErrorCode::INVALID_PARAMS => Code::InvalidArgument,
+            ErrorCode::METHOD_NOT_FOUND => Code::NotFound,
+            _ => Code::Unavailable,
+        };
+        self.desk
+            .fault(code, &format!("answered with an error: {}", error.message))
+            .with("remoteCode", error.code.0)
+    }
+
+    /// Nothing was sent: it is safe to try again.
+    fn away(&self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Fault {
+        self.desk.fault(Code::Unavailable, "cannot be reached now").because(cause)
+    }
+
+    /// It went away in the middle of the call.
+    fn lost(&self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Fault {
+        match self.repeatable {
+            true => self.away(cause),
+            false => self
+                .desk
+                .fault(
+                    Code::OutcomeUnknown,
+                    "went away during the call; whether the call took effect is not known",
+                )
+                .because(cause),
+        }
+    }
+}
+
+/// Whether not even a connection was made.
+fn was_never_sent(error: &ServiceError) -> bool {
+    let mut cause: Option<&dyn Error> = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// A request on its way; dropped before its answer, the other server is told to stop.
+struct Sent(Option<RequestHandle<RoleClient>>);
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        if let Some(handle) = self.0.take() {
+            tokio::spawn(handle.cancel(Some(String::from("nobody waits for it any more"))));
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Connecting to a server: over the pipes of a child, or over HTTP; in the era it speaks.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use orchestr8_kernel::{Context, Log};
+use parking_lot::Mutex;
+use rmcp::model::{
+    ClientConfig, ErrorCode, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    SubscriptionFilter,
+};
+use rmcp::service::{ClientInitializeError, NotificationContext, RunningServiceCancellationToken};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{ClientHandler, ClientLifecycleMode, Peer, RoleClient, serve_client_with_lifecycle};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::child::{Child, Program};
+use super::limits::{CLOSE_MS, MESSAGE_BYTES, RESTART_MS};
+use super::supervise::Surroundings;
+use super::{Link, Server};
+
+/// How long a TCP connection to a server may take.
+const CONNECT_MS: u64 = 10_000;
+
+/// How long a child that has closed its stdout may take to tell how it ended.
+const LAST_MS: u64 = 100;
+
+/// News of calls that are not known yet, or no more; the oldest is forgotten first.
+const EARLY: usize = 64;
+
+/// Why a server could not be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("it could not be started: {0}")]
+    Start(#[from] std::io::Error),
+    #[error("the header {0:?} cannot be sent")]
+    Header(String),
+    #[error("no HTTP client could be made: {0}")]
+    Http(#[from] reqwest::Error),
+    #[error("the handshake failed: {0}")]
+    Handshake(#[from] Box<ClientInitializeError>),
+}
+
+/// An open connection. Dropped, it is closed and the child killed.
+pub struct Session {
+    pub peer: Peer<RoleClient>,
+    pub progress: Arc<Progress>,
+    /// The server says that its list of tools has changed.
+    pub changed: Arc<Notify>,
+    pub child: Option<Child>,
+    close: Option<RunningServiceCancellationToken>,
+    ended: CancellationToken,
+    listening: Option<JoinHandle<()>>,
+}
+
+/// Opens a connection: first as the handshake of the older revisions has it, which nearly every server understands; a server
+/// that knows no such method is asked anew in the way of the current one.
+pub async fn open(around: &Surroundings, server: &Server, log: &Log) -> Result<Session, Error> {
+    match open_as(ClientLifecycleMode::Initialize, around, server, log).await {
+        Err(Error::Handshake(refused)) if is_modern_only(&refused) => {
+            let mode =
+                ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+            open_as(mode, around, server, log).await
+        }
+        opened => opened,
+    }
+}
+
+fn is_modern_only(refused: &ClientInitializeError) -> bool {
+    const MODERN: [ErrorCode; 3] =
+        [ErrorCode::METHOD_NOT_FOUND, ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, ErrorCode::HEADER_MISMATCH];
+    matches!(refused, ClientInitializeError::JsonRpcError(error) if MODERN.contains(&error.code))
+}
+
+async fn open_as(
+    mode: ClientLifecycleMode,
+    around: &Surroundings,
+    server: &Server,
+    log: &Log,
+) -> Result<Session, Error> {
+    let listener = Listener {
+        config: ClientConfig::new(
+            Default::default(),
+            Implementation::new(&around.client_name, &around.client_version),
+        ),
+        changed: Arc::default(),
+        progress: Arc::default(),
+    };
+    let (changed, progress) = (listener.changed.clone(), listener.progress.clone());
+    let modern = !matches!(mode, ClientLifecycleMode::Initialize);
+    let (service, child) = match &server.link {
+        Link::Stdio { command, args, env, cwd } => {
+            let program = Program { command, args, base_env: &around.base_env, env, cwd: cwd.as_ref() };
+            let (child, stdout, stdin) = Child::start(&program, log, &around.kernel.ports().clock)?;
+            let transport = AsyncRwTransport::new(stdout, stdin).with_max_line_length(MESSAGE_BYTES);
+            (serve_client_with_lifecycle(listener, transport, mode).await.map_err(Box::new)?, Some(child))
+        }
+        Link::Http { url, headers } => {
+            let transport =
+                StreamableHttpClientTransport::with_client(http_client()?, http_config(url, headers)?);
+            (serve_client_with_lifecycle(listener, transport, mode).await.map_err(Box::new)?, None)
+        }
+    };
+    let (peer, close) = (service.peer().clone(), service.cancellation_token());
+    let listening = modern.then(|| tokio::spawn(listen(peer.clone(), changed.clone())));
+    let ended = CancellationToken::new();
+    let guard = ended.clone().drop_guard();
+    tokio::spawn(async move {
+        // However it ended, it has.
+        let _ = service.waiting().await;
+        drop(guard);
+    });
+    Ok(Session { peer, progress, changed, child, close: Some(close), ended, listening })
+}
+
+/// No redirects, since they would carry our headers elsewhere, and no proxy from the environment.
+fn http_client() -> Result<reqwest::Client, Error> {
+    let client = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .tcp_nodelay(true)
+        .connect_timeout(Duration::from_millis(CONNECT_MS));
+    Ok(client.build()?)
+}
+
+fn http_config(
+    url: &str,
+    headers: &BTreeMap<String, String>,
+) -> Result<StreamableHttpClientTransportConfig, Error> {
+    let mut custom = HashMap::new();
+    for (name, value) in headers {
+        let wrong = || Error::Header(name.clone());
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        custom.insert(name, value);
+    }
+    let config = StreamableHttpClientTransportConfig::with_uri(url);
+    Ok(config.custom_headers(custom).max_sse_event_size(MESSAGE_BYTES))
+}
+
+/// Hears of changes in the current revision, which does not tell unless it is asked to.
+async fn listen(peer: Peer<RoleClient>, changed: Arc<Notify>) {
+    while !peer.is_transport_closed() {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        if let Ok(mut subscription) = peer.listen(filter).await {
+            while let Ok(Some(_)) = subscription.next().await {
+                changed.notify_one();
+            }
+        }
+        // Somebody has to wait between two tries, and a change may have gone unheard meanwhile.
+        tokio::time::sleep(Duration::from_millis(RESTART_MS)).await;
+        changed.notify_one();
+    }
+}
+
+impl Session {
+    /// Waits until the server is gone, and tells how.
+    pub async fn over(&mut self, around: &Surroundings) -> String {
+        let Some(child) = &mut self.child else {
+            self.ended.cancelled().await;
+            return String::from("the connection was closed");
+        };
+        let limit = async {
+            self.ended.cancelled().await;
+            // A process that ends closes its stdout first.
+            around.kernel.ports().clock.sleep(Duration::from_millis(LAST_MS)).await;
+        };
+        tokio::select! {
+            biased;
+            Some(status) = child.exited() => format!("it ended: {status}"),
+            () = limit => String::from("it closed its stdout"),
+        }
+    }
+
+    /// Closes the connection and ends the child, within limits.
+    pub async fn end(mut self, around: &Surroundings) {
+        self.hang_up();
+        let clock = &around.kernel.ports().clock;
+        tokio::select! {
+            biased;
+            () = self.ended.cancelled() => {}
+            () = clock.sleep(Duration::from_millis(CLOSE_MS)) => {}
+        }
+        if let Some(child) = self.child.take() {
+            child.end(&**clock).await;
+        }
+    }
+
+    fn hang_up(&mut self) {
+        if let Some(close) = self.close.take() {
+            close.cancel();
+        }
+        if let Some(listening) = self.listening.take() {
+            listening.abort();
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.hang_up();
+    }
+}
+
+/// What we are to the other server: a client that can be asked nothing.
+struct Listener {
+    config: ClientConfig,
+    changed: Arc<Notify>,
+    progress: Arc<Progress>,
+}
+
+impl ClientHandler for Listener {
+    fn get_info(&self) -> ClientConfig {
+        self.config.clone()
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn on_progress(&self, news: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.progress.hear(news);
+    }
+}
+
+/// The calls that want to hear how far they have come, as many as there are slots at most.
+#[derive(Default)]
+pub struct Progress(Mutex<Followers>);
+
+#[derive(Default)]
+struct Followers {
+    calls: HashMap<ProgressToken, Context>,
+    /// News that came before its call was known: the library tells a call's token only once it is sent.
+    early: VecDeque<ProgressNotificationParam>,
+}
+
+/// One call that wants to hear; dropped, it does no more.
+pub struct Following {
+    progress: Arc<Progress>,
+    token: ProgressToken,
+}
+
+impl Progress {
+    pub fn follow(self: &Arc<Self>, token: ProgressToken, context: Context) -> Following {
+        let mut followers = self.0.lock();
+        let (own, others) = followers.early.drain(..).partition(|news| news.progress_token == token);
+        followers.early = others;
+        let own: VecDeque<ProgressNotificationParam> = own;
+        own.into_iter().for_each(|news| tell(&context, &news));
+        followers.calls.insert(token.clone(), context);
+        Following { progress: self.clone(), token }
+    }
+
+    fn hear(&self, news: ProgressNotificationParam) {
+        let mut followers = self.0.lock();
+        match followers.calls.get(&news.progress_token) {
+            Some(context) => tell(context, &news),
+            None => {
+                if followers.early.len() >= EARLY {
+                    followers.early.pop_front();
+                }
+                followers.early.push_back(news);
+            }
+        }
+    }
+}
+
+fn tell(context: &Context, news: &ProgressNotificationParam) {
+    context.progress(news.progress, news.total, news.message.as_deref());
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.progress.0.lock().calls.remove(&self.token);
+    }
+}

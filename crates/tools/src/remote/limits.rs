@@ -1,0 +1,55 @@
+//! The limits of other servers, each with its reason.
+
+/// The default for starting and telling tools: package runners download what they start.
+pub const START_TIMEOUT_MS: u64 = 30_000;
+
+/// The default for calls of one server at once.
+pub const CONCURRENT_CALLS: usize = 16;
+
+/// Tools taken of one server; more would drown all others.
+pub const TOOLS: usize = 500;
+
+/// Pages of one list of tools: a server that always has another page is cut off.
+pub const PAGES: usize = 100;
+
+/// Definitions remembered of one server, so that one that invents names does not fill the store.
+pub const PINS: usize = 2_000;
+
+/// A longer definition is refused.
+pub const DEFINITION_BYTES: usize = 524_288;
+
+/// One message of a server.
+pub const MESSAGE_BYTES: usize = 16_777_216;
+
+/// Waits between two starts: the first, and the longest.
+pub const RESTART_MS: u64 = 1_000;
+pub const RESTART_MAX_MS: u64 = 60_000;
+
+/// A server that ran this long has not failed to start; the waits begin anew.
+pub const STABLE_MS: u64 = 60_000;
+
+/// A server whose tools changed without a word is noticed within this time.
+pub const REFRESH_MS: u64 = 300_000;
+
+/// Lists are asked for at most this often, however often a server says that its list has changed.
+pub const REFRESH_PAUSE_MS: u64 = 200;
+
+/// How long a child may take to end by itself once its stdin is closed, and then once it was asked to.
+pub const EXIT_MS: u64 = 2_000;
+pub const TERM_MS: u64 = 1_000;
+
+/// Closing a connection.
+pub const CLOSE_MS: u64 = 1_000;
+
+/// What ending a server takes at most.
+pub const END_MS: u64 = CLOSE_MS + EXIT_MS + TERM_MS + CLOSE_MS;
+
+/// Time for the answer of a call to come through after its own time limit has passed, so that the breaker hears of it.
+pub const GRACE_MS: u64 = 250;
+
+/// One line of a child's stderr; the rest of it is cut.
+pub const STDERR_LINE_BYTES: usize = 4_096;
+
+/// Lines of a child's stderr that reach our log within `STDERR_WINDOW_MS`.
+pub const STDERR_LINES: u32 = 50;
+pub const STDERR_WINDOW_MS: u64 = 10_000;

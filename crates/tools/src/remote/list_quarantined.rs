@@ -1,0 +1,26 @@
+//! `admin.listQuarantined`: the tools of other servers whose definition has changed, with both definitions.
+
+use orchestr8_contract::Output;
+use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
+use serde_json::{Value, json};
+
+use super::pins::pins;
+
+pub fn action() -> Result<Action, schema::Error> {
+    let input = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let about = "Lists tools of other MCP servers whose definition has changed since it was accepted, with both definitions.";
+    Ok(Action::tool("admin.listQuarantined", about, input, Policy::read(), list)?
+        .titled("List quarantined tools"))
+}
+
+async fn list(_: Args, context: Context) -> Result<Reply, Halt> {
+    let quarantined = pins(context.kernel.ports()).await?.into_iter().filter_map(|pin| {
+        let changed = pin.changed?;
+        Some(json!({
+            "server": pin.server, "tool": pin.tool, "accepted": pin.accepted, "acceptedDefinition": pin.definition,
+            "changed": changed.hash, "changedDefinition": changed.definition,
+        }))
+    });
+    let quarantined: Vec<Value> = quarantined.collect();
+    Ok(Output::json(json!({"tools": quarantined})).into())
+}

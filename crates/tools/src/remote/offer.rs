@@ -1,0 +1,161 @@
+//! The tools of another server as actions of ours.
+
+use std::sync::Arc;
+
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::action::{Effect, OnUnknown};
+use orchestr8_kernel::resilience::Resilience;
+use orchestr8_kernel::{Action, Halt, Policy, schema};
+use rmcp::model::{Tool, ToolAnnotations};
+use serde_json::Value;
+
+use super::call::Call;
+use super::desk::Desk;
+use super::limits::GRACE_MS;
+use super::names::names;
+use super::pins::Standing;
+
+/// Facts about a tool of another server, in its `_meta`: the server, and its own name there.
+pub const SERVER: &str = "orchestr8/server";
+pub const TOOL: &str = "orchestr8/tool";
+
+/// What becomes of the tools of a server.
+#[derive(Default)]
+pub struct Offer {
+    pub actions: Vec<Action>,
+    pub quarantined: Vec<String>,
+    pub refused: Vec<(String, String)>,
+}
+
+/// Makes actions of tools. `timeout_ms` is the limit of calls where the server has none of its own.
+pub fn offer(
+    desk: &Arc<Desk>,
+    tools: &[(Tool, Standing)],
+    timeout_ms: u64,
+    is_taken: impl Fn(&str) -> bool,
+) -> Offer {
+    let server = &desk.server;
+    let own: Vec<&str> = tools.iter().map(|(tool, _)| &*tool.name).collect();
+    let names = names(server.prefix.as_deref().unwrap_or(&server.name), &own, is_taken);
+    let mut offer = Offer::default();
+    for ((tool, standing), name) in tools.iter().zip(names) {
+        let made = match standing {
+            Standing::Accepted => accepted(desk, tool, &name, server.timeout_ms.unwrap_or(timeout_ms)),
+            Standing::Quarantined => {
+                offer.quarantined.push(tool.name.to_string());
+                quarantined(desk, tool, &name)
+            }
+            Standing::Refused(why) => {
+                offer.refused.push((tool.name.to_string(), why.clone()));
+                continue;
+            }
+        };
+        match made {
+            Ok(mut action) => {
+                action.about.meta.insert(SERVER.into(), server.name.as_str().into());
+                action.about.meta.insert(TOOL.into(), tool.name.as_ref().into());
+                offer.actions.push(action);
+            }
+            Err(error) => offer.refused.push((tool.name.to_string(), error.to_string())),
+        }
+    }
+    offer
+}
+
+/// Whether an action is one of this server's.
+pub fn is_of(action: &Action, server: &str) -> bool {
+    action.about.meta.get(SERVER).and_then(Value::as_str) == Some(server)
+}
+
+fn accepted(desk: &Arc<Desk>, tool: &Tool, name: &str, timeout_ms: u64) -> Result<Action, schema::Error> {
+    let hints = Hints::of(tool.annotations.as_ref());
+    let mut input = Value::Object(tool.input_schema.as_ref().clone());
+    if let Value::Object(input) = &mut input {
+        // The protocol says that it is an object; some servers do not.
+        input.entry("type").or_insert_with(|| "object".into());
+    }
+    let description = tool.description.as_deref().unwrap_or_default();
+    let description = if description.is_empty() {
+        format!("{} of {}", tool.name, desk.server.name)
+    } else {
+        description.into()
+    };
+    let work = Call { desk: desk.clone(), tool: tool.name.to_string(), repeatable: hints.is_repeatable() };
+    let policy = hints.policy(timeout_ms, desk.server.max_concurrent);
+    let mut action = Action::new(name, &description, input, policy, Arc::new(work))?;
+    let annotated = tool.annotations.as_ref().and_then(|annotations| annotations.title.clone());
+    action.about.title = tool.title.clone().or(annotated);
+    match tool.output_schema.as_ref().map(|output| Value::Object(output.as_ref().clone())) {
+        Some(output) => action.giving(output),
+        None => Ok(action),
+    }
+}
+
+/// Not listed, and answered with what is wrong.
+fn quarantined(desk: &Desk, tool: &Tool, name: &str) -> Result<Action, schema::Error> {
+    let (server, own) = (desk.server.name.clone(), tool.name.to_string());
+    let work = move |_, _| {
+        let what = format!(
+            "the definition of '{own}' of the MCP server '{server}' has changed since it was accepted"
+        );
+        let fault =
+            Fault::new(Code::Quarantined, what).with("server", server.as_str()).with("tool", own.as_str());
+        std::future::ready(Err(Halt::Fault(fault)))
+    };
+    let about = "Its definition has changed since it was accepted.";
+    Ok(Action::tool(name, about, schema::any_object(), Policy::quick_read(), work)?.hidden())
+}
+
+/// What the server says about the effects of a tool, with the defaults of the protocol.
+struct Hints {
+    read_only: bool,
+    idempotent: bool,
+    destructive: bool,
+    open_world: bool,
+}
+
+impl Hints {
+    fn of(annotations: Option<&ToolAnnotations>) -> Self {
+        let hint = |pick: fn(&ToolAnnotations) -> Option<bool>, default| {
+            annotations.and_then(pick).unwrap_or(default)
+        };
+        let read_only = hint(|a| a.read_only_hint, false);
+        Self {
+            read_only,
+            idempotent: hint(|a| a.idempotent_hint, false),
+            destructive: !read_only && hint(|a| a.destructive_hint, true),
+            open_world: hint(|a| a.open_world_hint, true),
+        }
+    }
+
+    fn is_repeatable(&self) -> bool {
+        self.read_only || self.idempotent
+    }
+
+    fn policy(&self, timeout_ms: u64, concurrent_runs: usize) -> Policy {
+        let effect = match (self.read_only, self.idempotent) {
+            (true, _) => Effect::Read,
+            (false, true) => Effect::Outside(OnUnknown::Retry),
+            (false, false) => Effect::Outside(OnUnknown::Fail),
+        };
+        let resilience = Resilience {
+            // Only what may happen twice is tried twice.
+            max_attempts: if self.is_repeatable() { Resilience::default().max_attempts } else { 1 },
+            timeout_ms,
+            total_budget_ms: timeout_ms,
+            ..Resilience::default()
+        };
+        Policy {
+            effect,
+            timeout_ms: Some(timeout_ms.saturating_add(GRACE_MS)),
+            concurrent_runs: Some(concurrent_runs.max(1)),
+            resilience: Some(resilience),
+            journalled: !self.read_only,
+            audited: true,
+            idempotent: self.is_repeatable(),
+            destructive: self.destructive,
+            open_world: self.open_world,
+            ..Policy::read()
+        }
+    }
+}

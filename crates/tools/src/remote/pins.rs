@@ -1,0 +1,178 @@
+//! Definitions of other servers' tools are pinned: the first one seen is taken, a changed one is not until somebody accepts it.
+//!
+//! A tool whose description or schema changes under its users may try to talk models into something else than what was
+//! looked at when the server was added. A pin is the SHA-256 of the canonical definition, kept with the definition itself.
+
+use std::collections::HashMap;
+
+use orchestr8_contract::id::Tenant;
+use orchestr8_contract::{Code, Fault, canonical};
+use orchestr8_kernel::Ports;
+use orchestr8_kernel::ports::store::{self, Batch, Row};
+use rmcp::model::Tool;
+use serde_json::{Value, json};
+
+use super::limits;
+use crate::tables;
+
+/// Woken when a definition was accepted, so that its server offers the tool again.
+pub const ACCEPTED: &str = "tool-pins";
+
+/// A pinned definition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pin {
+    pub server: String,
+    /// The tool's own name there.
+    pub tool: String,
+    /// The SHA-256 of the accepted definition.
+    pub accepted: String,
+    pub definition: Value,
+    /// Another definition that was seen since: the tool is quarantined.
+    pub changed: Option<Changed>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Changed {
+    pub hash: String,
+    pub definition: Value,
+}
+
+/// Whether a tool may be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    Accepted,
+    /// Its definition is not the accepted one.
+    Quarantined,
+    /// It cannot even be remembered, for this reason.
+    Refused(String),
+}
+
+/// Everything about a tool that a model or a client gets to see from us.
+pub fn definition(tool: &Tool) -> Value {
+    json!({
+        "name": tool.name, "title": tool.title, "description": tool.description, "inputSchema": tool.input_schema,
+        "outputSchema": tool.output_schema, "annotations": tool.annotations,
+    })
+}
+
+/// All pins, in order of server and tool. Those with `changed` wait to be accepted.
+pub async fn pins(ports: &Ports) -> Result<Vec<Pin>, Fault> {
+    let rows = ports.store.query(tables::pins_all(Tenant::local().as_str())).await.map_err(unreadable)?;
+    rows.iter().map(read).collect::<Result<_, _>>().map_err(unreadable)
+}
+
+/// Accepts the changed definition of a tool. With `hash`, only if it is that one, so that what is accepted is what was
+/// looked at.
+pub async fn accept(ports: &Ports, server: &str, tool: &str, hash: Option<&str>) -> Result<Pin, Fault> {
+    let tenant = Tenant::local();
+    let name = format!("{server}/{tool}");
+    let nothing = || {
+        Fault::new(Code::NotFound, format!("'{name}' has no changed definition to accept")).with("tool", tool)
+    };
+    let rows = ports.store.query(tables::pins_of(tenant.as_str(), server)).await.map_err(unreadable)?;
+    let pins: Vec<Pin> = rows.iter().map(read).collect::<Result<_, _>>().map_err(unreadable)?;
+    let pin = pins.into_iter().find(|pin| pin.tool == tool).ok_or_else(nothing)?;
+    let changed = pin.changed.clone().ok_or_else(nothing)?;
+    if hash.is_some_and(|hash| hash != changed.hash) {
+        return Err(Fault::new(
+            Code::VersionMismatch,
+            format!("the definition of '{name}' has changed again since"),
+        )
+        .with("changed", changed.hash));
+    }
+    let mut batch = Batch::new();
+    batch.then_one(tables::pin_accept(tenant.as_str(), server, tool, &changed.hash, ports.clock.now_ms()));
+    batch.wake(ACCEPTED);
+    match ports.store.commit(batch).await {
+        Ok(()) => Ok(Pin { accepted: changed.hash, definition: changed.definition, changed: None, ..pin }),
+        Err(store::Error::Conflict { .. }) => Err(nothing()),
+        Err(error) => {
+            Err(Fault::new(Code::StoreFailed, "the acceptance could not be recorded").because(error))
+        }
+    }
+}
+
+/// Says for each tool whether it may be used, and remembers what was seen.
+pub async fn judge(ports: &Ports, server: &str, tools: &[Tool]) -> Result<Vec<Standing>, store::Error> {
+    let tenant = Tenant::local();
+    let rows = ports.store.query(tables::pins_of(tenant.as_str(), server)).await?;
+    let pins: Vec<Pin> = rows.iter().map(read).collect::<Result<_, _>>()?;
+    let mut room = limits::PINS.saturating_sub(pins.len());
+    let known: HashMap<&str, &Pin> = pins.iter().map(|pin| (pin.tool.as_str(), pin)).collect();
+    let mut batch = Batch::new();
+    let mut standings = Vec::with_capacity(tools.len());
+    for tool in tools {
+        let definition = definition(tool);
+        let text = canonical::text(&definition);
+        if text.len() > limits::DEFINITION_BYTES {
+            standings.push(Standing::Refused(format!(
+                "its definition has more than {} bytes",
+                limits::DEFINITION_BYTES
+            )));
+            continue;
+        }
+        let row = tables::PinRow {
+            tenant: tenant.as_str(),
+            server,
+            tool: &tool.name,
+            hash: &canonical::sha256_hex(&definition),
+            definition: &text,
+            now_ms: ports.clock.now_ms(),
+        };
+        standings.push(match known.get(&*tool.name) {
+            None if room == 0 => {
+                Standing::Refused(format!("{} tools of this server are remembered already", limits::PINS))
+            }
+            None => {
+                room -= 1;
+                batch.then(tables::pin_first(&row));
+                Standing::Accepted
+            }
+            Some(pin) => compare(pin, &row, &mut batch),
+        });
+    }
+    if !batch.is_empty() {
+        ports.store.commit(batch).await?;
+    }
+    Ok(standings)
+}
+
+/// A tool that was seen before.
+fn compare(pin: &Pin, row: &tables::PinRow<'_>, batch: &mut Batch) -> Standing {
+    let changed = pin.changed.as_ref().map(|changed| changed.hash.as_str());
+    if pin.accepted == row.hash {
+        if changed.is_some() {
+            // It is what it was again; there is nothing left to accept.
+            batch.then(tables::pin_unchanged(row));
+        }
+        return Standing::Accepted;
+    }
+    if changed != Some(row.hash) {
+        batch.then(tables::pin_changed(row));
+    }
+    Standing::Quarantined
+}
+
+fn read(row: &Row) -> Result<Pin, store::Error> {
+    let json = |text: &str| {
+        serde_json::from_str(text)
+            .map_err(|error| store::Error::Corrupt(format!("a tool's definition: {error}")))
+    };
+    let changed = match (row.optional_text(4)?, row.optional_text(5)?) {
+        (Some(hash), Some(definition)) => {
+            Some(Changed { hash: hash.to_owned(), definition: json(definition)? })
+        }
+        (None, _) | (_, None) => None,
+    };
+    Ok(Pin {
+        server: row.text(0)?.to_owned(),
+        tool: row.text(1)?.to_owned(),
+        accepted: row.text(2)?.to_owned(),
+        definition: json(row.text(3)?)?,
+        changed,
+    })
+}
+
+fn unreadable(error: store::Error) -> Fault {
+    Fault::new(Code::StoreFailed, "the pinned definitions could not be read").because(error)
+}

@@ -1,0 +1,105 @@
+//! What a child writes to its stderr, in our log: line by line, cut, and not too much of it.
+
+use std::sync::Arc;
+
+use orchestr8_kernel::Log;
+use orchestr8_kernel::ports::Clock;
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+
+use super::limits::{STDERR_LINE_BYTES, STDERR_LINES, STDERR_WINDOW_MS};
+
+/// Reads to the end of it.
+pub async fn tell(stderr: impl AsyncRead + Unpin, log: Log, clock: Arc<dyn Clock>) {
+    let mut reader = BufReader::new(stderr);
+    let mut speaker = Speaker { log, clock, line: Vec::new(), said: 0, dropped: 0, window_us: 0 };
+    while let Ok(bytes) = reader.fill_buf().await {
+        if bytes.is_empty() {
+            break;
+        }
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        speaker.take(&bytes[..end.unwrap_or(bytes.len())]);
+        let used = end.map_or(bytes.len(), |end| end + 1);
+        reader.consume(used);
+        if end.is_some() {
+            speaker.say();
+        }
+    }
+    speaker.say();
+    speaker.confess();
+}
+
+struct Speaker {
+    log: Log,
+    clock: Arc<dyn Clock>,
+    line: Vec<u8>,
+    /// Lines said and dropped since the window began.
+    said: u32,
+    dropped: u64,
+    window_us: u64,
+}
+
+impl Speaker {
+    fn take(&mut self, bytes: &[u8]) {
+        let room = STDERR_LINE_BYTES.saturating_sub(self.line.len());
+        self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn say(&mut self) {
+        let now_us = self.clock.elapsed_us();
+        if now_us.saturating_sub(self.window_us) >= STDERR_WINDOW_MS * 1000 {
+            self.confess();
+            (self.said, self.window_us) = (0, now_us);
+        }
+        let line = std::mem::take(&mut self.line);
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end();
+        if text.is_empty() {
+            return;
+        }
+        if self.said >= STDERR_LINES {
+            self.dropped += 1;
+            return;
+        }
+        self.said += 1;
+        self.log.info("an MCP server wrote to stderr", json!({"line": text}));
+    }
+
+    fn confess(&mut self) {
+        if self.dropped > 0 {
+            self.log.warn("lines an MCP server wrote to stderr were dropped", json!({"lines": self.dropped}));
+            self.dropped = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orchestr8_kernel::log::{Captured, Level};
+    use orchestr8_kernel::ports::clock::Simulated;
+
+    async fn told(text: &[u8]) -> Vec<serde_json::Value> {
+        let (captured, clock) = (Captured::default(), Arc::new(Simulated::new()));
+        let log = Log::new(Level::Debug, captured.clone(), Arc::default(), clock.clone());
+        tell(text, log, clock).await;
+        captured.entries()
+    }
+
+    #[tokio::test]
+    async fn lines_are_told_and_cut() {
+        let long = "x".repeat(STDERR_LINE_BYTES + 10);
+        let entries = told(format!("one\r\n\n{long}\n\u{1b}[31mred").as_bytes()).await;
+        let lines: Vec<&str> = entries.iter().map(|entry| entry["line"].as_str().unwrap()).collect();
+        assert_eq!(lines.len(), 3);
+        assert_eq!((lines[0], lines[1].len()), ("one", STDERR_LINE_BYTES));
+        assert!(!lines[2].contains('\u{1b}'), "the log makes it safe to print");
+    }
+
+    #[tokio::test]
+    async fn too_many_lines_are_counted_instead() {
+        let entries = told("a\n".repeat(60).as_bytes()).await;
+        assert_eq!(entries.len(), 51);
+        assert_eq!(entries[50]["lines"], 10);
+    }
+}

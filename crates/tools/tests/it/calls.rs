@@ -1,0 +1,177 @@
+//! Calls of tools of another server.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_kernel::Why;
+use orchestr8_kernel::action::{Effect, OnUnknown};
+use orchestr8_kernel::peer::{About, Answered, Ask, Peer, Severity};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::world::{World, fault, fixture, is_alive, text, until, within};
+
+#[tokio::test]
+async fn tools_are_named_described_and_hinted() {
+    let world = World::with(fixture(&[])).await;
+    let names = world.listed();
+    assert_eq!(names.len(), 14, "all pages, without the one whose schema is broken: {names:?}");
+    assert!(names.contains(&"other.weird_name_".to_owned()));
+    assert_eq!(world.seen().refused[0].0, "bad_schema");
+    let table = world.kernel.registry().table();
+    let echo = table.find("other.echo").unwrap();
+    assert_eq!((echo.about.title.as_deref(), echo.about.description.as_str()), (Some("Echo"), "Echoes."));
+    assert_eq!(echo.about.meta["orchestr8/server"], "other");
+    assert_eq!(
+        (echo.policy.effect, echo.policy.open_world, echo.policy.audited),
+        (Effect::Read, false, true)
+    );
+    assert_eq!(echo.policy.resilience.as_ref().unwrap().max_attempts, 3);
+    let die = table.find("other.die").unwrap();
+    assert_eq!((die.policy.effect, die.policy.destructive), (Effect::Outside(OnUnknown::Fail), true));
+    assert_eq!(
+        die.policy.resilience.as_ref().unwrap().max_attempts,
+        1,
+        "what may have happened is not tried again"
+    );
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn results_and_errors_come_through() {
+    let world = World::with(fixture(&[])).await;
+    let settled = world.call("other.echo", json!({"message": "hé"})).await;
+    let Ok(Output::Blocks { blocks, structured, failed, .. }) = settled.result else { panic!("blocks") };
+    assert_eq!(serde_json::to_value(blocks).unwrap(), json!([{"type": "text", "text": "hé"}]));
+    assert_eq!((structured, failed), (Some(json!({"message": "hé"})), false));
+    assert_eq!(
+        world.call("other.echo", json!({})).await.code(),
+        Some(Code::InvalidArgument),
+        "its schema is ours too"
+    );
+    let settled = world.call("other.fail", json!({})).await;
+    assert!(matches!(settled.result, Ok(Output::Blocks { failed: true, .. })));
+    let broken = fault(world.call("other.broken", json!({})).await);
+    assert_eq!((broken.code, &broken.details.unwrap()["remoteCode"]), (Code::Unavailable, &json!(-32_603)));
+    assert_eq!(world.call("other.wrong", json!({})).await.code(), Some(Code::InvalidArgument));
+    assert_eq!(text(world.call("other.weird_name_", json!({})).await), "called weird name!");
+    world.remote.stop().await;
+}
+
+#[derive(Default)]
+struct Listening(Mutex<Vec<f64>>);
+
+impl Peer for Listening {
+    fn progress(&self, done: f64, _: Option<f64>, _: Option<&str>) {
+        self.0.lock().push(done);
+    }
+
+    fn log(&self, _: Severity, _: Option<&str>, _: Value) {}
+
+    fn can(&self, _: About) -> bool {
+        false
+    }
+
+    fn ask(&self, _: Ask) -> BoxFuture<'_, Result<Answered, Fault>> {
+        Box::pin(async { Err(Fault::internal("nobody can be asked")) })
+    }
+}
+
+#[tokio::test]
+async fn progress_is_passed_on() {
+    let world = World::with(fixture(&[])).await;
+    let listening = Arc::new(Listening::default());
+    let mut submission = world.submission("other.progress", json!({}));
+    submission.peer = Some(listening.clone());
+    let (kernel, cancel) = (world.kernel.clone(), submission.cancel.clone());
+    let call = tokio::spawn(async move { kernel.submit(submission).await });
+    until("the progress to be heard", || *listening.0.lock() == [1.0, 2.0]).await;
+    cancel.fire(Why::Client);
+    within(call).await.unwrap();
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn a_cancelled_call_is_cancelled_there_too() {
+    let world = World::with(fixture(&[])).await;
+    let submission = world.submission("other.hang", json!({}));
+    let cancel = submission.cancel.clone();
+    let kernel = world.kernel.clone();
+    let call = tokio::spawn(async move { kernel.submit(submission).await });
+    until("the call to run", || world.kernel.running() == 1).await;
+    cancel.fire(Why::Client);
+    assert_eq!(within(call).await.unwrap().code(), Some(Code::Cancelled));
+    until("the slot to be free", || world.kernel.running() == 0).await;
+    while text(world.call("other.cancelled", json!({})).await) == "[]" {
+        tokio::task::yield_now().await;
+    }
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_that_hangs_ends_at_its_time_limit_and_opens_the_breaker() {
+    let mut server = fixture(&[]);
+    server.timeout_ms = Some(30);
+    let world = World::with(server).await;
+    let mut codes = Vec::new();
+    for _ in 0..20 {
+        codes.push(world.call("other.hang", json!({})).await.code().unwrap());
+        if codes.last() == Some(&Code::CircuitOpen) {
+            break;
+        }
+    }
+    assert_eq!((codes.first(), codes.last()), (Some(&Code::Timeout), Some(&Code::CircuitOpen)), "{codes:?}");
+    assert_eq!(
+        text(world.call("other.weird_name_", json!({})).await),
+        "called weird name!",
+        "other tools go on"
+    );
+    until("the slots to be free", || world.kernel.running() == 0).await;
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_takes_so_many_calls_at_once() {
+    let mut server = fixture(&[]);
+    server.max_concurrent = 1;
+    let world = World::with(server).await;
+    let submission = world.submission("other.hang", json!({}));
+    let cancel = submission.cancel.clone();
+    let kernel = world.kernel.clone();
+    let call = tokio::spawn(async move { kernel.submit(submission).await });
+    until("the call to run", || world.kernel.running() == 1).await;
+    let refused = fault(world.call("other.wrong", json!({})).await);
+    assert_eq!(
+        (refused.code, &refused.details.unwrap()["server"]),
+        (Code::ResourceExhausted, &json!("other"))
+    );
+    cancel.fire(Why::Client);
+    within(call).await.unwrap();
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_in_a_call_leaves_its_outcome_unknown() {
+    let world = World::with(fixture(&[])).await;
+    let pid = world.seen().pid.unwrap();
+    assert_eq!(world.call("other.die", json!({})).await.code(), Some(Code::OutcomeUnknown));
+    until("the server to be gone", || !is_alive(pid)).await;
+    until("another one to come", || world.seen().pid.is_some_and(|new| new != pid)).await;
+    until("it to run", || {
+        world.kernel.registry().find("other.echo").is_some() && world.seen().problem.is_none()
+    })
+    .await;
+    assert_eq!(text(world.call("other.echo", json!({"message": "again"})).await), "again");
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_that_may_be_repeated_is_repeated_after_a_death() {
+    let world = World::with(fixture(&[])).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("mark");
+    let settled = world.call("other.die_once", json!({"mark": mark})).await;
+    assert_eq!(text(settled), "survived");
+    world.remote.stop().await;
+}

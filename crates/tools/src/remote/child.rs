@@ -70,7 +70,8 @@ impl Child {
         self.process.id()
     }
 
-    /// Waits for its end, and ends what it has left behind in its group. May be dropped while it waits.
+    /// Waits for its end, and at once ends what it has left behind in its group, while the group's id can be nobody else's.
+    /// May be dropped while it waits.
     pub async fn exited(&mut self) -> Option<ExitStatus> {
         let status = self.process.wait().await.ok();
         self.kill();

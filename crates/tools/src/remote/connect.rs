@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
+use orchestr8_kernel::ports::Clock;
 use orchestr8_kernel::{Context, Log};
 use parking_lot::Mutex;
 use rmcp::model::{
@@ -108,7 +109,8 @@ async fn open_as(
         }
     };
     let (peer, close) = (service.peer().clone(), service.cancellation_token());
-    let listening = modern.then(|| tokio::spawn(listen(peer.clone(), changed.clone())));
+    let listening = modern
+        .then(|| tokio::spawn(listen(peer.clone(), changed.clone(), around.kernel.ports().clock.clone())));
     let ended = CancellationToken::new();
     let guard = ended.clone().drop_guard();
     tokio::spawn(async move {
@@ -146,7 +148,7 @@ fn http_config(
 }
 
 /// Hears of changes in the current revision, which does not tell unless it is asked to.
-async fn listen(peer: Peer<RoleClient>, changed: Arc<Notify>) {
+async fn listen(peer: Peer<RoleClient>, changed: Arc<Notify>, clock: Arc<dyn Clock>) {
     while !peer.is_transport_closed() {
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         if let Ok(mut subscription) = peer.listen(filter).await {
@@ -155,7 +157,7 @@ async fn listen(peer: Peer<RoleClient>, changed: Arc<Notify>) {
             }
         }
         // Somebody has to wait between two tries, and a change may have gone unheard meanwhile.
-        tokio::time::sleep(Duration::from_millis(RESTART_MS)).await;
+        clock.sleep(Duration::from_millis(RESTART_MS)).await;
         changed.notify_one();
     }
 }

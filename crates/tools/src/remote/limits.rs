@@ -42,7 +42,7 @@ pub const TERM_MS: u64 = 1_000;
 pub const CLOSE_MS: u64 = 1_000;
 
 /// What ending a server takes at most.
-pub const END_MS: u64 = CLOSE_MS + EXIT_MS + TERM_MS + CLOSE_MS;
+pub const END_MS: u64 = REFRESH_PAUSE_MS + CLOSE_MS + EXIT_MS + TERM_MS + CLOSE_MS;
 
 /// Time for the answer of a call to come through after its own time limit has passed, so that the breaker hears of it.
 pub const GRACE_MS: u64 = 250;

@@ -1,8 +1,11 @@
 //! Children are started, watched, ended and never left behind.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use orchestr8_contract::Code;
+use orchestr8_kernel::bus::Filter;
+use orchestr8_kernel::registry;
 use orchestr8_tools::remote::{Link, Phase, Server};
 use serde_json::{Value, json};
 
@@ -74,8 +77,16 @@ async fn a_server_that_does_not_come_up_holds_up_nobody() {
 }
 
 /// A server that comes up once and never again.
-fn once(mark: &std::path::Path) -> Server {
-    let script = r#"test -e "$1" && exit 1; : > "$1"; exec "$2""#;
+fn once(mark: &Path) -> Server {
+    scripted(r#"test -e "$1" && exit 1; : > "$1"; exec "$2""#, mark)
+}
+
+/// A server that comes up at the second try.
+fn at_last(mark: &Path) -> Server {
+    scripted(r#"test -e "$1" && exec "$2"; : > "$1"; exit 1"#, mark)
+}
+
+fn scripted(script: &str, mark: &Path) -> Server {
     let args = ["-c", script, "sh", mark.to_str().unwrap(), env!("CARGO_BIN_EXE_mcp-fixture")];
     let args = args.map(str::to_owned).to_vec();
     Server::new("other", Link::Stdio { command: "/bin/sh".into(), args, env: BTreeMap::new(), cwd: None })
@@ -91,6 +102,19 @@ async fn while_a_server_is_away_its_tools_say_so() {
     assert_eq!(world.call("other.change", json!({})).await.code(), Some(Code::Unavailable));
     let problem = world.seen().problem.unwrap();
     assert!(problem.contains("exit status"), "{problem}");
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn the_tools_of_a_server_appear_when_it_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::with(at_last(&folder.path().join("mark"))).await;
+    let mut news = world.kernel.bus().subscribe(&Filter::names([registry::CHANGED]).about("tools")).unwrap();
+    assert_eq!((world.listed().len(), world.seen().phase), (0, Phase::Waiting));
+    within(news.next()).await.unwrap();
+    assert_eq!(world.listed().len(), 14);
+    until("it to run", || world.seen().phase == Phase::Running).await;
+    assert_eq!(text(world.call("other.echo", json!({"message": "a"})).await), "a");
     world.remote.stop().await;
 }
 

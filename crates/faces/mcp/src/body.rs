@@ -37,6 +37,8 @@ pub struct Body {
     members: String,
     meta: String,
     cache: Option<(u64, CacheScope)>,
+    /// It answers a repeat of an earlier request.
+    pub is_replay: bool,
 }
 
 impl Body {
@@ -51,7 +53,15 @@ impl Body {
             members: String::with_capacity(bytes),
             meta: String::new(),
             cache: None,
+            is_replay: false,
         }
+    }
+
+    /// Marks it as the answer to a repeat.
+    #[must_use]
+    pub fn replayed(mut self) -> Self {
+        self.is_replay = true;
+        self
     }
 
     #[must_use]

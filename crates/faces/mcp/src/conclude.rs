@@ -104,7 +104,7 @@ impl Asked {
             }
         };
         let result = match result {
-            Ok(body) if replayed => Ok(body.meta(REPLAYED_META, &true)),
+            Ok(body) if replayed => Ok(body.meta(REPLAYED_META, &true).replayed()),
             result => result,
         };
         Ok(Outcome { result, correlation: Some(correlation) })

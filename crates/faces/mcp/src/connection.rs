@@ -85,6 +85,8 @@ pub struct Reply {
     pub status: u16,
     /// The id by which it is found in the log.
     pub correlation: CorrelationId,
+    /// It repeats the outcome of an earlier request with the same key.
+    pub is_replay: bool,
 }
 
 /// An answer that is not there yet: None when the client has cancelled it. Dropping it means that the client is gone.

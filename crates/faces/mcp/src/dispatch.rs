@@ -104,7 +104,7 @@ impl Connection {
             json!({"correlationId": self.id.as_str(), "outcome": "protocol_error", "code": error.code, "reason": error.message})
         });
         let text = wire::response(id, "error", &error.to_json(&self.id));
-        Reply { text, status: error.status, correlation: self.id.clone() }
+        Reply { text, status: error.status, correlation: self.id.clone(), is_replay: false }
     }
 
     fn receive_one(
@@ -251,19 +251,20 @@ impl Connection {
         let correlation = correlation.or_else(|| envelope.given.clone()).unwrap_or_else(|| self.id.clone());
         match result {
             Ok(body) => {
+                let is_replay = body.is_replay;
                 let text = wire::response(
                     Some(&envelope.id),
                     "result",
                     &body.finish(envelope.era, self.face.server()),
                 );
-                Reply { text, status: 200, correlation }
+                Reply { text, status: 200, correlation, is_replay }
             }
             Err(error) => {
                 self.face.kernel().log().debug("answered with an error", || {
                     json!({"correlationId": correlation.as_str(), "outcome": "protocol_error", "code": error.code, "reason": error.message})
                 });
                 let text = wire::response(Some(&envelope.id), "error", &error.to_json(&correlation));
-                Reply { text, status: error.status, correlation }
+                Reply { text, status: error.status, correlation, is_replay: false }
             }
         }
     }
@@ -318,6 +319,7 @@ impl Connection {
                 text: format!("[{}]", texts.join(",")),
                 status: 200,
                 correlation: connection,
+                is_replay: false,
             })
         })))
     }

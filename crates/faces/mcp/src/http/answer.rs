@@ -11,7 +11,7 @@ use orchestr8_edge::CORRELATION;
 use crate::connection::Reply;
 use crate::wire::{self, Id, Message};
 
-use super::headers::ACCEL_BUFFERING;
+use super::headers::{ACCEL_BUFFERING, REPLAYED};
 use super::session::header;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -19,8 +19,8 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
 const NO_BUFFERING: HeaderValue = HeaderValue::from_static("no");
 
-/// Room for our own headers and those the edge adds, so that the map is allocated once.
-const HEADERS: usize = 12;
+/// Room for the headers of a plain answer and those the edge adds, so that the map is allocated once.
+const HEADERS: usize = 6;
 
 fn response(status: StatusCode, body: Body, correlation: HeaderValue) -> Response {
     let mut response = Response::new(body);
@@ -36,6 +36,9 @@ pub(super) fn json(reply: Reply, correlation: HeaderValue) -> Response {
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
     let mut response = response(status, Body::from(reply.text), correlation);
     response.headers_mut().insert(CONTENT_TYPE, JSON);
+    if reply.is_replay {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
     response
 }
 
@@ -63,7 +66,10 @@ pub(super) fn silence(correlation: HeaderValue) -> Response {
 pub(super) fn refuse(error: &wire::Error, text: Option<&Bytes>, correlation: &CorrelationId) -> Response {
     let id = text.and_then(|text| id_of(text));
     let text = wire::response(id.as_ref(), "error", &error.to_json(correlation));
-    json(Reply { text, status: error.status, correlation: correlation.clone() }, header(correlation))
+    json(
+        Reply { text, status: error.status, correlation: correlation.clone(), is_replay: false },
+        header(correlation),
+    )
 }
 
 /// Names the methods that are taken, as a 405 must.

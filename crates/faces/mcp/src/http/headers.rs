@@ -13,6 +13,7 @@ pub(super) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub(super) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 pub(super) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 pub(super) const ADMIN_TOKEN: HeaderName = HeaderName::from_static("x-admin-token");
 pub(super) const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 

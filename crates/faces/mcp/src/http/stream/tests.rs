@@ -18,7 +18,12 @@ fn stream() -> (Arc<Stream>, Arc<Budget>) {
 }
 
 fn reply(text: &str) -> Reply {
-    Reply { text: text.into(), status: 200, correlation: CorrelationId::parse("c").unwrap() }
+    Reply {
+        text: text.into(),
+        status: 200,
+        correlation: CorrelationId::parse("c").unwrap(),
+        is_replay: false,
+    }
 }
 
 /// Counts how often it is woken.

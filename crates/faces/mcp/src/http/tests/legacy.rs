@@ -189,9 +189,12 @@ async fn an_idempotency_key_makes_a_repeat_a_replay() {
         let headers = [session.header(), ("Idempotency-Key", key)];
         client.post(&headers, &call(id, "count", json!({}))).await
     };
-    assert_eq!(text(&count("order-1", 1).await.json()), "1");
-    assert_eq!(text(&count("order-1", 2).await.json()), "1");
-    assert_eq!(text(&count("order-2", 3).await.json()), "2");
+    for (key, id, runs, replayed) in
+        [("order-1", 1, "1", None), ("order-1", 2, "1", Some("true")), ("order-2", 3, "2", None)]
+    {
+        let answer = count(key, id).await;
+        assert_eq!((text(&answer.json()), answer.head.get("idempotency-replayed")), (runs, replayed));
+    }
     let wrong = count("two words", 4).await;
     assert_eq!((wrong.refusal(), &wrong.json()["id"]), ((400, -32600), &json!(4)));
 }

@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn waiting_for_one_behind_in_the_lane_is_seen() {
         let lanes = Lanes::new();
-        let (a, b) = (join(&lanes, "a", "x", &["b"]), join(&lanes, "b", "x", &[]));
+        let (a, b) = (join(&lanes, "a", "x", &[]), join(&lanes, "b", "x", &[]));
         assert_eq!(look(&a, "b"), "behind me");
         assert_eq!(look(&b, "a"), "in flight");
         assert_eq!(look(&a, "a"), "behind me");

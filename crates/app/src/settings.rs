@@ -1,5 +1,6 @@
 //! What the configuration means for one run of the program: checked against itself, in the types the parts want.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use orchestr8_mcp::http::AdminToken;
 use orchestr8_mcp::{Eras, ToolFilter};
 use orchestr8_stores::sqlite::Sync;
 use orchestr8_tools::AdminMode;
+use orchestr8_tools::remote::{Link, Server};
 
 use crate::config::{self, Config, Environment, Loaded, Problem};
 use crate::failure::Failure;
@@ -65,7 +67,9 @@ pub struct Settings {
     pub http: config::Http,
     pub auth: Auth,
     pub eras: Eras,
-    pub servers: Vec<(String, config::McpServer)>,
+    pub servers: Vec<Server>,
+    /// What the programs of other servers find in their environment.
+    pub base_env: BTreeMap<String, String>,
     pub mode: Mode,
 }
 
@@ -121,7 +125,12 @@ impl Settings {
                 legacy: config.protocol.eras.contains(&config::Era::Legacy),
                 modern: config.protocol.eras.contains(&config::Era::Modern),
             },
-            servers: config.mcp_servers.into_iter().filter(|(_, server)| !server.disabled).collect(),
+            servers: config
+                .mcp_servers
+                .into_iter()
+                .filter_map(|(name, server)| other_server(name, server))
+                .collect(),
+            base_env: base_env(environment),
             mode,
         })
     }
@@ -204,6 +213,32 @@ impl Review<'_> {
             }
         }
     }
+}
+
+/// What programs need to find their way, and nothing that may be a secret.
+fn base_env(environment: &Environment) -> BTreeMap<String, String> {
+    const NAMES: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+    NAMES.iter().filter_map(|name| Some(((*name).to_owned(), environment.get(name)?.to_owned()))).collect()
+}
+
+/// None for one that is switched off. The review has seen that it is reached in exactly one way.
+fn other_server(name: String, server: config::McpServer) -> Option<Server> {
+    let link = match (server.command, server.url) {
+        (Some(command), _) => Link::Stdio { command, args: server.args, env: server.env, cwd: server.cwd },
+        (None, Some(url)) => Link::Http { url, headers: server.headers },
+        (None, None) => return None,
+    };
+    (!server.disabled).then_some(Server {
+        name,
+        link,
+        prefix: server.prefix,
+        timeout_ms: server.timeout_ms,
+        start_timeout_ms: server.start_timeout_ms,
+        max_concurrent: server.max_concurrent,
+        allow: server.allow,
+        deny: server.deny,
+        disabled: false,
+    })
 }
 
 /// The flag, then the setting, then the environment, then the user's data folder.

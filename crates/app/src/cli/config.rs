@@ -35,7 +35,9 @@ impl Config {
         match self {
             Config::Show { changed } => show(shell, &shell.load(Flags::new())?, *changed),
             Config::Check => check(shell, shell.load(Flags::new())?)?,
-            Config::Explain { key, markdown } => return explain(shell, key.as_deref().unwrap_or_default(), *markdown),
+            Config::Explain { key, markdown } => {
+                return explain(shell, key.as_deref().unwrap_or_default(), *markdown);
+            }
         }
         for (name, meant) in strangers(&shell.environment) {
             let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
@@ -88,7 +90,8 @@ fn is_hidden(entry: &Entry) -> bool {
 }
 
 fn explain(shell: &Shell, beginning: &str, as_markdown: bool) -> Result<(), Failure> {
-    let settings: Vec<&Setting> = SETTINGS.iter().filter(|setting| setting.key.starts_with(beginning)).collect();
+    let settings: Vec<&Setting> =
+        SETTINGS.iter().filter(|setting| setting.key.starts_with(beginning)).collect();
     if settings.is_empty() {
         let failure = Failure::new(Code::NotFound, format!("no setting begins with {beginning}"));
         let near = suggestion(beginning, SETTINGS.iter().map(|setting| setting.key));
@@ -106,8 +109,13 @@ fn explain(shell: &Shell, beginning: &str, as_markdown: bool) -> Result<(), Fail
         let about = |setting: &&Setting| {
             let variables: Vec<String> = setting.variables().collect();
             let variables = if variables.is_empty() { String::from("-") } else { variables.join(", ") };
-            format!("{}\n  {}\n  allowed:  {}\n  default:  {}\n  variable: {variables}\n",
-                setting.key, setting.doc, setting.shape.allowed(), shown_default(setting))
+            format!(
+                "{}\n  {}\n  allowed:  {}\n  default:  {}\n  variable: {variables}\n",
+                setting.key,
+                setting.doc,
+                setting.shape.allowed(),
+                shown_default(setting)
+            )
         };
         shell.terminal.data(&settings.iter().map(about).collect::<Vec<_>>().join("\n"));
     }

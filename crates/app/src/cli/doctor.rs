@@ -7,10 +7,11 @@ use clap::Args;
 use orchestr8_contract::Code;
 use orchestr8_edge::check_bind;
 use orchestr8_stores::sqlite::Look;
+use orchestr8_tools::remote::{Link, Server};
 use serde_json::{Value, json};
 
 use super::Shell;
-use crate::config::{Flags, McpServer, strangers};
+use crate::config::{Flags, strangers};
 use crate::failure::Failure;
 use crate::settings::{Mode, Place, Settings};
 use crate::terminal::columns;
@@ -63,7 +64,7 @@ impl Doctor {
                 checks.extend(data(&settings));
                 checks.push(port(&settings));
                 checks.push(open_files());
-                checks.extend(settings.servers.iter().map(|(name, server)| program(shell, name, server)));
+                checks.extend(settings.servers.iter().map(|server| program(shell, server)));
             }
             Err(failure) => checks.push(Check {
                 name: "configuration",
@@ -208,9 +209,11 @@ fn open_files() -> Check {
 }
 
 /// Whether the program of another MCP server can be found.
-fn program(shell: &Shell, name: &str, server: &McpServer) -> Check {
-    let Some(command) = &server.command else {
-        return ok("mcp server", format!("{name} is reached by its address"));
+fn program(shell: &Shell, server: &Server) -> Check {
+    let name = &server.name;
+    let command = match &server.link {
+        Link::Stdio { command, .. } => command,
+        Link::Http { .. } => return ok("mcp server", format!("{name} is reached by its address")),
     };
     let found = match command.contains('/') {
         true => Path::new(command).is_file(),

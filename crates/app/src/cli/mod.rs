@@ -1,5 +1,6 @@
 //! The command line: one file per command. What is shared by all of them is here.
 
+mod accept;
 mod audit;
 mod backup;
 mod completions;

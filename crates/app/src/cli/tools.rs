@@ -11,7 +11,7 @@ use orchestr8_kernel::submission::{Identity, Scope};
 use orchestr8_kernel::{Args, Principal, Settled, Submission, Why};
 use serde_json::{Map, Value, json};
 
-use super::{Running, Shell};
+use super::{Running, Shell, accept};
 use crate::config::suggestion;
 use crate::failure::Failure;
 use crate::runtime::{Purpose, Runtime, WhenHeld, block_on};
@@ -40,6 +40,8 @@ pub enum Tools {
         #[command(flatten)]
         running: Running,
     },
+    /// Accept the changed definition of a tool of another MCP server; without a name, list those that wait for it.
+    Accept(accept::Accept),
 }
 
 const PURPOSE: Purpose = Purpose { when_held: WhenHeld::UseMemory, at_least: Level::Warn, lasting: false };
@@ -48,6 +50,7 @@ impl Tools {
     pub fn run(self, shell: &Shell) -> Result<(), Failure> {
         match self {
             Tools::List { running } => list(shell, &running),
+            Tools::Accept(accept) => accept.run(shell),
             Tools::Call { name, args, key, timeout_ms, running } => {
                 let call = Call {
                     name,
@@ -66,6 +69,7 @@ fn list(shell: &Shell, running: &Running) -> Result<(), Failure> {
     let settings = shell.settings(running.flags(), running.mode())?;
     block_on(async {
         let runtime = Runtime::build(settings, PURPOSE)?;
+        runtime.remote.started().await;
         let table = runtime.kernel.registry().table();
         let shown = table.tools().filter(|tool| runtime.settings.tool_filter.shows(tool.name.as_str()));
         if shell.terminal.json {
@@ -103,6 +107,7 @@ impl Call {
         let settings = shell.settings(running.flags(), running.mode())?;
         block_on(async {
             let runtime = Runtime::build(settings, PURPOSE)?;
+            runtime.remote.started().await;
             let settled = self.submit(&runtime).await;
             runtime.close().await;
             settled

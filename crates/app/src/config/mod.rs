@@ -248,7 +248,10 @@ pub struct McpServer {
     pub url: Option<String>,
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    pub tools: Vec<String>,
+    pub prefix: Option<String>,
+    pub allow: Vec<String>,
+    pub deny: Vec<String>,
+    pub max_concurrent: usize,
     pub start_timeout_ms: u64,
     pub timeout_ms: Option<u64>,
     pub disabled: bool,

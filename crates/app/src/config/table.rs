@@ -4,6 +4,7 @@
 
 use orchestr8_contract::limits;
 use orchestr8_kernel::redact::DEFAULT_KEYS;
+use orchestr8_tools::remote::limits as remote;
 use serde_json::Value;
 
 use super::shape::Shape;
@@ -168,8 +169,11 @@ pub const SETTINGS: &[Setting] = &[
     setting("mcpServers.*.cwd", Shape::Text, Preset::Unset, "Its working directory."),
     setting("mcpServers.*.url", Shape::Text, Preset::Unset, "The address of a server that already runs.").secret(),
     setting("mcpServers.*.headers", Shape::Pairs, Preset::Unset, "HTTP headers to send to it.").secret(),
-    setting("mcpServers.*.tools", Shape::Texts, Preset::Texts(&[]), "Take only these of its tools; empty takes all."),
-    setting("mcpServers.*.startTimeoutMs", ANY_TIMEOUT, Preset::Int(10_000), "How long it may take to start."),
+    setting("mcpServers.*.prefix", Shape::Text, Preset::Unset, "What its tools are called before the dot; its own name here if unset."),
+    setting("mcpServers.*.allow", Shape::Texts, Preset::Texts(&[]), "Take only these of its tools: names, or prefixes such as read_*; empty takes all."),
+    setting("mcpServers.*.deny", Shape::Texts, Preset::Texts(&[]), "Leave these of its tools out."),
+    setting("mcpServers.*.maxConcurrent", Shape::Int { min: 1, max: 10_000 }, Preset::Int(remote::CONCURRENT_CALLS as u64), "How many of its calls run at once."),
+    setting("mcpServers.*.startTimeoutMs", ANY_TIMEOUT, Preset::Int(remote::START_TIMEOUT_MS), "How long it may take to start and to tell its tools."),
     setting("mcpServers.*.timeoutMs", ANY_TIMEOUT, Preset::Unset, "How long one call may take; tools.defaultTimeoutMs if unset."),
     setting("mcpServers.*.disabled", Shape::Bool, Preset::Bool(false), "Leave it out without deleting it."),
 ];

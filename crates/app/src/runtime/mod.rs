@@ -21,6 +21,7 @@ use orchestr8_kernel::redact::Redactor;
 use orchestr8_kernel::{Kernel, Log, Ports};
 use orchestr8_mcp::Face;
 use orchestr8_stores::Sqlite;
+use orchestr8_tools::remote::{self, Remote};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +59,8 @@ pub struct Runtime {
     pub durable: bool,
     /// How long the end may still take.
     pub countdown: Countdown,
+    /// Other MCP servers; they come up while we serve already.
+    pub remote: Remote,
     sink: Stderr,
 }
 
@@ -109,7 +112,8 @@ impl Runtime {
                 upkeep::start(&kernel, &store, tables::sweeps(kept_ms).to_vec(), &stop);
             }
         }
-        Ok(Self { settings, kernel, store, stop, durable: opened.durable, countdown, sink })
+        let remote = Remote::start(&kernel, other_servers(&settings));
+        Ok(Self { settings, kernel, store, stop, durable: opened.durable, countdown, remote, sink })
     }
 
     /// The MCP face over this kernel.
@@ -139,6 +143,7 @@ impl Runtime {
             let left = self.kernel.in_flight();
             self.kernel.log().warn("work in flight was cut off", json!({"left": left}));
         }
+        self.remote.stop().await;
         self.store.close().await;
         self.kernel.log().debug("stopped", ());
         self.sink.flush(FLUSH_LIMIT);
@@ -168,6 +173,16 @@ fn on_fatal(log: &Log, sink: &Stderr) -> orchestr8_stores::sqlite::OnFatal {
     })
 }
 
+fn other_servers(settings: &Settings) -> remote::Settings {
+    remote::Settings {
+        servers: settings.servers.clone(),
+        base_env: settings.base_env.clone(),
+        client_name: settings.server_name.clone(),
+        client_version: settings.server_version.clone(),
+        search_above: settings.search_above,
+    }
+}
+
 /// Every action of every domain. To add a domain: its lines here.
 fn register(kernel: &Kernel, settings: &Settings) -> Result<(), Failure> {
     let broken = |error: orchestr8_kernel::schema::Error| {
@@ -186,8 +201,12 @@ fn register(kernel: &Kernel, settings: &Settings) -> Result<(), Failure> {
     };
     let of_agents =
         orchestr8_agents::all(&agents, &orchestr8_agents::Settings { state_bytes: settings.state_bytes });
-    let actions = orchestr8_tools::all(&tools).map_err(broken)?.into_iter().chain(of_agents.map_err(broken)?);
-    for action in actions {
+    let of_admins = match settings.admin {
+        Some(mode) if !settings.servers.is_empty() => remote::admin_tools(mode).map_err(broken)?,
+        Some(_) | None => Vec::new(),
+    };
+    let of_tools = orchestr8_tools::all(&tools).map_err(broken)?;
+    for action in of_tools.into_iter().chain(of_agents.map_err(broken)?).chain(of_admins) {
         kernel.registry().register(action).map_err(broken)?;
     }
     orchestr8_tools::changed(kernel, settings.search_above).map_err(broken)

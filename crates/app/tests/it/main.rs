@@ -14,6 +14,7 @@ mod hostile;
 mod http;
 mod install;
 mod kill;
+mod others;
 mod program;
 mod second;
 mod server;

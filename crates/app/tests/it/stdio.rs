@@ -51,9 +51,15 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
+    /// The next answer; what the server says unasked in between is passed over.
     pub fn ask(&mut self, message: &Value) -> Value {
         self.say(&message.to_string());
-        self.hear()
+        loop {
+            let heard = self.hear();
+            if heard.get("method").is_none() {
+                return heard;
+            }
+        }
     }
 
     pub fn call(&mut self, id: u64, tool: &str, args: Value) -> Value {

@@ -18,6 +18,8 @@ use crate::failure::Failure;
 use client::{Client, Scope};
 use document::Document;
 
+pub use diff::unified;
+
 #[derive(Args)]
 pub struct Install {
     /// The editor to tell.
@@ -60,7 +62,7 @@ impl Install {
         if shell.terminal.json {
             shell.terminal.value(&json!({"file": plan.path, "name": self.name, "result": done}));
         } else if let (Some(after), true) = (&plan.after, self.dry_run) {
-            shell.terminal.data(&diff::unified(&path.to_string(), &plan.before, after));
+            shell.terminal.data(&unified(&path.to_string(), &plan.before, after));
         }
         let client = self.client.name();
         match done {

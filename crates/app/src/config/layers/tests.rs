@@ -101,7 +101,7 @@ fn items_keep_together_and_get_their_defaults() {
         entries.iter().map(|entry| entry.place.to_string()).filter(|key| key.starts_with("mcp")).collect();
     assert_eq!(keys[0], "mcpServers.a.type");
     assert_eq!(keys[keys.len() / 2], "mcpServers.b.type");
-    assert_eq!(value_of(&entries, "mcpServers.b.startTimeoutMs"), (json!(10_000), "default".into()));
+    assert_eq!(value_of(&entries, "mcpServers.b.startTimeoutMs"), (json!(30_000), "default".into()));
     assert_eq!(document(&entries)["mcpServers"]["b"]["url"], "http://b");
     assert_eq!(document(&entries)["mcpServers"]["b"].get("command"), None);
 }

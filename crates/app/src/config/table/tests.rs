@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use orchestr8_kernel::ports::ids::Counted;
 use super::*;
+use orchestr8_kernel::ports::ids::Counted;
 
 #[test]
 fn keys_and_variables_are_unique_and_every_setting_is_documented() {

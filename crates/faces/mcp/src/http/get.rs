@@ -13,6 +13,7 @@ use super::body::Events;
 use super::event::{self, Name, Place};
 use super::headers::{self, Era};
 use super::session::{Busy, Session};
+use super::sessions::whole;
 use super::stream::Reader;
 use super::streams::Found;
 use super::{Endpoint, answer, refusal};
@@ -47,7 +48,7 @@ impl Endpoint {
             Ok(session) => session,
             Err(response) => return *response,
         };
-        match self.sessions.end(&session).await {
+        match whole(self.sessions.clone().end(session.clone())).await {
             Ok(()) => answer::empty(StatusCode::NO_CONTENT, session.correlation.clone()),
             Err(fault) => refuse(&session, &refusal::fault(&fault)),
         }

@@ -20,6 +20,7 @@ use crate::wire;
 use super::body::{Events, Stop};
 use super::headers::{self, Era};
 use super::session::{Busy, Session, header};
+use super::sessions::whole;
 use super::stream::{Begun, Stream};
 use super::{Endpoint, answer, event, mirror, refusal};
 
@@ -198,7 +199,8 @@ impl Endpoint {
             let status = if reply.status < 400 { StatusCode::BAD_REQUEST.as_u16() } else { reply.status };
             return answer::json(Reply { status, ..reply }, header(connection.id()));
         };
-        match self.sessions.open(connection.clone(), streams, call.who.clone(), &saved).await {
+        let opening = self.sessions.clone().open(connection.clone(), streams, call.who.clone(), saved);
+        match whole(opening).await {
             Ok(session) => {
                 let mut response = answer::json(reply, session.correlation.clone());
                 if let Ok(id) = HeaderValue::from_str(session.id.as_str()) {

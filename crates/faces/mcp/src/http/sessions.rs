@@ -54,11 +54,11 @@ impl Sessions {
 
     /// Makes a session of a conversation that has been initialized. Its client hears of it only once it is durable.
     pub async fn open(
-        self: &Arc<Self>,
+        self: Arc<Self>,
         connection: Arc<Connection>,
         streams: Arc<Streams>,
         owner: Arc<Principal>,
-        saved: &Saved,
+        saved: Saved,
     ) -> Result<Arc<Session>, Fault> {
         let ports = self.face.kernel().ports();
         let id = SessionId::fresh(&*ports.ids);
@@ -66,7 +66,7 @@ impl Sessions {
             Session::new(Beginning { id, owner, connection, streams, number: 0 }, ports.clock.clone());
         // In use until its client knows of it, so that nobody takes its place before.
         let _busy = Busy::new(&session);
-        let text = written(saved)?;
+        let text = written(&saved)?;
         let over = self.place(&session)?.over;
         let mut batch = Batch::new();
         batch.then_one(tables::session_insert(
@@ -136,9 +136,9 @@ impl Sessions {
     }
 
     /// Ends a session for good.
-    pub async fn end(&self, session: &Arc<Session>) -> Result<(), Fault> {
+    pub async fn end(self: Arc<Self>, session: Arc<Session>) -> Result<(), Fault> {
         session.close();
-        self.forget(vec![session.clone()], Batch::new()).await
+        self.forget(vec![session], Batch::new()).await
     }
 
     /// Takes closed sessions out of the store, with whatever else is to be written, and only then out of memory: before, a
@@ -234,7 +234,8 @@ impl Sessions {
         let all: Vec<Arc<Session>> = self.all.read().values().cloned().collect();
         for session in all {
             session.streams.sweep(elapsed_us / 1000);
-            if session.is_idle_for(limit_us) {
+            // A closed one is still here only if whoever closed it could not finish.
+            if session.is_closed() || session.is_idle_for(limit_us) {
                 session.close();
                 over.push(session);
             } else if session.take_fresh() {
@@ -256,6 +257,14 @@ async fn keep_swept(sessions: Weak<Sessions>, every: Duration) {
             log.warn("idle sessions could not be swept", || json!({"error": log::error(&fault)}));
         }
     }
+}
+
+/// Goes on to its end even if the client leaves in the middle, so that memory and store never disagree.
+pub(super) async fn whole<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+) -> Result<T, Fault> {
+    let ended = tokio::spawn(work).await;
+    ended.unwrap_or_else(|error| Err(Fault::internal("a change of sessions broke off").because(error)))
 }
 
 /// Tells the streams of one life of a session from those of another.

@@ -184,6 +184,26 @@ async fn a_client_that_reads_nothing_does_not_fill_the_memory() {
 }
 
 #[tokio::test]
+async fn clients_that_leave_while_they_begin_leave_nothing_behind() {
+    let http = http::Settings { max_sessions: 4, ..http::Settings::default() };
+    let world = World::with(Plan { http, ..Plan::default() }).await;
+    let body = initialize("2025-11-25").to_string();
+    for _ in 0..50 {
+        let mut client = world.client().await;
+        client.send("POST", &[JSON, ACCEPT], body.as_bytes()).await;
+    }
+    let settled = async {
+        // The last one to begin is the last one to make room.
+        while world.session().await.post(&request(1, "ping", json!({}))).await.head.status != 200
+            || world.sessions() > 4
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), settled).await.unwrap();
+}
+
+#[tokio::test]
 async fn nothing_is_left_of_sessions_that_have_ended() {
     let world = World::new().await;
     for _ in 0..20 {

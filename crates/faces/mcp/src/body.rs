@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::era::{Era, SERVER_KEY};
-use crate::wire::push_string;
+use crate::wire::{self, Id, push_string};
 
 /// What kind of result the modern era calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,25 +108,52 @@ impl Body {
         self
     }
 
+    /// `content` with one block of text.
+    pub fn content(text: &str) -> Self {
+        let mut body = Self::with_capacity(text.len() + text.len() / 8 + 64);
+        body.members.push_str("\"content\":[{\"type\":\"text\",\"text\":");
+        push_string(&mut body.members, text);
+        body.members.push_str("}]");
+        body
+    }
+
     /// The text of the `result` member. `server` is the JSON text of our name and version.
     pub fn finish(self, era: Era, server: &str) -> String {
-        let mut out = String::with_capacity(self.members.len() + self.meta.len() + server.len() + 128);
+        let mut out = String::with_capacity(self.bytes(server));
+        self.write(&mut out, era, server);
+        out
+    }
+
+    /// The whole answer to a request.
+    pub fn respond(self, id: &Id, era: Era, server: &str) -> String {
+        let mut out = wire::begin_response(Some(id), "result", self.bytes(server));
+        self.write(&mut out, era, server);
+        out.push('}');
+        out
+    }
+
+    /// Room enough for it.
+    fn bytes(&self, server: &str) -> usize {
+        self.members.len() + self.meta.len() + server.len() + 128
+    }
+
+    fn write(&self, out: &mut String, era: Era, server: &str) {
         out.push('{');
         if era.is_modern() {
-            push_name(&mut out, "resultType");
-            push_string(&mut out, self.result_type.as_str());
+            push_name(out, "resultType");
+            push_string(out, self.result_type.as_str());
         }
-        push_all(&mut out, &self.members);
+        push_all(out, &self.members);
         if let (Era::Modern, Some((ttl_ms, scope))) = (era, self.cache) {
-            push_member(&mut out, "ttlMs", itoa::Buffer::new().format(ttl_ms));
+            push_member(out, "ttlMs", itoa::Buffer::new().format(ttl_ms));
             let scope = match scope {
                 CacheScope::Public => "\"public\"",
                 CacheScope::Private => "\"private\"",
             };
-            push_member(&mut out, "cacheScope", scope);
+            push_member(out, "cacheScope", scope);
         }
         if era.is_modern() || !self.meta.is_empty() {
-            push_name(&mut out, "_meta");
+            push_name(out, "_meta");
             out.push('{');
             let at = out.len();
             out.push_str(&self.meta);
@@ -134,14 +161,13 @@ impl Body {
                 if out.len() > at {
                     out.push(',');
                 }
-                push_string(&mut out, SERVER_KEY);
+                push_string(out, SERVER_KEY);
                 out.push(':');
                 out.push_str(server);
             }
             out.push('}');
         }
         out.push('}');
-        out
     }
 }
 

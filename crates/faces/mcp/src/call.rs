@@ -35,24 +35,21 @@ pub fn call(request: &Request<'_>) -> Answer {
             {
                 return Answer::Now(outcome);
             }
-            let mut submission =
-                Submission::new(asked.name.clone(), args, asked.who.clone(), request.correlation());
+            let client = questions.client(request);
+            let mut submission = request.submission(asked.name.clone(), args);
+            submission.identities.extend(identity);
             if let Some(parent) = request.params.meta("traceparent").and_then(text_of) {
                 // Whoever follows a trace through the log finds the call by it.
-                request.kernel().log().debug(
-                    "part of a trace",
-                    || json!({"correlationId": submission.correlation.as_str(), "traceparent": parent}),
-                );
+                let entry =
+                    || json!({"correlationId": submission.correlation.as_str(), "traceparent": parent});
+                request.kernel().log().debug("part of a trace", entry);
             }
-            submission.transport = request.connection.transport;
-            submission.identities.extend(identity);
             match wished {
                 Wished::Answer => {
-                    submission.cancel = request.cancel.clone();
-                    submission.peer = Some(Arc::new(questions.client(request)));
+                    submission.peer = Some(Arc::new(client));
                     run(request, asked, submission)
                 }
-                Wished::Task { ttl_ms } => run_as_task(questions.client(request), asked, submission, ttl_ms),
+                Wished::Task { ttl_ms } => run_as_task(client, asked, submission, ttl_ms),
             }
         }
     }
@@ -74,7 +71,7 @@ enum Wished {
 
 fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
     let connection = request.connection;
-    let name = request.params.required_text("name")?;
+    let name: Arc<str> = request.params.required_text("name")?.as_ref().into();
     let raw = request.params.get("arguments");
     let args = from_wire::arguments(raw)?;
     let key = request.params.idempotency_key()?.or_else(|| request.incoming.idempotency_key.clone());
@@ -94,7 +91,7 @@ fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
         who: request.who().clone(),
         era: request.era,
         action,
-        name: name.as_ref().into(),
+        name,
         retry: questions.retry.clone(),
     };
     Ok(Prepared { asked, args, questions, wished, identity })

@@ -30,7 +30,8 @@ pub struct Asked {
     /// None: there is no such tool for this client.
     pub action: Option<Arc<Action>>,
     pub name: Arc<str>,
-    pub retry: Arc<Retry>,
+    /// None in the legacy era.
+    pub retry: Option<Arc<Retry>>,
 }
 
 /// A result with texts too long for one answer.
@@ -97,11 +98,13 @@ impl Asked {
                 Ok(to_wire::blocks_result(blocks, None, false, None, self.era))
             }
             Err(Halt::Fault(fault)) => self.halted(&fault, run, &correlation),
-            Err(Halt::Asks(asks)) if self.era.is_modern() => self.retry.input_required(&asks, self.era),
-            Err(Halt::Asks(_)) => {
-                let fault = Fault::internal("the tool asked a question and did not wait for its answer");
-                self.halted(&fault, run, &correlation)
-            }
+            Err(Halt::Asks(asks)) => match &self.retry {
+                Some(retry) => retry.input_required(&asks),
+                None => {
+                    let fault = Fault::internal("the tool asked a question and did not wait for its answer");
+                    self.halted(&fault, run, &correlation)
+                }
+            },
         };
         let result = match result {
             Ok(body) if replayed => Ok(body.meta(REPLAYED_META, &true).replayed()),

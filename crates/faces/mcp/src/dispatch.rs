@@ -185,7 +185,7 @@ impl Connection {
             related,
             capabilities: admitted.capabilities,
             log_level: admitted.log_level,
-            cancel: ticket.cancel.clone(),
+            cancel: &ticket.cancel,
         };
         let answer = match &admitted.method.serve {
             Serve::Now(serve) => serve(&request).into(),
@@ -252,11 +252,7 @@ impl Connection {
         match result {
             Ok(body) => {
                 let is_replay = body.is_replay;
-                let text = wire::response(
-                    Some(&envelope.id),
-                    "result",
-                    &body.finish(envelope.era, self.face.server()),
-                );
+                let text = body.respond(&envelope.id, envelope.era, self.face.server());
                 Reply { text, status: 200, correlation, is_replay }
             }
             Err(error) => {

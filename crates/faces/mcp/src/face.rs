@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::limits;
 use orchestr8_kernel::action::{Action, Shown};
+use orchestr8_kernel::submission::Scope;
 use orchestr8_kernel::{Kernel, Principal, Transport};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -108,6 +109,7 @@ struct Shared {
     tasks: Tasks,
     audience: Arc<Audience>,
     ending: CancellationToken,
+    id_scope: Scope,
 }
 
 /// The face. Clones share it.
@@ -134,6 +136,7 @@ impl Face {
             tasks: Tasks::default(),
             audience: Arc::default(),
             ending: CancellationToken::new(),
+            id_scope: Scope("mcp".into()),
         }))
     }
 
@@ -201,6 +204,11 @@ impl Face {
 
     pub(crate) fn audience(&self) -> &Arc<Audience> {
         &self.0.audience
+    }
+
+    /// Where submissions of this face have their ids, were they to have any.
+    pub(crate) fn id_scope(&self) -> &Scope {
+        &self.0.id_scope
     }
 
     pub(crate) fn ending(&self) -> &CancellationToken {

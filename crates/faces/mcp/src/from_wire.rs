@@ -133,14 +133,15 @@ pub struct Capabilities {
 
 impl Capabilities {
     pub fn of(declared: &Value) -> Self {
-        let has = |pointer: &str| declared.pointer(pointer).is_some_and(Value::is_object);
-        let url = has("/elicitation/url");
+        let has = |of: &Value, name: &str| of.get(name).is_some_and(Value::is_object);
+        let elicitation = declared.get("elicitation").unwrap_or(&Value::Null);
+        let url = has(elicitation, "url");
         Self {
-            sampling: has("/sampling"),
+            sampling: has(declared, "sampling"),
             // An empty object is how forms are declared since before there was anything else.
-            elicit_form: has("/elicitation") && (has("/elicitation/form") || !url),
+            elicit_form: elicitation.is_object() && (has(elicitation, "form") || !url),
             elicit_url: url,
-            roots: has("/roots"),
+            roots: has(declared, "roots"),
             tasks: declared.get("extensions").and_then(|extensions| extensions.get(TASKS)).is_some(),
         }
     }

@@ -14,6 +14,7 @@ use crate::connection::Connection;
 use crate::era::{Era, RELATED_TASK_KEY};
 use crate::face::Outlet;
 use crate::from_wire::Capabilities;
+use crate::questions::Retry;
 use crate::tasks::Task;
 use crate::to_wire::ask_impossible;
 
@@ -31,7 +32,7 @@ pub struct Client {
     /// The task it runs in, if it does.
     pub task: Option<Arc<Task>>,
     /// What it has answered on this and earlier tries (modern era).
-    pub answers: Arc<Map<String, Value>>,
+    pub retry: Option<Arc<Retry>>,
     /// Progress only ever grows.
     pub done: Mutex<Option<f64>>,
 }
@@ -124,11 +125,11 @@ impl Peer for Client {
             if !self.capabilities.can(ask.about, &ask.params) {
                 return Err(ask_impossible(ask.about));
             }
+            if let Some(answer) = self.retry.as_ref().and_then(|retry| retry.answers.get(&ask.key)) {
+                return Ok(Answered::With(answer.clone()));
+            }
             match (self.era, &self.task) {
                 (Era::Legacy(_), _) => self.ask_legacy(ask).await,
-                (Era::Modern, _) if self.answers.contains_key(&ask.key) => {
-                    Ok(Answered::With(self.answers.get(&ask.key).cloned().unwrap_or_default()))
-                }
                 (Era::Modern, Some(task)) => {
                     let now_ms = self.connection.face.kernel().ports().clock.now_ms();
                     task.ask(ask, now_ms).await.map(Answered::With)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use orchestr8_contract::{Fault, Kind, Output};
 use orchestr8_kernel::action::{Action, Address, Halt, Shown};
 use orchestr8_kernel::outcome::Settled;
-use orchestr8_kernel::{Args, Started, Submission};
+use orchestr8_kernel::{Args, Started};
 use serde_json::{Map, Value, json};
 
 use crate::body::{Body, CacheScope};
@@ -76,33 +76,33 @@ fn prompt_arguments(action: &Action, args: &Map<String, Value>) -> Result<(), Er
 
 fn run(request: &Request<'_>, action: &Arc<Action>, args: Map<String, Value>, uri: Option<String>) -> Answer {
     let args = Args::new(args);
-    let questions = match Questions::of(request, action.name.as_str(), Some(args.as_value().to_string())) {
+    let name: Arc<str> = action.name.as_str().into();
+    let questions = match Questions::of(request, &name, Some(args.as_value().to_string())) {
         Ok(questions) => questions,
         Err(error) => return Err(error).into(),
     };
     let subject = Subject { era: request.era, uri, cache_ttl_ms: request.settings().cache_ttl_ms };
-    let connection = request.connection;
-    let mut submission =
-        Submission::new(action.name.as_str(), args, request.who().clone(), request.correlation());
-    submission.transport = connection.transport;
-    submission.cancel = request.cancel.clone();
+    let mut submission = request.submission(name, args);
     submission.peer = Some(Arc::new(questions.client(request)));
     let retry = questions.retry;
     match request.kernel().start(submission) {
-        Started::Done(settled) => Answer::Now(conclude(*settled, &subject, &retry)),
+        Started::Done(settled) => Answer::Now(conclude(*settled, &subject, retry.as_deref())),
         Started::Running(task) => Answer::Later(Box::pin(async move {
             match task.await {
-                Ok(settled) => conclude(settled, &subject, &retry),
+                Ok(settled) => conclude(settled, &subject, retry.as_deref()),
                 Err(_) => Outcome::from(Err(Error::new(wire::INTERNAL, "the read was lost"))),
             }
         })),
     }
 }
 
-fn conclude(settled: Settled, subject: &Subject, retry: &Retry) -> Outcome {
+fn conclude(settled: Settled, subject: &Subject, retry: Option<&Retry>) -> Outcome {
     let result = match settled.result {
         Ok(output) => Ok(shown(&output, subject)),
-        Err(Halt::Asks(asks)) => retry.input_required(&asks, subject.era),
+        Err(Halt::Asks(asks)) => match retry {
+            Some(retry) => retry.input_required(&asks),
+            None => Err(Error::new(wire::INTERNAL, "a question was asked and its answer not waited for")),
+        },
         Err(Halt::Fault(fault)) => Err(error(&fault, settled.run, subject)),
     };
     Outcome { result, correlation: Some(settled.correlation) }

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_kernel::peer::Severity;
 use orchestr8_kernel::ports::ids::For;
-use orchestr8_kernel::{Cancel, Kernel, Principal};
+use orchestr8_kernel::{Args, Cancel, Kernel, Principal, Submission};
 
 use crate::body::Body;
 use crate::connection::{Connection, Incoming};
@@ -27,7 +27,7 @@ pub struct Request<'a> {
     pub related: &'a Arc<dyn Outlet>,
     pub capabilities: Capabilities,
     pub log_level: Option<Severity>,
-    pub cancel: Cancel,
+    pub cancel: &'a Cancel,
 }
 
 impl Request<'_> {
@@ -42,6 +42,27 @@ impl Request<'_> {
     /// Who asks.
     pub fn who(&self) -> &Arc<Principal> {
         self.incoming.who.as_ref().unwrap_or(&self.connection.who)
+    }
+
+    /// The wish that an action run for this request.
+    pub fn submission(&self, action: Arc<str>, args: Args) -> Submission {
+        // Written out, since `Submission::new` would make a cancel token and a scope that are thrown away at once.
+        Submission {
+            action,
+            args,
+            principal: self.who().clone(),
+            transport: self.connection.transport,
+            correlation: self.correlation(),
+            id: None,
+            id_scope: self.connection.face.id_scope().clone(),
+            identities: Vec::new(),
+            lane: None,
+            depends_on: Vec::new(),
+            version: None,
+            timeout_ms: None,
+            cancel: self.cancel.clone(),
+            peer: None,
+        }
     }
 
     /// MCP-CORR-1 and MCP-CORR-2: the client's id, or a fresh one.

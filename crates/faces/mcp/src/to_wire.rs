@@ -52,7 +52,7 @@ pub fn tool_error(fault: &Fault, run: RunId, correlation: &CorrelationId, era: E
     text.push_str("\",\"correlationId\":");
     push_string(&mut text, correlation.as_str());
     text.push('}');
-    let body = one_text(&text);
+    let body = Body::content(&text);
     let body = if era.since(Revision::V2025_06_18) { body.raw("structuredContent", &text) } else { body };
     body.raw("isError", "true")
 }
@@ -127,19 +127,10 @@ pub fn result_text(value: &Value) -> Option<String> {
     serde_json::to_string(value).ok()
 }
 
-/// `content` with one block of text.
-pub fn one_text(text: &str) -> Body {
-    let mut content = String::with_capacity(text.len() + text.len() / 8 + 40);
-    content.push_str("[{\"type\":\"text\",\"text\":");
-    push_string(&mut content, text);
-    content.push_str("}]");
-    Body::with_capacity(content.len() + 40).raw("content", &content)
-}
-
 /// The result of a tool that gave JSON. It is also structured content where the tool declares its shape.
 pub fn json_result(text: &str, value: &Value, action: Option<&Action>, era: Era) -> Body {
     let structured = value.is_object() && action.is_some_and(|action| action.output.is_some());
-    let body = one_text(text);
+    let body = Body::content(text);
     let body = if structured && era.since(Revision::V2025_06_18) {
         body.raw("structuredContent", text)
     } else {

@@ -255,15 +255,21 @@ impl Error {
 
 /// `{"jsonrpc":"2.0","id":…,"result":…}` or the same with `error`.
 pub fn response(id: Option<&Id>, member: &str, body: &str) -> String {
+    let mut out = begin_response(id, member, body.len());
+    out.push_str(body);
+    out.push('}');
+    out
+}
+
+/// A response up to its body, which has about this many bytes.
+pub fn begin_response(id: Option<&Id>, member: &str, bytes: usize) -> String {
     let id = id.map_or("null", Id::as_json);
-    let mut out = String::with_capacity(body.len() + id.len() + 40);
+    let mut out = String::with_capacity(bytes + id.len() + 40);
     out.push_str("{\"jsonrpc\":\"2.0\",\"id\":");
     out.push_str(id);
     out.push_str(",\"");
     out.push_str(member);
     out.push_str("\":");
-    out.push_str(body);
-    out.push('}');
     out
 }
 

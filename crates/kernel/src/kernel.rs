@@ -113,7 +113,7 @@ impl Kernel {
     /// Begins a submission. What ends at once costs no task; anything else goes on in one, so that nothing that was
     /// accepted is lost when the asker goes away. Needs a tokio runtime around it.
     pub fn start(&self, submission: Submission) -> Started {
-        let mut course = Box::pin(pipeline::course(self.0.clone(), submission));
+        let mut course = Box::pin(pipeline::course(self.0.clone(), Box::new(submission)));
         let mut context = TaskContext::from_waker(Waker::noop());
         match Pin::new(&mut course).poll(&mut context) {
             Poll::Ready(settled) => Started::Done(Box::new(settled)),

@@ -29,7 +29,8 @@ use crate::versions;
 
 /// A submission that may go on: its action is known, its size and its caller are in order, its place is taken.
 pub struct Admitted {
-    pub submission: Submission,
+    /// In a box: it is handed from step to step, and it is large.
+    pub submission: Box<Submission>,
     pub action: Arc<Action>,
     pub run: RunId,
     pub began_us: u64,
@@ -94,7 +95,7 @@ impl From<Fault> for Exit {
 }
 
 /// Runs a submission from one end to the other.
-pub async fn course(core: Arc<Core>, submission: Submission) -> Settled {
+pub async fn course(core: Arc<Core>, submission: Box<Submission>) -> Settled {
     let (run, correlation) = (RunId(core.ports.ids.fresh(For::Run)), submission.correlation.clone());
     let action = core.registry.find(&submission.action);
     let is_tool = action.as_ref().is_none_or(|action| matches!(action.shown, Shown::Tool));
@@ -112,7 +113,7 @@ pub async fn course(core: Arc<Core>, submission: Submission) -> Settled {
 
 async fn path(
     core: &Arc<Core>,
-    submission: Submission,
+    submission: Box<Submission>,
     action: Option<Arc<Action>>,
     run: RunId,
 ) -> Result<Settled, Exit> {
@@ -130,7 +131,7 @@ async fn path(
 /// for, so that the order of arrival is the order of the lane.
 fn admit(
     core: &Arc<Core>,
-    submission: Submission,
+    submission: Box<Submission>,
     action: Option<Arc<Action>>,
     run: RunId,
 ) -> Result<Admitted, Fault> {

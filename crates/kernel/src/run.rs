@@ -40,12 +40,12 @@ type Worked = Result<Reply, Halt>;
 /// Runs the work and returns at its end, at its deadline, or when the client wants it stopped: whichever is first.
 pub async fn run(
     core: &Arc<Core>,
-    admitted: Admitted,
+    mut admitted: Admitted,
     claim: Option<Claim>,
     version: Option<u64>,
     hold: Hold,
 ) -> Ended {
-    let mut work = begin(core, &admitted);
+    let mut work = begin(core, &mut admitted);
     if admitted.action.policy.cost == Cost::Quick
         && let Poll::Ready(result) = poll_once(work.as_mut()).await
     {
@@ -59,8 +59,8 @@ pub async fn run(
 }
 
 /// The work as a future that never unwinds: a panic becomes INTERNAL.
-fn begin(core: &Arc<Core>, admitted: &Admitted) -> BoxFuture<'static, Worked> {
-    let submission = &admitted.submission;
+fn begin(core: &Arc<Core>, admitted: &mut Admitted) -> BoxFuture<'static, Worked> {
+    let submission = &mut admitted.submission;
     let context = Context {
         run: admitted.run,
         correlation: submission.correlation.clone(),
@@ -70,7 +70,9 @@ fn begin(core: &Arc<Core>, admitted: &Admitted) -> BoxFuture<'static, Worked> {
         kernel: Kernel::of(core),
         peer: submission.peer.clone(),
     };
-    let (action, args) = (admitted.action.clone(), submission.args.clone());
+    let action = admitted.action.clone();
+    // Only the audit looks at the arguments afterwards.
+    let args = if action.policy.audited { submission.args.clone() } else { submission.args.take() };
     let log = context.kernel.log().clone();
     let correlation = context.correlation.clone();
     let caught = match action.policy.resilience.clone() {

@@ -68,6 +68,11 @@ impl Args {
         Self { value: Value::Object(map), text_bytes: Some(text_bytes) }
     }
 
+    /// Takes the arguments out, leaving none behind.
+    pub(crate) fn take(&mut self) -> Args {
+        std::mem::replace(self, Args::new(Map::new()))
+    }
+
     pub fn as_value(&self) -> &Value {
         &self.value
     }

@@ -10,7 +10,7 @@ use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::ports::store::{Batch, Statement};
 use orchestr8_kernel::ports::{clock, ids, random};
 use orchestr8_kernel::{
-    Action, End, Halt, Kernel, Limits, Log, Policy, Ports, Reply, Settled, Started, tables,
+    Action, End, Halt, Kernel, Limits, Log, Policy, Ports, Reply, Settled, Started, Why, tables,
 };
 use orchestr8_stores::Migration;
 use orchestr8_stores::sqlite::simulated::{Rates, Simulated};
@@ -183,9 +183,16 @@ async fn everybody(world: &mut World, kernel: &Kernel, lanes: &Lanes) {
                 let wish = &world.wishes[client][at];
                 lanes.asked.lock().push(wish.key.clone());
                 let submission = clients::submission(wish);
+                let cancel = submission.cancel.clone();
                 running.push((client, at, kernel.start(submission)));
+                match world.random.random_range(0..20) {
+                    0 => cancel.fire(Why::Client),
+                    1 => cancel.fire(Why::Disconnect),
+                    _ => {}
+                }
             }
         }
+        contradict(world, kernel).await;
         for (client, at, started) in running {
             let settled = match started {
                 Started::Done(settled) => *settled,
@@ -194,6 +201,25 @@ async fn everybody(world: &mut World, kernel: &Kernel, lanes: &Lanes) {
             hear(world, client, at, &settled);
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Now and then somebody uses the key of something that has ended for something else, and must be refused.
+async fn contradict(world: &mut World, kernel: &Kernel) {
+    for wish in world.wishes.clone().into_iter().flatten().filter(|wish| wish.told.is_some()) {
+        if !world.random.random_bool(0.1) {
+            continue;
+        }
+        let settled = kernel.submit(clients::contradiction(&wish)).await;
+        let refused = matches!(settled.code(), Some(Code::KeyConflict | Code::IdConflict));
+        // A store that cannot be read cannot tell either.
+        if settled.end != End::Refused || !(refused || settled.code() == Some(Code::StoreFailed)) {
+            let code = settled.code();
+            world.history.push(format!(
+                "BROKEN {} was asked for something else and told {:?} {code:?}",
+                wish.key, settled.end
+            ));
+        }
     }
 }
 

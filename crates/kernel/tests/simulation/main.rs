@@ -3,7 +3,12 @@
 //! A life is one process: a kernel on a runtime of its own. A crash drops the runtime with everything in it; what the
 //! store had committed is all that the next life finds. Clients remember what they were told, and ask again for what
 //! they were not. At the end the promises are checked. A seed replays exactly: `O8_SEED=17 cargo test --test simulation`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on should stop")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop"
+)]
 
 mod clients;
 mod life;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use orchestr8_kernel::Settled;
 use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::ports::store::Statement;
-
+use orchestr8_kernel::{End, Settled, audit};
+use orchestr8_stores::chain::{Entry, Verifier};
 use orchestr8_stores::sqlite::simulated::Rates;
 
 use crate::clients::{self, Wanted};
@@ -31,6 +31,8 @@ pub fn check(world: &mut World) -> Result<(), Broken> {
         let effects = rows_by_key(world).await;
         effects_once(world, &effects)?;
         outside_once(world)?;
+        dependencies_came_first(world)?;
+        recorded_once(world).await?;
         answers_last(world).await
     })
 }
@@ -45,11 +47,61 @@ async fn rows_by_key(world: &World) -> BTreeMap<String, usize> {
     effects
 }
 
+/// The work came to a good end, whether or not the client was still there.
+fn succeeded(told: &str) -> bool {
+    told.starts_with(End::Success.as_str()) || told.starts_with(End::DisconnectedCompleted.as_str())
+}
+
+/// Whatever succeeded found what it depends on succeeded.
+fn dependencies_came_first(world: &World) -> Result<(), Broken> {
+    let told = |key: &str| {
+        world.wishes.iter().flatten().find(|wish| wish.key == key).and_then(|wish| wish.told.clone())
+    };
+    for wish in world.wishes.iter().flatten() {
+        let Some(first) = &wish.depends_on else { continue };
+        let (own, before) = (told(&wish.key).unwrap_or_default(), told(first).unwrap_or_default());
+        if succeeded(&own) && !succeeded(&before) {
+            return Err(Broken(format!(
+                "{} was told '{own}', and {first}, on which it depends, '{before}'",
+                wish.key
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The audit chain is whole, and has one entry for each outcome of what is audited.
+async fn recorded_once(world: &World) -> Result<(), Broken> {
+    let sql = "SELECT seq, at_ms, body, prev_hash, entry_hash FROM chain WHERE name = ?1 ORDER BY seq";
+    let rows =
+        world.store.query(Statement::new(sql, vec![audit::CHAIN.into()])).await.expect("a sound store");
+    let mut verifier = Verifier::new();
+    for row in &rows {
+        let entry = Entry {
+            seq: row.int(0).expect("a number"),
+            at_ms: row.int(1).expect("a time"),
+            body: row.text(2).expect("a body").as_bytes(),
+            prev_hash: row.text(3).expect("a hash").as_bytes(),
+            entry_hash: row.text(4).expect("a hash").as_bytes(),
+        };
+        verifier.take(entry).map_err(|broken| Broken(broken.to_string()))?;
+    }
+    let is_recorded = |wish: &&clients::Wish| {
+        wish.wanted != Wanted::Failing
+            && wish.told.as_deref().is_some_and(|told| !told.starts_with(End::Refused.as_str()))
+    };
+    let outcomes = world.wishes.iter().flatten().filter(is_recorded).count();
+    match rows.len() == outcomes {
+        true => Ok(()),
+        false => Err(Broken(format!("{outcomes} outcomes were told and {} are on record", rows.len()))),
+    }
+}
+
 /// Nothing acknowledged is lost, and nothing is doubled.
 fn effects_once(world: &World, effects: &BTreeMap<String, usize>) -> Result<(), Broken> {
     for wish in world.wishes.iter().flatten().filter(|wish| wish.wanted == Wanted::Stored) {
         let told = wish.told.as_deref().unwrap_or_default();
-        let expected = usize::from(told.starts_with("success"));
+        let expected = usize::from(succeeded(told));
         let found = effects.get(&wish.key).copied().unwrap_or(0);
         if found != expected {
             return Err(Broken(format!("{} was told '{told}' and has {found} effects", wish.key)));
@@ -63,10 +115,9 @@ fn outside_once(world: &World) -> Result<(), Broken> {
     for wish in world.wishes.iter().flatten() {
         let count = happened.get(&wish.key).copied().unwrap_or(0);
         let told = wish.told.as_deref().unwrap_or_default();
-        let succeeded = told.starts_with("success");
         let wrong = match wish.wanted {
-            Wanted::Once => count > 1 || (succeeded && count != 1),
-            Wanted::Again => succeeded && count == 0,
+            Wanted::Once => count > 1 || (succeeded(told) && count != 1),
+            Wanted::Again => succeeded(told) && count == 0,
             Wanted::Stored | Wanted::Failing | Wanted::Slow => count != 0,
         };
         if wrong {

@@ -67,7 +67,9 @@ impl Schema {
         let validator = jsonschema::options()
             .should_validate_formats(true)
             // Draft-07 does not know this one, and tools written for it use it all the same.
-            .with_format("uuid", |text: &str| uuid::Uuid::try_parse(text).is_ok() && text.len() == UUID_CHARACTERS)
+            .with_format("uuid", |text: &str| {
+                uuid::Uuid::try_parse(text).is_ok() && text.len() == UUID_CHARACTERS
+            })
             .with_pattern_options(PatternOptions::regex())
             .offline()
             .build(&source)

@@ -8,7 +8,7 @@ const LIMIT: Duration = Duration::from_secs(24 * 3600);
 /// The tests read these and fall back to what the ordinary run uses: simulated lives, processes killed while
 /// clients submit, and cases per property.
 const LONG: [(&str, &str); 3] =
-    [("O8_SEEDS", "1000000"), ("O8_KILLS", "10000"), ("PROPTEST_CASES", "100000")];
+    [("O8_SEEDS", "1000000"), ("O8_KILL_CYCLES", "10000"), ("PROPTEST_CASES", "100000")];
 
 pub fn run(request: &Request) -> Result<bool> {
     let mut tally = Tally::default();

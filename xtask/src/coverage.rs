@@ -24,7 +24,7 @@ pub fn run(request: &Request) -> Result<bool> {
         command.env("LLVM_COV", cov).env("LLVM_PROFDATA", profdata);
     }
     // Instrumented code is slow, and the thousandth seed covers no new line.
-    command.envs([("O8_SEEDS", "200"), ("O8_KILLS", "5"), ("PROPTEST_CASES", "100")]);
+    command.envs([("O8_SEEDS", "200"), ("O8_KILL_CYCLES", "5"), ("PROPTEST_CASES", "100")]);
     let report = tempfile::NamedTempFile::new()?;
     command.args(["--workspace", "--exclude", "xtask", "--profile", "ci", "--json", "--output-path"]);
     command.arg(report.path());

@@ -71,6 +71,8 @@ pub struct Settings {
     /// What the programs of other servers find in their environment.
     pub base_env: BTreeMap<String, String>,
     pub mode: Mode,
+    /// What is not wrong and probably not meant.
+    pub warnings: Vec<String>,
 }
 
 /// The name of the data file in the data directory.
@@ -132,6 +134,7 @@ impl Settings {
                 .collect(),
             base_env: base_env(environment),
             mode,
+            warnings: config::strangers(environment).iter().map(config::Stranger::to_string).collect(),
         })
     }
 }

@@ -39,9 +39,8 @@ impl Config {
                 return explain(shell, key.as_deref().unwrap_or_default(), *markdown);
             }
         }
-        for (name, meant) in strangers(&shell.environment) {
-            let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
-            shell.terminal.warn(&format!("the environment variable {name} is not a setting{meant}"));
+        for stranger in strangers(&shell.environment) {
+            shell.terminal.warn(&stranger.to_string());
         }
         Ok(())
     }

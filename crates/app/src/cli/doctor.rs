@@ -11,7 +11,7 @@ use orchestr8_tools::remote::{Link, Server};
 use serde_json::{Value, json};
 
 use super::Shell;
-use crate::config::{Flags, strangers};
+use crate::config::{Flags, Stranger, strangers};
 use crate::failure::Failure;
 use crate::settings::{Mode, Place, Settings};
 use crate::terminal::columns;
@@ -111,9 +111,8 @@ fn ok(name: &'static str, detail: impl Into<String>) -> Check {
 }
 
 fn environment(shell: &Shell) -> Vec<Check> {
-    let stranger = |(name, meant): (String, Option<String>)| {
-        let hint = meant.map_or_else(|| String::from("unset it"), |meant| format!("did you mean {meant}?"));
-        check("environment", Verdict::Warn, format!("{name} is not a setting"), &hint)
+    let stranger = |stranger: Stranger| {
+        check("environment", Verdict::Warn, stranger.to_string(), "correct its name, or unset it")
     };
     strangers(&shell.environment).into_iter().map(stranger).collect()
 }

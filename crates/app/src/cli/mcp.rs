@@ -1,7 +1,7 @@
 //! `orchestr8 mcp`: MCP on stdin and stdout, for a client that starts us; and `mcp install`, which tells it to.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 
 use clap::{Args, Subcommand};
 use orchestr8_contract::Code;
@@ -50,6 +50,9 @@ fn serve(shell: &Shell, running: &Running) -> Result<(), Failure> {
     // As plain files: the standard library's own have a buffer and a lock each that we do not need.
     let input = stdio::stdin().try_clone_to_owned().map_err(broken)?;
     let output = stdio::stdout().try_clone_to_owned().map_err(broken)?;
+    if input.is_terminal() {
+        shell.terminal.note("speaking MCP: one JSON message a line; Ctrl-D ends it. Editors start this themselves: orchestr8 mcp install --help");
+    }
     block_on(async {
         let runtime = Runtime::build(settings, PURPOSE)?;
         let face = runtime.face().await?;

@@ -90,14 +90,31 @@ pub fn document(entries: &[Entry]) -> Value {
     root
 }
 
-/// Variables that begin like ours and mean nothing, each with what was probably meant. Not an error: container platforms
-/// set variables named after services.
-pub fn strangers(environment: &Environment) -> Vec<(String, Option<String>)> {
+/// A variable that begins like ours and means nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stranger {
+    pub name: String,
+    /// What was probably meant.
+    pub meant: Option<String>,
+}
+
+impl fmt::Display for Stranger {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "the environment variable {} is not a setting", self.name)?;
+        self.meant.as_ref().map_or(Ok(()), |meant| write!(out, "; did you mean {meant}?"))
+    }
+}
+
+/// Not an error: container platforms set variables named after services.
+pub fn strangers(environment: &Environment) -> Vec<Stranger> {
     let known: Vec<String> =
         SETTINGS.iter().filter_map(Setting::variable).chain(OTHER_VARIABLES.map(String::from)).collect();
     let ours = environment.names().filter(|name| name.starts_with(PREFIX));
     ours.filter(|name| !known.iter().any(|known| known == name))
-        .map(|name| (name.to_owned(), suggestion(name, known.iter().map(String::as_str)).map(str::to_owned)))
+        .map(|name| {
+            let meant = suggestion(name, known.iter().map(String::as_str)).map(str::to_owned);
+            Stranger { name: name.to_owned(), meant }
+        })
         .collect()
 }
 

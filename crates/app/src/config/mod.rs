@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use environment::Environment;
-pub use layers::{Entry, Origin, Problem, strangers};
+pub use layers::{Entry, Origin, Problem, Stranger, strangers};
 pub use suggest::suggestion;
 pub use table::{Preset, SETTINGS, Secrecy, Setting};
 

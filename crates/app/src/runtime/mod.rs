@@ -93,6 +93,9 @@ impl Runtime {
         let redactor = Arc::new(Redactor::new(&settings.redact_keys));
         let log =
             Log::new(settings.log_level.max(purpose.at_least), sink.clone(), redactor.clone(), clock.clone());
+        for warning in &settings.warnings {
+            log.warn(warning, ());
+        }
         bridge::listen(&log);
         bridge::catch_panics(&log);
         let opened = store::open(&settings, purpose.when_held, &log, on_fatal(&log, &sink))?;
@@ -127,6 +130,7 @@ impl Runtime {
                 eras: settings.eras,
                 tool_filter: settings.tool_filter.clone(),
                 max_result_bytes: settings.result_bytes,
+                key_ttl_ms: settings.key_ttl_ms,
                 ..orchestr8_mcp::Settings::new(&settings.server_name, &settings.server_version, secret)
             },
         ))

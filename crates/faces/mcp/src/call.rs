@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use orchestr8_contract::id::RunId;
-use orchestr8_contract::{Code, Fault, limits};
+use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::action::{Action, Tasking};
 use orchestr8_kernel::outcome::End;
 use orchestr8_kernel::ports::ids::For;
@@ -77,7 +77,7 @@ fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
     let key = request.params.idempotency_key()?.or_else(|| request.incoming.idempotency_key.clone());
     let identity = key.map(|key| {
         let scope = Scope(format!("mcp:{}", request.who().name).into());
-        Identity { scope, key, ttl_ms: limits::KEY_TTL_MS }
+        Identity { scope, key, ttl_ms: connection.face.settings().key_ttl_ms }
     });
     let text = raw.filter(|_| request.era.is_modern()).map(|raw| raw.get().to_owned());
     let questions = Questions::of(request, &name, text)?;

@@ -75,6 +75,8 @@ pub struct Settings {
     pub secret: [u8; 32],
     /// A longer result is kept here and handed out in pages.
     pub max_result_bytes: usize,
+    /// How long the outcome of a keyed call answers repeats.
+    pub key_ttl_ms: u64,
     /// How long a client may take to answer a question.
     pub ask_timeout_ms: u64,
     /// How long a client may keep what a list or a resource said (modern era).
@@ -93,6 +95,7 @@ impl Settings {
             tool_filter: ToolFilter::default(),
             secret,
             max_result_bytes: 131_072,
+            key_ttl_ms: limits::KEY_TTL_MS,
             ask_timeout_ms: limits::TIMEOUT_MS,
             cache_ttl_ms: 0,
         }

@@ -113,8 +113,8 @@ fn a_misspelt_variable_is_noticed() {
         ("ORCHESTR8_DATA_DIR", "x"),
         ("PATH", "y"),
     ]);
-    assert_eq!(
-        strangers(&environment),
-        [("ORCHESTR8_TOOLS_DEFAULT_TIMOUT_MS".into(), Some("ORCHESTR8_TOOLS_DEFAULT_TIMEOUT_MS".into()))]
-    );
+    let found: Vec<String> = strangers(&environment).iter().map(ToString::to_string).collect();
+    let expected = "the environment variable ORCHESTR8_TOOLS_DEFAULT_TIMOUT_MS is not a setting; did you mean \
+        ORCHESTR8_TOOLS_DEFAULT_TIMEOUT_MS?";
+    assert_eq!(found, [expected]);
 }

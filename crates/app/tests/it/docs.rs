@@ -57,3 +57,24 @@ fn words(line: &str) -> Vec<String> {
     words.retain(|word| !word.is_empty());
     words
 }
+
+/// Links between documents lead somewhere.
+#[test]
+fn links_lead_somewhere() {
+    let mut pages = vec!["README.md".to_owned(), "ARCHITECTURE.md".to_owned(), "CONTRIBUTING.md".to_owned()];
+    for folder in ["docs/guide", "docs/adr"] {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            pages.push(format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap()));
+        }
+    }
+    for page in pages {
+        let text = std::fs::read_to_string(root().join(&page)).unwrap();
+        for link in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+            if link.starts_with("https://") {
+                continue;
+            }
+            let target = root().join(&page).parent().unwrap().join(link.split('#').next().unwrap());
+            assert!(target.exists(), "{page} links to {link}");
+        }
+    }
+}

@@ -17,6 +17,7 @@ mod kill;
 mod others;
 mod program;
 mod second;
+mod secrets;
 mod server;
 mod shutdown;
 mod stdio;

@@ -77,6 +77,13 @@ impl Client {
         }
     }
 
+    /// Ends the conversation and gives everything that was logged and not looked at.
+    pub fn log_at_end(mut self) -> String {
+        self.stdin = None;
+        wait(self.child);
+        self.log.iter().collect::<Vec<_>>().join("\n")
+    }
+
     pub fn child(&self) -> &Child {
         &self.child
     }
@@ -138,7 +145,7 @@ fn a_timed_out_call_keeps_its_slot() {
         .with("ORCHESTR8_RESOURCES_MAX_CONCURRENT_EXECUTIONS", "1")
         .with("ORCHESTR8_TOOLS_DEFAULT_TIMEOUT_MS", "50");
     let mut client = Client::ready(&place, &["--conformance", "--ephemeral"]);
-    let timed_out = client.call(1, "test_sleep", json!({"ms": 1500, "stubborn": true}));
+    let timed_out = client.call(1, "test_sleep", json!({"ms": 3000, "stubborn": true}));
     assert_eq!(error_of(&timed_out)["code"], "TIMEOUT");
     let refused = error_of(&client.call(2, "echo", json!({"message": "x"})));
     assert_eq!(

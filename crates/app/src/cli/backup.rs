@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use orchestr8_contract::Code;
-use orchestr8_stores::sqlite::BackupError;
+use orchestr8_stores::sqlite::backup;
 use serde_json::json;
 
 use super::Shell;
@@ -38,18 +38,18 @@ impl Backup {
     }
 }
 
-fn failure(error: BackupError) -> Failure {
+fn failure(error: backup::Error) -> Failure {
     let (code, hint) = match &error {
-        BackupError::Exists(_) => (Code::IdConflict, "choose another name, or move that file away"),
-        BackupError::Io { .. } => (
+        backup::Error::Exists(_) => (Code::IdConflict, "choose another name, or move that file away"),
+        backup::Error::Io { .. } => (
             Code::StoreFailed,
             "check that the folder exists, can be written and has room; nothing is left there",
         ),
-        BackupError::Unsound(_) => (
+        backup::Error::Unsound(_) => (
             Code::StoreCorrupt,
             "the store itself is damaged: see `orchestr8 doctor`, and keep older backups",
         ),
-        BackupError::Store(_) => (Code::StoreFailed, "try again; see `orchestr8 doctor`"),
+        backup::Error::Store(_) => (Code::StoreFailed, "try again; see `orchestr8 doctor`"),
     };
     Failure::new(code, error.to_string()).hinting(hint)
 }

@@ -23,7 +23,7 @@ pub struct BackupReport {
 
 /// Why there is no backup. Nothing is left at the place it was to be written to.
 #[derive(Debug, thiserror::Error)]
-pub enum BackupError {
+pub enum Error {
     #[error("{0} exists already; a backup overwrites nothing")]
     Exists(PathBuf),
     #[error("{path}: {cause}")]
@@ -35,13 +35,13 @@ pub enum BackupError {
 }
 
 /// Copies into a file beside the target, checks it, flushes it, and only then gives it its name.
-pub(super) fn run(source: &Connection, to: &Path) -> Result<BackupReport, BackupError> {
+pub(super) fn run(source: &Connection, to: &Path) -> Result<BackupReport, Error> {
     let at = |path: &Path| {
         let path = path.to_owned();
-        move |cause| BackupError::Io { path, cause }
+        move |cause| Error::Io { path, cause }
     };
     if to.symlink_metadata().is_ok() {
-        return Err(BackupError::Exists(to.to_owned()));
+        return Err(Error::Exists(to.to_owned()));
     }
     let (partial, file) = Partial::create(to).map_err(at(to))?;
     let pages = copy(source, &partial.0)?;
@@ -52,7 +52,7 @@ pub(super) fn run(source: &Connection, to: &Path) -> Result<BackupReport, Backup
     Ok(BackupReport { pages, bytes })
 }
 
-fn copy(source: &Connection, to: &Path) -> Result<u32, BackupError> {
+fn copy(source: &Connection, to: &Path) -> Result<u32, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut target = Connection::open_with_flags(to, flags).map_err(store_error)?;
     let backup = Backup::new(source, &mut target).map_err(store_error)?;
@@ -66,20 +66,20 @@ fn copy(source: &Connection, to: &Path) -> Result<u32, BackupError> {
     let mode = target.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get::<_, String>(0));
     mode.map_err(store_error)?;
     match check::integrity(&target)?.into_iter().next() {
-        Some(problem) => Err(BackupError::Unsound(problem)),
+        Some(problem) => Err(Error::Unsound(problem)),
         None => Ok(target.pragma_query_value(None, "page_count", |row| row.get(0)).map_err(store_error)?),
     }
 }
 
 /// Gives the copy its name, unless somebody has taken it meanwhile.
-fn publish(partial: &Path, to: &Path) -> Result<(), BackupError> {
+fn publish(partial: &Path, to: &Path) -> Result<(), Error> {
     let renamed = match renameat_with(CWD, partial, CWD, to, RenameFlags::NOREPLACE) {
         // Not every file system can refuse to replace; there the look at the beginning has to do.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => std::fs::rename(partial, to),
-        Err(rustix::io::Errno::EXIST) => return Err(BackupError::Exists(to.to_owned())),
+        Err(rustix::io::Errno::EXIST) => return Err(Error::Exists(to.to_owned())),
         other => other.map_err(io::Error::from),
     };
-    renamed.map_err(|cause| BackupError::Io { path: to.to_owned(), cause })
+    renamed.map_err(|cause| Error::Io { path: to.to_owned(), cause })
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -7,7 +7,7 @@ use std::path::Path;
 use orchestr8_kernel::ports::store;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::backup::{self, BackupError, BackupReport};
+use super::backup::{self, BackupReport};
 use super::check::{self, CheckReport};
 use super::errors::store_error;
 use super::open::{self, Error};
@@ -28,7 +28,7 @@ impl Look {
         }
     }
 
-    pub fn backup(&self, to: &Path) -> Result<BackupReport, BackupError> {
+    pub fn backup(&self, to: &Path) -> Result<BackupReport, backup::Error> {
         backup::run(&self.0, to)
     }
 

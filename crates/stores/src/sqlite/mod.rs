@@ -1,6 +1,6 @@
 //! SQLite: one file, one writer thread that commits in groups, readers apart.
 
-mod backup;
+pub mod backup;
 mod cells;
 mod check;
 mod engine;
@@ -29,7 +29,7 @@ use orchestr8_kernel::ports::store::{self, Batch, Row, Statement, Store};
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-pub use backup::{BackupError, BackupReport};
+pub use backup::BackupReport;
 pub use check::{CheckReport, CheckedChain};
 pub use faults::{FailPlan, Fault, NoFaults, Point};
 pub use look::Look;
@@ -97,7 +97,7 @@ impl Sqlite {
     }
 
     /// Writes a copy of the database as it is at one moment. Nobody who writes waits for it.
-    pub async fn backup(&self, to: &Path) -> Result<BackupReport, BackupError> {
+    pub async fn backup(&self, to: &Path) -> Result<BackupReport, backup::Error> {
         let to = to.to_owned();
         self.0.apart(move |connection| backup::run(connection, &to)).await?
     }

@@ -8,7 +8,7 @@ use orchestr8_kernel::ports::store::{Batch, Statement, Store};
 
 use super::{insert, items, link, opened, path, suite_opened};
 use crate::chain::Verified;
-use crate::sqlite::{BackupError, Place};
+use crate::sqlite::{Place, backup};
 use crate::suite::TABLES;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -60,11 +60,11 @@ async fn a_backup_overwrites_nothing_and_leaves_nothing_behind() {
     let store = suite_opened(&folder);
     let to = folder.path().join("precious");
     std::fs::write(&to, "precious").unwrap();
-    assert!(matches!(store.backup(&to).await, Err(BackupError::Exists(path)) if path == to));
+    assert!(matches!(store.backup(&to).await, Err(backup::Error::Exists(path)) if path == to));
     assert_eq!(std::fs::read_to_string(&to).unwrap(), "precious");
-    assert!(matches!(store.backup(&path(&folder)).await, Err(BackupError::Exists(_))));
+    assert!(matches!(store.backup(&path(&folder)).await, Err(backup::Error::Exists(_))));
     let nowhere = folder.path().join("nowhere").join("copy");
-    assert!(matches!(store.backup(&nowhere).await, Err(BackupError::Io { path, .. }) if path == nowhere));
+    assert!(matches!(store.backup(&nowhere).await, Err(backup::Error::Io { path, .. }) if path == nowhere));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 

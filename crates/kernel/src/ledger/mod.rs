@@ -135,16 +135,14 @@ fn slip(tenant: &Tenant, identity: &Identity) -> Slip {
 }
 
 fn conflict(slip: &Slip, now: &str, before: &str) -> Fault {
-    Fault::new(
-        Code::KeyConflict,
-        format!(
-            "the key '{}' was used for another request of '{before}' and is now used for '{now}'",
-            slip.key
-        ),
-    )
-    .with("key", &*slip.key)
-    .with("previousAction", before)
-    .with("reason", "idempotency_key_conflict")
+    let used = match now == before {
+        true => format!("the key '{}' was used before for '{before}' with other arguments", slip.key),
+        false => format!("the key '{}' was used before for '{before}' and is now used for '{now}'", slip.key),
+    };
+    Fault::new(Code::KeyConflict, used)
+        .with("key", &*slip.key)
+        .with("previousAction", before)
+        .with("reason", "idempotency_key_conflict")
 }
 
 impl Claim {

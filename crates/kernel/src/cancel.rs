@@ -14,8 +14,6 @@ pub enum Why {
     Disconnect,
     /// The response deadline passed.
     Deadline,
-    /// The process is ending.
-    Shutdown,
 }
 
 /// The token an action looks at. Clones share it.
@@ -36,7 +34,6 @@ impl Cancel {
             Why::Client => 1,
             Why::Disconnect => 2,
             Why::Deadline => 3,
-            Why::Shutdown => 4,
         };
         let _ = self.why.compare_exchange(0, code, Ordering::SeqCst, Ordering::SeqCst);
         self.token.cancel();
@@ -47,7 +44,6 @@ impl Cancel {
             1 => Some(Why::Client),
             2 => Some(Why::Disconnect),
             3 => Some(Why::Deadline),
-            4 => Some(Why::Shutdown),
             _ => None,
         }
     }
@@ -101,7 +97,7 @@ mod tests {
         let (one, two) = (parent.child(), parent.child());
         one.fire(Why::Client);
         assert!(!parent.is_fired() && !two.is_fired());
-        parent.fire(Why::Shutdown);
+        parent.fire(Why::Disconnect);
         assert!(two.is_fired());
     }
 }

@@ -164,9 +164,6 @@ async fn first_of(
             () = cancel.fired(), if listening => match cancel.why() {
                 // A client that is gone waits for nothing; the work may still end well, and that is recorded.
                 Some(Why::Disconnect) => listening = false,
-                Some(Why::Shutdown) => {
-                    return (End::Aborted, Err(Fault::new(Code::ShuttingDown, "the server is shutting down").into()), None);
-                }
                 Some(Why::Client | Why::Deadline) | None => {
                     return (End::Aborted, Err(Fault::new(Code::Cancelled, "stopped on request").into()), None);
                 }

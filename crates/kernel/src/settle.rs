@@ -109,7 +109,7 @@ pub fn lost(
 /// Records how work ended that had been answered for, or that nobody waited for.
 pub async fn late(core: &Core, trace: &Trace, result: Result<Reply, Halt>) {
     let end = match (trace.cancel.why(), &result) {
-        (Some(Why::Client | Why::Shutdown), _) | (Some(Why::Disconnect), Err(_)) => End::Aborted,
+        (Some(Why::Client), _) | (Some(Why::Disconnect), Err(_)) => End::Aborted,
         (Some(Why::Disconnect), Ok(_)) | (None, _) => End::DisconnectedCompleted,
         (Some(Why::Deadline), _) => End::LateCompleted,
     };

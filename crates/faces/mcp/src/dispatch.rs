@@ -233,7 +233,7 @@ impl Connection {
                         () = cancel.fired() => match cancel.why() {
                             // There is no answer after a cancel, nor to a client that is gone.
                             Some(Why::Client | Why::Disconnect) => None,
-                            Some(Why::Deadline | Why::Shutdown) | None => Some(later.await),
+                            Some(Why::Deadline) | None => Some(later.await),
                         },
                         outcome = &mut later => Some(outcome),
                     };

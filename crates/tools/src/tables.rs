@@ -1,6 +1,6 @@
 //! The tables of this crate and every statement over them. The only SQL of this crate.
 
-use orchestr8_kernel::ports::store::Statement;
+use orchestr8_kernel::ports::store::{Cell, Statement};
 
 /// Applied in order, once, by the store.
 pub const MIGRATIONS: &[(&str, &str)] = &[(
@@ -59,19 +59,26 @@ pub fn pins_of(tenant: &str, server: &str) -> Statement {
     )
 }
 
+impl PinRow<'_> {
+    /// ?1 to ?6 of the statements that write a definition.
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            self.tenant.into(),
+            self.server.into(),
+            self.tool.into(),
+            self.hash.into(),
+            self.definition.into(),
+            self.now_ms.into(),
+        ]
+    }
+}
+
 /// The first definition of a tool is the accepted one.
 pub fn pin_first(row: &PinRow<'_>) -> Statement {
     Statement::new(
         "INSERT INTO tool_pins (tenant, server, tool, accepted, accepted_definition, accepted_ms)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
-        vec![
-            row.tenant.into(),
-            row.server.into(),
-            row.tool.into(),
-            row.hash.into(),
-            row.definition.into(),
-            row.now_ms.into(),
-        ],
+        row.cells(),
     )
 }
 
@@ -79,14 +86,7 @@ pub fn pin_changed(row: &PinRow<'_>) -> Statement {
     Statement::new(
         "UPDATE tool_pins SET changed = ?4, changed_definition = ?5, changed_ms = ?6
          WHERE tenant = ?1 AND server = ?2 AND tool = ?3",
-        vec![
-            row.tenant.into(),
-            row.server.into(),
-            row.tool.into(),
-            row.hash.into(),
-            row.definition.into(),
-            row.now_ms.into(),
-        ],
+        row.cells(),
     )
 }
 

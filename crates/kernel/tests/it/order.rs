@@ -70,11 +70,10 @@ async fn a_dependency_in_flight_is_waited_for_and_not_for_ever() {
     world.until(|world| world.begun() == 3).await;
     let waiter = world.spawn(placed(&world, "read", "waiter", "y", &["stuck"]));
     while !waiter.is_finished() {
-        world.clock.by_ms(10_000);
+        world.clock.by_ms(100);
         tokio::task::yield_now().await;
     }
-    let code = waiter.await.unwrap().code();
-    assert!(matches!(code, Some(Code::DependencyTimeout | Code::DependencyFailed)), "{code:?}");
+    assert_eq!(waiter.await.unwrap().code(), Some(Code::DependencyTimeout));
     world.gate.add_permits(1);
     stuck.await.unwrap();
 }

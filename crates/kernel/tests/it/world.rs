@@ -111,7 +111,15 @@ pub fn open_store() -> Arc<Counting> {
 
 impl World {
     pub fn new() -> Self {
-        Self::on(open_store(), Limits { concurrent_runs: 2, payload_bytes: 1000, ..Limits::default() })
+        Self::on(
+            open_store(),
+            Limits {
+                concurrent_runs: 2,
+                payload_bytes: 1000,
+                dependency_wait_ms: 5_000,
+                ..Limits::default()
+            },
+        )
     }
 
     /// A kernel on a store that may have seen others: what a restart is.

@@ -153,7 +153,10 @@ fn a_timed_out_call_keeps_its_slot() {
         (&json!("RESOURCE_EXHAUSTED"), &json!("concurrency_limit_exceeded"))
     );
     client.logged("late_completed");
-    assert_eq!(client.call(3, "echo", json!({"message": "x"}))["result"]["isError"], false);
+    // The end is logged and recorded before the slot is free again.
+    let mut answered = (3..1000).map(|id| client.call(id, "echo", json!({"message": "x"})));
+    assert!(answered.any(|answer| answer["result"]["isError"] == false));
+    drop(answered);
     client.end();
 }
 

@@ -92,6 +92,13 @@ codes! {
     StoreCorrupt "STORE_CORRUPT" Internal Never "Stored data fails its check: restore a backup; see `orchestr8 doctor`.";
     Quarantined "QUARANTINED" Forbidden Never "The tool's definition changed since it was accepted: review it, then accept it anew.";
     CapabilityMissing "CAPABILITY_MISSING" State Never "Use a client that can do what the details name, or another tool.";
+    InvalidWorkflow "INVALID_WORKFLOW" Invalid Never "Correct what the details list, each with its path and a hint; `orchestr8 validate FILE` checks a file.";
+    ExprInvalidSyntax "EXPR_INVALID_SYNTAX" Invalid Never "Write ${steps.<id>.output.<path>}, ${variables.<name>} or ${env.<NAME>}, with ?? before a default.";
+    ExprStepNotFound "EXPR_STEP_NOT_FOUND" Invalid Never "Name a step of this workflow that this step depends on.";
+    ExprStepNotCompleted "EXPR_STEP_NOT_COMPLETED" Dependency Never "The step it refers to has no output; give a default with ??, or a condition.";
+    ExprPathNotFound "EXPR_PATH_NOT_FOUND" Invalid Never "The output has nothing at this path; correct the path or give a default with ??.";
+    AgentFailed "AGENT_FAILED" Internal Never "The agent reports a failure of its own; its message says which.";
+    BudgetExceeded "BUDGET_EXCEEDED" Exhausted Never "Raise the budget and resume the execution; nothing of it is lost.";
     Configuration "CONFIGURATION" Invalid Never "Correct the setting the message names; `orchestr8 config show` prints where each value comes from.";
 }
 

@@ -6,7 +6,7 @@ use orchestr8_contract::id::{CorrelationId, RunId};
 use orchestr8_contract::{Fault, Output};
 use serde_json::{Value, json};
 
-use crate::action::{Effect, Halt, Reply, Versioning};
+use crate::action::{Effect, Halt, Reply, Then, Versioning};
 use crate::audit;
 use crate::cancel::Why;
 use crate::journal;
@@ -139,9 +139,9 @@ async fn commit(
     result: Result<Reply, Fault>,
 ) -> Settled {
     let now_ms = core.ports.clock.now_ms();
-    let (result, effects) = match result {
-        Ok(reply) => (Ok(reply.output), reply.effects),
-        Err(fault) => (Err(fault), Batch::new()),
+    let (result, effects, then) = match result {
+        Ok(reply) => (Ok(reply.output), reply.effects, reply.then),
+        Err(fault) => (Err(fault), Batch::new(), Then::default()),
     };
     let after = version_after(admitted, version, end);
     let stored = Stored::of(admitted.run, end, &result, after);
@@ -156,6 +156,7 @@ async fn commit(
             if let Some(claim) = claim {
                 claim.settled(Arc::new(stored), now_ms);
             }
+            then.act();
             answer(core, admitted, end, result.map_err(Halt::Fault), after)
         }
         (Err(Error::Conflict { step, .. }), Some(claim)) if step < ledger_width => {

@@ -14,6 +14,7 @@ pub enum For {
     Session,
     Task,
     Record,
+    Execution,
 }
 
 pub trait Ids: Send + Sync + 'static {
@@ -33,7 +34,7 @@ impl Ids for Random {
 /// Ids that count from one for each purpose, and still read as version 4.
 #[derive(Default)]
 pub struct Counted {
-    counters: [AtomicU64; 6],
+    counters: [AtomicU64; 7],
 }
 
 impl Ids for Counted {
@@ -45,6 +46,7 @@ impl Ids for Counted {
             For::Session => 3,
             For::Task => 4,
             For::Record => 5,
+            For::Execution => 6,
         };
         let count = self.counters[place].fetch_add(1, Ordering::SeqCst) + 1;
         let high = u128::try_from(place).unwrap_or(0) << 96;

@@ -183,7 +183,7 @@ impl World {
                     Kind::Panics => panic!("a bug"),
                 }
                 done.fetch_add(1, Ordering::SeqCst);
-                Ok(Reply { output: Output::json(args.into_value()), effects })
+                Ok(Reply::new(Output::json(args.into_value()), effects))
             }
         });
         self.kernel.registry().register(action.unwrap()).unwrap();

@@ -134,7 +134,7 @@ impl World {
                             }
                             _ => *happened.lock().entry(key).or_default() += 1,
                         }
-                        Ok(Reply { output: Output::json(args.into_value()), effects })
+                        Ok(Reply::new(Output::json(args.into_value()), effects))
                     }
                 });
             kernel.registry().register(action.expect("an action")).expect("a free name");

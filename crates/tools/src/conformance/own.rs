@@ -55,7 +55,7 @@ pub fn append() -> Result<Action, schema::Error> {
         let (list, value) = (args.text("list").unwrap_or_default(), args.text("value").unwrap_or_default());
         let mut effects = Batch::new();
         effects.then_one(tables::fixture_append(context.principal.tenant.as_str(), list, value));
-        Ok(Reply { output: Output::json(json!({"list": list, "value": value})), effects })
+        Ok(Reply::new(Output::json(json!({"list": list, "value": value})), effects))
     }
     let word = json!({"type": "string", "minLength": 1, "maxLength": ROW_CHARACTERS});
     let input = json!({

@@ -1,0 +1,3 @@
+//! The definition of a workflow.
+
+pub mod model;

@@ -1,0 +1,261 @@
+//! A workflow as the engine sees it: both JSON forms become this, and everything in it has been checked.
+
+use std::sync::Arc;
+
+use orchestr8_kernel::resilience::Resilience;
+use serde_json::{Map, Value};
+
+use crate::expression::{Condition, Template};
+
+/// A checked workflow. Steps refer to each other by their place in `steps`.
+#[derive(Debug, Clone)]
+pub struct Workflow {
+    pub id: Arc<str>,
+    pub name: Arc<str>,
+    /// Semantic version, as written.
+    pub version: Arc<str>,
+    pub description: Option<String>,
+    pub tags: Vec<String>,
+    /// SHA-256 of the canonical JSON without `schemaHash`: what an execution is pinned to.
+    pub hash: Arc<str>,
+    /// The definition as it was written.
+    pub source: Arc<Value>,
+    /// Variables and what they are when nobody gives them.
+    pub variables: Map<String, Value>,
+    /// JSON Schema of the inputs, if the author gave one.
+    pub inputs: Option<Value>,
+    /// Names of secrets its expressions may use.
+    pub secrets: Vec<Arc<str>>,
+    /// Names of environment variables its expressions may use.
+    pub env: Vec<Arc<str>>,
+    pub policies: Policies,
+    /// In the order of the definition.
+    pub steps: Vec<Step>,
+}
+
+/// What holds for a whole execution.
+#[derive(Debug, Clone, Default)]
+pub struct Policies {
+    /// The execution fails with TIMEOUT after this long.
+    pub timeout_ms: Option<u64>,
+    /// So many steps of one execution run at once.
+    pub max_concurrency: Option<usize>,
+    /// How long a step may wait for a slot; the server's default if none.
+    pub queue_wait_ms: Option<u64>,
+    /// Higher goes first. From -100 to 100.
+    pub priority: i32,
+    /// Executions with the same key run at most `limit` at once.
+    pub concurrency: Option<Concurrency>,
+    /// Executions with the same key start at most `limit` times in `per_ms`.
+    pub rate: Option<Rate>,
+    pub budget: Budget,
+    pub journal: JournalRules,
+}
+
+#[derive(Debug, Clone)]
+pub struct Concurrency {
+    pub key: Template,
+    pub limit: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct Rate {
+    pub key: Template,
+    pub limit: u32,
+    pub per_ms: u64,
+}
+
+/// What an execution may use before it pauses. None: without limit.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Budget {
+    pub wall_clock_ms: Option<u64>,
+    /// Attempts of steps, retries included.
+    pub steps: Option<u64>,
+    pub tokens: Option<u64>,
+    pub cost: Option<f64>,
+}
+
+/// What the journal of a workflow may show beyond the seed's allow-list, and what it must hide in its own way.
+#[derive(Debug, Clone, Default)]
+pub struct JournalRules {
+    /// Field names that are shown.
+    pub allow: Vec<String>,
+    pub rules: Vec<RedactionRule>,
+}
+
+#[derive(Debug, Clone)]
+pub struct RedactionRule {
+    pub on: RuleOn,
+    /// A text to find: a field's name, a dotted path, or a part of a value. `*` stands for anything.
+    pub pattern: String,
+    pub action: RuleAction,
+    pub replacement: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleOn {
+    FieldName,
+    FieldPattern,
+    ValuePattern,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleAction {
+    Redact,
+    Hash,
+    Remove,
+}
+
+/// One step.
+#[derive(Debug, Clone)]
+pub struct Step {
+    pub id: Arc<str>,
+    pub name: Option<String>,
+    pub kind: Kind,
+    /// Places of the steps it waits for.
+    pub dependencies: Vec<usize>,
+    /// It runs only if this holds.
+    pub only_if: Option<Condition>,
+    /// It does not run if this holds.
+    pub unless: Option<Condition>,
+    /// It runs once for each item of a list.
+    pub each: Option<Each>,
+    /// It runs again and again while a condition holds. Never together with `each`.
+    pub repeat: Option<Repeat>,
+    pub on_error: OnError,
+    /// The place of the step that stands in for it when it fails.
+    pub fallback: Option<usize>,
+    /// It only runs when a step that names it as its fallback has failed.
+    pub is_fallback: bool,
+    pub resilience: Resilience,
+    pub on_unknown: OnUnknown,
+    /// Instead of the key `execution:step`.
+    pub idempotency_key: Option<Template>,
+    /// Undoes it when the execution fails later. Runs with `${output}` and `${input}` of the step.
+    pub compensate: Option<Call>,
+    /// Without a sign of life for this long, an attempt counts as timed out.
+    pub heartbeat_timeout_ms: Option<u64>,
+    /// Its end is durable before the next step begins, even if its agent is pure.
+    pub checkpoint: bool,
+}
+
+/// What a step does.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    Agent(Call),
+    Workflow(Child),
+    Wait(Wait),
+    Approval(Approval),
+    Switch(Switch),
+}
+
+/// A call of an agent.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub agent: Arc<str>,
+    pub version: Option<String>,
+    pub input: Template,
+    pub config: Template,
+}
+
+/// Another workflow as a step: a stored one, or one written where it is used.
+#[derive(Debug, Clone)]
+pub struct Child {
+    pub which: Which,
+    pub inputs: Template,
+}
+
+#[derive(Debug, Clone)]
+pub enum Which {
+    /// Its newest version, or the one named.
+    Stored { id: Arc<str>, version: Option<String> },
+    Inline(Arc<Workflow>),
+}
+
+#[derive(Debug, Clone)]
+pub enum Wait {
+    /// A number of milliseconds, or an ISO 8601 duration.
+    For(Template),
+    /// A moment in ISO 8601.
+    Until(Template),
+    Event {
+        name: Template,
+        timeout_ms: Option<u64>,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub struct Approval {
+    pub message: Template,
+    /// Who may decide: names of principals, or `role:<name>`. Empty: anybody who has the token.
+    pub who: Vec<String>,
+    pub timeout_ms: Option<u64>,
+    pub on_timeout: OnTimeout,
+    /// JSON Schema of what the decider fills in.
+    pub form: Option<Value>,
+}
+
+/// What an approval becomes when nobody decides in time. The output says `timeout` in every case but `Fail`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnTimeout {
+    Fail,
+    Approve,
+    Reject,
+}
+
+/// Chooses which of the steps it names go on; the others are skipped.
+#[derive(Debug, Clone)]
+pub struct Switch {
+    pub on: Template,
+    pub cases: Vec<(Value, Vec<usize>)>,
+    pub default: Vec<usize>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Each {
+    pub items: Template,
+    pub concurrency: usize,
+    pub on_item_error: OnItemError,
+}
+
+/// What a failed item means for the others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum OnItemError {
+    /// The first failure fails the step; items under way finish, the others do not begin.
+    Fail,
+    /// All items run; failures are listed in the output.
+    Continue,
+    /// As `Continue`, and the step fails at the end when more than this share of the items failed. From 0 to 1.
+    Tolerate(f64),
+}
+
+#[derive(Debug, Clone)]
+pub struct Repeat {
+    /// Tested before each round, with `${iteration}` and `${last}`.
+    pub condition: Condition,
+    pub max_iterations: u32,
+    pub delay_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnError {
+    Fail,
+    Continue,
+    Retry,
+    Fallback,
+}
+
+/// What to do with an attempt that died with its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnUnknown {
+    Retry,
+    Fail,
+    /// A person decides.
+    Ask,
+}
+
+impl Workflow {
+    pub fn place(&self, step: &str) -> Option<usize> {
+        self.steps.iter().position(|one| &*one.id == step)
+    }
+}

@@ -158,6 +158,7 @@ mod tests {
             Code::Internal,
             Code::StoreCorrupt,
             Code::OutcomeUnknown,
+            Code::AgentFailed,
         ];
         for code in Code::ALL {
             let fault = Fault::new(*code, "x");

@@ -211,6 +211,11 @@ impl Policy {
     pub fn outside(on_unknown: OnUnknown) -> Self {
         Self { effect: Effect::Outside(on_unknown), open_world: true, destructive: true, ..Self::stored() }
     }
+
+    /// Whether the caller has a role it asks for.
+    pub fn admits(&self, principal: &Principal) -> bool {
+        self.roles.is_empty() || self.roles.iter().any(|role| principal.has(role))
+    }
 }
 
 /// How clients get to see an action.

@@ -6,8 +6,8 @@ use crate::action::Action;
 use crate::submission::{Principal, Transport};
 
 pub fn authorize(action: &Action, principal: &Principal, transport: Transport) -> Result<(), Fault> {
-    let roles = action.policy.roles;
-    if !roles.is_empty() && !roles.iter().any(|role| principal.has(role)) {
+    if !action.policy.admits(principal) {
+        let roles = action.policy.roles;
         return Err(Fault::new(
             Code::Unauthorized,
             format!("'{}' needs the role {}", action.name, roles.join(" or ")),

@@ -7,7 +7,7 @@ use orchestr8_contract::id::{CorrelationId, RunId};
 use orchestr8_contract::{Code, Fault};
 use serde_json::{Value, json};
 
-use crate::action::Halt;
+use crate::action::{Action, Halt};
 use crate::cancel::Cancel;
 use crate::kernel::Kernel;
 use crate::log::Log;
@@ -64,6 +64,11 @@ impl Context {
     /// Whether the client can be asked such a thing.
     pub fn can_ask(&self, about: About) -> bool {
         self.peer.as_ref().is_some_and(|peer| peer.can(about))
+    }
+
+    /// Whether the caller gets to see this action: it has a role for it, and nothing hides it from its client.
+    pub fn sees(&self, action: &Action) -> bool {
+        action.policy.admits(&self.principal) && self.peer.as_ref().is_none_or(|peer| peer.sees(action))
     }
 
     /// Asks the client. Where the protocol has no way back to it, this ends the run with the question, and the client

@@ -5,6 +5,8 @@ use orchestr8_contract::Fault;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::action::Action;
+
 /// A question only the client can answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ask {
@@ -60,6 +62,11 @@ pub trait Peer: Send + Sync + 'static {
 
     /// Asks a question. An error when the client cannot be asked such a thing.
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Answered, Fault>>;
+
+    /// Whether the client gets to see this action, beyond what roles say. A filter hides some of them.
+    fn sees(&self, _action: &Action) -> bool {
+        true
+    }
 
     /// Lets the client reconnect to the stream of this answer; does nothing where there is none.
     fn close_stream(&self) {}

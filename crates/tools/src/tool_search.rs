@@ -1,6 +1,7 @@
 //! `tool_search`: finds tools by words, so that a client need not read a long list.
 //!
-//! It can always be called; it is listed only when there are more tools than `tools.searchAbove`. A tool scores for each
+//! It is listed only when there are more tools than `tools.searchAbove`. It finds what its caller may see in the list, and no
+//! more: a tool the caller has no role for, or that a filter hides from it, is not found either. A tool scores for each
 //! word of the query: 8 if the word is a word of its name, 4 if the name holds it, 4 and 2 for its title, 2 and 1 for its
 //! description, and the best of these counts. Tools with the highest sum come first, equal ones in order of name.
 
@@ -51,7 +52,7 @@ fn search(args: &Args, context: &Context) -> Value {
     let table = context.kernel.registry().table();
     let mut found: Vec<(u32, &Action)> = table
         .tools()
-        .filter(|action| action.name.as_str() != NAME)
+        .filter(|action| action.name.as_str() != NAME && context.sees(action))
         .map(|action| (score(&query, action), action.as_ref()))
         .filter(|(score, _)| *score > 0)
         .collect();

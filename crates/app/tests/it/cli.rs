@@ -26,6 +26,17 @@ fn tools_are_listed_and_called_without_a_client() {
 }
 
 #[test]
+fn a_search_and_a_question_know_that_the_command_line_calls() {
+    let place = Place::new();
+    let search = ["tools", "call", "tool_search", "--args", r#"{"query":"health echo"}"#, "--json"];
+    let found = place.run(&[&search[..], &["--tools", "tool_search,echo"]].concat());
+    let found: Value = serde_json::from_str(&found.out).unwrap();
+    assert_eq!(found["output"]["value"]["tools"].as_array().unwrap().len(), 1, "{found}");
+    let asked = place.run(&["tools", "call", "test_input_required_result_elicitation", "--conformance"]);
+    assert!(asked.err.contains("the command line cannot answer"), "{asked:?}");
+}
+
+#[test]
 fn failures_have_their_exit_codes() {
     let place = Place::new();
     let unknown = place.run(&["tools", "call", "ecko"]);

@@ -189,6 +189,20 @@ fn only_the_tools_asked_for_are_offered() {
 }
 
 #[test]
+fn a_search_finds_only_the_tools_asked_for() {
+    let place = Place::new().with("ORCHESTR8_TOOLS_SEARCH_ABOVE", "1");
+    let mut client = Client::ready(&place, &["--ephemeral", "--tools", "tool_search,echo,agent.list"]);
+    let answer = client.call(1, "tool_search", json!({"query": "echo agent health", "limit": 50}));
+    let found: Value =
+        serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+    let tools = found["tools"].as_array().unwrap();
+    let mut found: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    found.sort_unstable();
+    assert_eq!(found, ["agent.list", "echo"]);
+    client.end();
+}
+
+#[test]
 fn deterministic_mode_says_the_same_twice() {
     let talk = || {
         let place = Place::new();

@@ -179,9 +179,12 @@ impl Face {
 
     /// Whether an action is listed for this client: it passes the filter for tools, and the client has a role for it.
     pub(crate) fn lists(&self, action: &Action, who: &Principal) -> bool {
-        let roles = action.policy.roles;
-        let is_allowed = roles.is_empty() || roles.iter().any(|role| who.has(role));
-        is_allowed && (!matches!(action.shown, Shown::Tool) || self.is_offered(action))
+        action.policy.admits(who) && self.shows(action)
+    }
+
+    /// Whether it passes the filter, which is for tools only.
+    pub(crate) fn shows(&self, action: &Action) -> bool {
+        !matches!(action.shown, Shown::Tool) || self.is_offered(action)
     }
 
     /// The tool of this name, or with this alias, if it is offered. Whether the client may run it is for the kernel to say.

@@ -6,6 +6,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::Fault;
 use orchestr8_kernel::Cancel;
+use orchestr8_kernel::action::Action;
 use orchestr8_kernel::peer::{About, Answered, Ask, Peer, Severity};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -138,6 +139,10 @@ impl Peer for Client {
             }
         }
         .boxed()
+    }
+
+    fn sees(&self, action: &Action) -> bool {
+        self.connection.face.shows(action)
     }
 
     fn close_stream(&self) {

@@ -8,7 +8,7 @@ use orchestr8_kernel::bus::Filter;
 use orchestr8_kernel::{Action, Limits, Policy, Transport, Why, registry};
 use serde_json::{Value, json};
 
-use super::world::{World, settings, value};
+use super::world::{Client, World, settings, value};
 use crate::{Settings, changed};
 
 #[tokio::test]
@@ -65,11 +65,15 @@ async fn health_answers_when_every_slot_is_taken() {
     }
 }
 
-fn add(world: &World, name: &str, description: &str) {
+fn action(name: &str, description: &str) -> Action {
     let action = Action::tool(name, description, json!({"type": "object"}), Policy::read(), |_, _| {
         std::future::ready(Ok(orchestr8_contract::Output::json(Value::Null).into()))
     });
-    world.kernel.registry().register(action.unwrap()).unwrap();
+    action.unwrap()
+}
+
+fn add(world: &World, name: &str, description: &str) {
+    world.kernel.registry().register(action(name, description)).unwrap();
 }
 
 #[tokio::test]
@@ -96,6 +100,21 @@ async fn tool_search_ranks_by_name_then_description() {
     {
         assert_eq!(world.call("tool_search", wrong).await.code(), Some(Code::InvalidArgument));
     }
+}
+
+#[tokio::test]
+async fn tool_search_finds_only_what_its_caller_may_see() {
+    let world = World::new(&settings());
+    add(&world, "files.read", "Reads a file.");
+    add(&world, "files.write", "Writes a file.");
+    let mut admin = action("files.wipe", "Wipes a file.");
+    admin.policy.roles = &["admin"];
+    world.kernel.registry().register(admin).unwrap();
+    let client = Arc::new(Client { hidden: vec!["files.write".into()], ..Client::default() });
+    let found = value(world.call_with(&client, "tool_search", json!({"query": "file"})).await);
+    assert_eq!((&found["total"], &found["tools"][0]["name"]), (&json!(1), &json!("files.read")));
+    let inside = value(world.call("tool_search", json!({"query": "file"})).await);
+    assert_eq!(inside["total"], 2, "nothing but roles hides anything from a caller without a client");
 }
 
 #[tokio::test]

@@ -139,12 +139,14 @@ pub struct Client {
     pub can: Vec<About>,
     pub answers: Map<String, Value>,
     pub heard: Mutex<Vec<Value>>,
+    /// What a filter hides from it.
+    pub hidden: Vec<String>,
 }
 
 impl Client {
     pub fn able(can: &[About], answers: Value) -> Arc<Self> {
         let Value::Object(answers) = answers else { panic!("answers are an object") };
-        Arc::new(Self { can: can.to_vec(), answers, heard: Mutex::default() })
+        Arc::new(Self { can: can.to_vec(), answers, ..Self::default() })
     }
 
     pub fn all(answers: Value) -> Arc<Self> {
@@ -173,6 +175,10 @@ impl Peer for Client {
             Ok(self.answers.get(&ask.key).cloned().map_or(Answered::Later, Answered::With))
         }
         .boxed()
+    }
+
+    fn sees(&self, action: &Action) -> bool {
+        !self.hidden.iter().any(|name| name == action.name.as_str())
     }
 
     fn close_stream(&self) {

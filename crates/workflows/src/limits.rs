@@ -56,3 +56,9 @@ pub const GRACE_MS: u64 = 5000;
 
 /// How long late ends of cancelled steps are still recorded (WF-19.4).
 pub const CLEANUP_MS: u64 = 2000;
+
+/// What the expressions of one template may grow to together: an input is held for as long as its step runs.
+pub const RESOLVED_BYTES: usize = 8_388_608;
+
+/// Parentheses and `!` inside each other in a condition: its parser calls itself.
+pub const CONDITION_DEPTH: usize = 32;

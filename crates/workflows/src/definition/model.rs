@@ -168,7 +168,10 @@ pub struct Child {
 #[derive(Debug, Clone)]
 pub enum Which {
     /// Its newest version, or the one named.
-    Stored { id: Arc<str>, version: Option<String> },
+    Stored {
+        id: Arc<str>,
+        version: Option<String>,
+    },
     Inline(Arc<Workflow>),
 }
 

@@ -1,0 +1,365 @@
+//! Conditions: expressions and JSON literals, compared and joined by `!`, `&&`, `||` and parentheses.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use orchestr8_contract::{Code, Fault};
+use serde_json::Value;
+
+use super::Scope;
+use super::look_up::look_up;
+use super::reader::{self, Mistake};
+use super::reference::Reference;
+use super::text::{self, Piece};
+use crate::definition::{Place, Problem};
+use crate::limits;
+
+/// Parsed once, tested as often as needed. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Condition(Arc<Parsed>);
+
+#[derive(Debug)]
+struct Parsed {
+    source: String,
+    place: String,
+    references: Vec<Reference>,
+    node: Node,
+}
+
+#[derive(Debug)]
+enum Node {
+    Constant(Value),
+    Reference(usize),
+    /// A quoted text with expressions in it.
+    Text(Vec<Piece>),
+    Not(Box<Node>),
+    All(Vec<Node>),
+    Any(Vec<Node>),
+    Compare(Box<(Node, Comparison, Node)>),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+}
+
+/// Longer ones first, so that `<=` is not read as `<`.
+const COMPARISONS: [(&str, Comparison); 6] = [
+    ("==", Comparison::Equal),
+    ("!=", Comparison::NotEqual),
+    ("<=", Comparison::AtMost),
+    (">=", Comparison::AtLeast),
+    ("<", Comparison::Less),
+    (">", Comparison::Greater),
+];
+
+impl Condition {
+    /// Reads a condition. What is wrong is added to the problems; such a condition must not be used.
+    pub fn parse(text: &str, at: &Place<'_>, problems: &mut Vec<Problem>) -> Self {
+        let mut parser = Parser { text, at: 0, references: Vec::new() };
+        let node = parser.whole().unwrap_or_else(|mistake| {
+            problems.push(Problem::new(at, Code::ExprInvalidSyntax, mistake.message, mistake.hint));
+            Node::Constant(Value::Null)
+        });
+        let references = parser.references;
+        Self(Arc::new(Parsed { source: text.to_owned(), place: at.to_string(), references, node }))
+    }
+
+    pub fn references(&self) -> impl Iterator<Item = &Reference> {
+        self.0.references.iter()
+    }
+
+    /// The references with the JSON path of the condition.
+    pub fn located(&self) -> impl Iterator<Item = (&str, &Reference)> {
+        self.0.references.iter().map(|reference| (self.0.place.as_str(), reference))
+    }
+
+    /// Whether it holds. The right side of `&&` and `||` is only looked at when it matters.
+    pub fn test(&self, scope: &dyn Scope) -> Result<bool, Fault> {
+        self.0.test(&self.0.node, scope)
+    }
+
+    /// As it was written.
+    pub fn source(&self) -> &str {
+        &self.0.source
+    }
+}
+
+impl Parsed {
+    fn test(&self, node: &Node, scope: &dyn Scope) -> Result<bool, Fault> {
+        Ok(is_truthy(&*self.value(node, scope)?))
+    }
+
+    fn value<'a>(&'a self, node: &'a Node, scope: &'a dyn Scope) -> Result<Cow<'a, Value>, Fault> {
+        let holds = match node {
+            Node::Constant(value) => return Ok(Cow::Borrowed(value)),
+            Node::Reference(number) => {
+                return match self.references.get(*number) {
+                    Some(reference) => look_up(reference, scope),
+                    None => Ok(Cow::Owned(Value::Null)),
+                };
+            }
+            Node::Text(pieces) => {
+                let text = text::join(pieces, &self.references, scope)?;
+                return Ok(Cow::Owned(Value::String(text)));
+            }
+            Node::Not(inner) => !self.test(inner, scope)?,
+            Node::All(nodes) => {
+                let mut all = true;
+                for node in nodes {
+                    all = self.test(node, scope)?;
+                    if !all {
+                        break;
+                    }
+                }
+                all
+            }
+            Node::Any(nodes) => {
+                let mut any = false;
+                for node in nodes {
+                    any = self.test(node, scope)?;
+                    if any {
+                        break;
+                    }
+                }
+                any
+            }
+            Node::Compare(sides) => {
+                let (left, comparison, right) = &**sides;
+                self.compare(&*self.value(left, scope)?, *comparison, &*self.value(right, scope)?)?
+            }
+        };
+        Ok(Cow::Owned(Value::Bool(holds)))
+    }
+
+    fn compare(&self, left: &Value, comparison: Comparison, right: &Value) -> Result<bool, Fault> {
+        let holds: fn(Ordering) -> bool = match comparison {
+            Comparison::Equal => return Ok(is_equal(left, right)),
+            Comparison::NotEqual => return Ok(!is_equal(left, right)),
+            Comparison::Less => Ordering::is_lt,
+            Comparison::AtMost => Ordering::is_le,
+            Comparison::Greater => Ordering::is_gt,
+            Comparison::AtLeast => Ordering::is_ge,
+        };
+        let order = match (left, right) {
+            (Value::Number(a), Value::Number(b)) => order(a, b),
+            (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
+            _ => None,
+        };
+        order.map(holds).ok_or_else(|| {
+            let message = format!(
+                "{} and {} have no order in the condition {}; only two numbers or two texts have one",
+                kind(left),
+                kind(right),
+                self.source
+            );
+            Fault::new(Code::InvalidArgument, message).with("condition", self.source.as_str())
+        })
+    }
+}
+
+/// Everything but null, false, 0, and what is empty.
+fn is_truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(flag) => *flag,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+    }
+}
+
+/// As JSON values, but 1 and 1.0 are the same number.
+fn is_equal(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(a), Value::Number(b)) => order(a, b) == Some(Ordering::Equal),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| is_equal(a, b)))
+        }
+        _ => left == right,
+    }
+}
+
+/// Whole numbers compare exactly, others as doubles.
+fn order(left: &serde_json::Number, right: &serde_json::Number) -> Option<Ordering> {
+    let whole = |number: &serde_json::Number| {
+        number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+    };
+    match (whole(left), whole(right)) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        _ => left.as_f64()?.partial_cmp(&right.as_f64()?),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    references: Vec<Reference>,
+}
+
+impl<'a> Parser<'a> {
+    fn whole(&mut self) -> Result<Node, Mistake> {
+        let node = self.any(limits::CONDITION_DEPTH)?;
+        self.skip_space();
+        if self.rest().is_empty() { Ok(node) } else { Err(self.unexpected()) }
+    }
+
+    /// `depth` is how many more parentheses and `!` may follow each other inward.
+    fn any(&mut self, depth: usize) -> Result<Node, Mistake> {
+        let mut nodes = vec![self.all(depth)?];
+        while self.take("||") {
+            nodes.push(self.all(depth)?);
+        }
+        Ok(single(nodes, Node::Any))
+    }
+
+    fn all(&mut self, depth: usize) -> Result<Node, Mistake> {
+        let mut nodes = vec![self.comparison(depth)?];
+        while self.take("&&") {
+            nodes.push(self.comparison(depth)?);
+        }
+        Ok(single(nodes, Node::All))
+    }
+
+    fn comparison(&mut self, depth: usize) -> Result<Node, Mistake> {
+        let left = self.operand(depth)?;
+        let Some(comparison) = self.comparison_sign() else { return Ok(left) };
+        let right = self.operand(depth)?;
+        if self.comparison_sign().is_some() {
+            return Err(Mistake::new(
+                "two comparisons follow each other",
+                "Join them with && or ||, or use parentheses.",
+            ));
+        }
+        Ok(Node::Compare(Box::new((left, comparison, right))))
+    }
+
+    fn comparison_sign(&mut self) -> Option<Comparison> {
+        COMPARISONS.iter().find(|(sign, _)| self.take(sign)).map(|(_, comparison)| *comparison)
+    }
+
+    fn operand(&mut self, depth: usize) -> Result<Node, Mistake> {
+        let Some(inner) = depth.checked_sub(1) else {
+            return Err(Mistake::new(
+                format!("the condition is nested deeper than {} levels", limits::CONDITION_DEPTH),
+                "Split it over two steps.",
+            ));
+        };
+        if self.take("!") {
+            return Ok(Node::Not(Box::new(self.operand(inner)?)));
+        }
+        if self.take("(") {
+            let node = self.any(inner)?;
+            return if self.take(")") { Ok(node) } else { Err(self.unexpected()) };
+        }
+        if self.take("${") {
+            let (reference, end) = reader::read(self.text, self.at)?;
+            self.at = end;
+            self.references.push(reference);
+            return Ok(Node::Reference(self.references.len() - 1));
+        }
+        match self.rest().bytes().next() {
+            Some(b'"' | b'\'') => self.quoted(),
+            Some(b'{' | b'[') => {
+                let (value, end) = reader::read_nested(self.text, self.at)?;
+                self.at = end;
+                Ok(Node::Constant(value))
+            }
+            Some(_) | None => self.word(),
+        }
+    }
+
+    fn quoted(&mut self) -> Result<Node, Mistake> {
+        let (text, end) = reader::read_quoted(self.text, self.at)?;
+        self.at = end;
+        let mut mistake = None;
+        let pieces = text::cut(&text, &mut self.references, |found| mistake = Some(found));
+        match (mistake, pieces.as_slice()) {
+            (Some(mistake), _) => Err(mistake),
+            (None, []) => Ok(Node::Constant(Value::from(""))),
+            (None, [Piece::Plain(plain)]) => Ok(Node::Constant(Value::from(plain.as_str()))),
+            (None, _) => Ok(Node::Text(pieces)),
+        }
+    }
+
+    /// A number, true, false or null.
+    fn word(&mut self) -> Result<Node, Mistake> {
+        let rest = self.rest();
+        let length = rest
+            .bytes()
+            .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+' | b'_'))
+            .count();
+        let word = &rest[..length];
+        if word.is_empty() {
+            return Err(self.unexpected());
+        }
+        let value = serde_json::from_str(word).map_err(|_| {
+            Mistake::new(
+                format!("{word} is neither an expression nor a JSON literal"),
+                format!("Write \"{word}\" for the text, or ${{...}} for an expression."),
+            )
+        })?;
+        self.at += length;
+        Ok(Node::Constant(value))
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn skip_space(&mut self) {
+        self.at += self.rest().bytes().take_while(u8::is_ascii_whitespace).count();
+    }
+
+    fn take(&mut self, token: &str) -> bool {
+        self.skip_space();
+        let found = self.rest().starts_with(token);
+        if found {
+            self.at += token.len();
+        }
+        found
+    }
+
+    fn unexpected(&self) -> Mistake {
+        let message = match self.rest().chars().next() {
+            Some(letter) => format!("{letter:?} is not expected in a condition"),
+            None => String::from("the condition ends too early"),
+        };
+        Mistake::new(
+            message,
+            "Write ${...} alone, or compare with == != < <= > >= and join with && || ! and parentheses.",
+        )
+    }
+}
+
+fn single(mut nodes: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
+    match (nodes.len(), nodes.pop()) {
+        (1, Some(only)) => only,
+        (_, Some(last)) => {
+            nodes.push(last);
+            join(nodes)
+        }
+        (_, None) => Node::Constant(Value::Null),
+    }
+}

@@ -163,6 +163,8 @@ pub struct Policy {
     pub roles: &'static [&'static str],
     pub versioning: Versioning,
     pub resilience: Option<Resilience>,
+    /// Actions with the same key here share one breaker, made by `breaker::key`. None: one of its own.
+    pub breaker: Option<Arc<str>>,
     /// Record the beginning and the end in the journal.
     pub journalled: bool,
     /// Record the end in the audit chain before the reply leaves.
@@ -193,6 +195,7 @@ impl Policy {
             roles: &[],
             versioning: Versioning::None,
             resilience: None,
+            breaker: None,
             journalled: false,
             audited: false,
             tasking: Tasking::Forbidden,

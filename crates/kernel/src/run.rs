@@ -21,7 +21,7 @@ use crate::kernel::{Core, Kernel};
 use crate::ledger::Claim;
 use crate::outcome::End;
 use crate::pipeline::{Admitted, Hold};
-use crate::resilience;
+use crate::resilience::{self, breaker};
 use crate::settle;
 
 /// The work has been answered for; what is left is to write it down.
@@ -117,9 +117,11 @@ async fn resilient(
         }
     };
     let ports = &core.ports;
+    let own = || breaker::key(action.name.as_str(), None).into();
+    let key = action.policy.breaker.clone().unwrap_or_else(own);
     match resilience::run(
         &policy,
-        &format!("cb:{}", action.name),
+        &key,
         attempt,
         cancel.token(),
         &core.breakers,

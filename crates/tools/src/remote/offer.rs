@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::action::{Effect, OnUnknown};
-use orchestr8_kernel::resilience::Resilience;
+use orchestr8_kernel::resilience::{Resilience, breaker};
 use orchestr8_kernel::{Action, Halt, Policy, schema};
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::Value;
 
+use super::Server;
 use super::call::Call;
 use super::desk::Desk;
 use super::limits::GRACE_MS;
@@ -81,7 +82,7 @@ fn accepted(desk: &Arc<Desk>, tool: &Tool, name: &str, timeout_ms: u64) -> Resul
         description.into()
     };
     let work = Call { desk: desk.clone(), tool: tool.name.to_string(), repeatable: hints.is_repeatable() };
-    let policy = hints.policy(timeout_ms, desk.server.max_concurrent);
+    let policy = hints.policy(timeout_ms, &desk.server);
     let mut action = Action::new(name, &description, input, policy, Arc::new(work))?;
     let annotated = tool.annotations.as_ref().and_then(|annotations| annotations.title.clone());
     action.about.title = tool.title.clone().or(annotated);
@@ -132,7 +133,7 @@ impl Hints {
         self.read_only || self.idempotent
     }
 
-    fn policy(&self, timeout_ms: u64, concurrent_runs: usize) -> Policy {
+    fn policy(&self, timeout_ms: u64, server: &Server) -> Policy {
         let effect = match (self.read_only, self.idempotent) {
             (true, _) => Effect::Read,
             (false, true) => Effect::Outside(OnUnknown::Retry),
@@ -148,8 +149,10 @@ impl Hints {
         Policy {
             effect,
             timeout_ms: Some(timeout_ms.saturating_add(GRACE_MS)),
-            concurrent_runs: Some(concurrent_runs.max(1)),
+            concurrent_runs: Some(server.max_concurrent.max(1)),
             resilience: Some(resilience),
+            // What fails is the server or the way to it: a tool that only fails at its task says so in a result.
+            breaker: Some(breaker::key("mcp", Some(&server.name)).into()),
             journalled: !self.read_only,
             audited: true,
             idempotent: self.is_repeatable(),

@@ -16,7 +16,7 @@ use rmcp::{RoleClient, ServiceError};
 use serde_json::Value;
 
 use super::desk::Desk;
-use super::result;
+use super::{http, result};
 
 /// The work of a tool of another server.
 #[derive(Clone)]
@@ -77,8 +77,15 @@ impl Call {
     fn failed(&self, error: ServiceError) -> Fault {
         match error {
             ServiceError::McpError(error) => self.refused(&error),
-            error @ ServiceError::TransportSend(_) if was_never_sent(&error) => self.away(error),
-            error => self.lost(error),
+            error => match http::Error::within(&error) {
+                Some(cause) if cause.was_never_sent() => self.away(error),
+                Some(http::Error::TooLarge { limit }) => {
+                    let what =
+                        format!("answered with more than {limit} bytes; the call may have taken effect");
+                    self.desk.fault(Code::PayloadTooLarge, &what).with("limitBytes", *limit)
+                }
+                Some(http::Error::Http(_)) | None => self.lost(error),
+            },
         }
     }
 
@@ -112,18 +119,6 @@ impl Call {
                 .because(cause),
         }
     }
-}
-
-/// Whether not even a connection was made.
-fn was_never_sent(error: &ServiceError) -> bool {
-    let mut cause: Option<&dyn Error> = Some(error);
-    while let Some(error) = cause {
-        if error.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }
 
 /// A request on its way; dropped before its answer, the other server is told to stop.

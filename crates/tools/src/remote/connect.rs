@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue};
+use ::http::{HeaderName, HeaderValue, header};
 use orchestr8_kernel::ports::Clock;
 use orchestr8_kernel::{Context, Log};
 use parking_lot::Mutex;
@@ -24,10 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::child::{Child, Program};
 use super::limits::{CLOSE_MS, MESSAGE_BYTES, RESTART_MS};
 use super::supervise::Surroundings;
-use super::{Link, Server};
-
-/// How long a TCP connection to a server may take.
-const CONNECT_MS: u64 = 10_000;
+use super::{Link, Server, http};
 
 /// How long a child that has closed its stdout may take to tell how it ended.
 const LAST_MS: u64 = 100;
@@ -103,8 +100,8 @@ async fn open_as(
             (serve_client_with_lifecycle(listener, transport, mode).await.map_err(Box::new)?, Some(child))
         }
         Link::Http { url, headers } => {
-            let transport =
-                StreamableHttpClientTransport::with_client(http_client()?, http_config(url, headers)?);
+            let client = http::Client::new(MESSAGE_BYTES)?;
+            let transport = StreamableHttpClientTransport::with_client(client, http_config(url, headers)?);
             (serve_client_with_lifecycle(listener, transport, mode).await.map_err(Box::new)?, None)
         }
     };
@@ -121,30 +118,30 @@ async fn open_as(
     Ok(Session { peer, progress, changed, child, close: Some(close), ended, listening })
 }
 
-/// No redirects, since they would carry our headers elsewhere, and no proxy from the environment.
-fn http_client() -> Result<reqwest::Client, Error> {
-    let client = reqwest::Client::builder()
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .tcp_nodelay(true)
-        .connect_timeout(Duration::from_millis(CONNECT_MS));
-    Ok(client.build()?)
-}
-
 fn http_config(
     url: &str,
     headers: &BTreeMap<String, String>,
 ) -> Result<StreamableHttpClientTransportConfig, Error> {
+    /// What the transport says itself.
+    const OWN: [HeaderName; 4] = [
+        header::ACCEPT,
+        HeaderName::from_static("mcp-session-id"),
+        HeaderName::from_static("mcp-protocol-version"),
+        HeaderName::from_static("last-event-id"),
+    ];
     let mut custom = HashMap::new();
     for (name, value) in headers {
         let wrong = || Error::Header(name.clone());
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+        if OWN.contains(&name) {
+            return Err(wrong());
+        }
         let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
         value.set_sensitive(true);
         custom.insert(name, value);
     }
     let config = StreamableHttpClientTransportConfig::with_uri(url);
-    Ok(config.custom_headers(custom).max_sse_event_size(MESSAGE_BYTES))
+    Ok(config.custom_headers(custom))
 }
 
 /// Hears of changes in the current revision, which does not tell unless it is asked to.

@@ -13,6 +13,7 @@ mod call;
 mod child;
 mod connect;
 mod desk;
+mod http;
 mod list_quarantined;
 mod names;
 mod offer;

@@ -4,19 +4,50 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use orchestr8_contract::Code;
-use orchestr8_tools::remote::{Link, Phase, Server};
+use orchestr8_tools::remote::{Link, Phase, Server, limits};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 
-use crate::world::{World, text};
+use crate::world::{World, fault, text};
 
 /// The smallest server there is: one request a connection, answers in JSON.
-async fn serve(listener: TcpListener, heard: Arc<Mutex<Vec<String>>>) {
-    while let Ok((stream, _)) = listener.accept().await {
-        let heard = heard.clone();
-        tokio::spawn(async move { answer(stream, &heard).await });
+struct Small {
+    url: String,
+    /// The heads of all requests.
+    heard: Arc<Mutex<Vec<String>>>,
+    serving: JoinHandle<()>,
+}
+
+impl Small {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let ours = heard.clone();
+        let serving = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let heard = ours.clone();
+                tokio::spawn(async move { answer(stream, &heard).await });
+            }
+        });
+        Self { url, heard, serving }
+    }
+
+    /// As the server `other`, whose tools begin with `web.`.
+    fn server(&self) -> Server {
+        let headers = BTreeMap::from([("X-Team".to_owned(), "blue".to_owned())]);
+        let mut server = Server::new("other", Link::Http { url: self.url.clone(), headers });
+        server.prefix = Some("web".into());
+        server.timeout_ms = Some(10_000);
+        server
+    }
+
+    async fn stop(self) {
+        self.serving.abort();
+        let _ = self.serving.await;
     }
 }
 
@@ -38,59 +69,96 @@ async fn answer(stream: TcpStream, heard: &Mutex<Vec<String>>) -> std::io::Resul
     stream.read_exact(&mut body).await?;
     heard.lock().push(head.clone());
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let is_stream = message["params"]["name"] == "stream";
     let (status, body) = match (head.starts_with("POST"), reply(&message)) {
         (false, _) => ("405 Method Not Allowed", String::new()),
         (true, None) => ("202 Accepted", String::new()),
-        (true, Some(result)) => {
-            ("200 OK", json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string())
+        (true, Some((status, member, value))) => {
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], member: value}).to_string();
+            (status, if is_stream { format!("data: {answer}\n\n") } else { answer })
         }
     };
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
+    let kind = if is_stream { "text/event-stream" } else { "application/json" };
+    // Without a length, so that a client cannot know beforehand how much comes.
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(body.as_bytes()).await
 }
 
-fn reply(message: &Value) -> Option<Value> {
-    Some(match message["method"].as_str()? {
+fn reply(message: &Value) -> Option<(&'static str, &'static str, Value)> {
+    let result = match message["method"].as_str()? {
         "initialize" => json!({
             "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "h", "version": "1"}
         }),
         "tools/list" => {
-            json!({"tools": [{"name": "greet", "inputSchema": {}, "annotations": {"readOnlyHint": true}}]})
+            let tool = |name: &str, read| json!({"name": name, "inputSchema": {}, "annotations": {"readOnlyHint": read}});
+            json!({"tools": [tool("greet", true), tool("write", false), tool("stream", false), tool("refuse", false)]})
         }
-        "tools/call" => json!({"content": [{"type": "text", "text": "hello"}]}),
+        "tools/call" if message["params"]["name"] == "refuse" => {
+            return Some(("400 Bad Request", "error", json!({"code": -32_602, "message": "not so"})));
+        }
+        "tools/call" => {
+            let count = message["params"]["arguments"]["count"].as_u64().unwrap_or(1);
+            let text = "hello".repeat(usize::try_from(count).unwrap());
+            json!({"content": [{"type": "text", "text": text}]})
+        }
         _ => return None,
-    })
+    };
+    Some(("200 OK", "result", result))
 }
 
 #[tokio::test]
 async fn its_tools_are_called_with_the_headers_it_wants() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let serving = tokio::spawn(serve(listener, heard.clone()));
-    let headers = BTreeMap::from([("X-Team".to_owned(), "blue".to_owned())]);
-    let mut server = Server::new("other", Link::Http { url, headers });
-    server.prefix = Some("web".into());
-    server.timeout_ms = Some(2_000);
-    let world = World::with(server).await;
+    let small = Small::start().await;
+    let world = World::with(small.server()).await;
     let seen = world.seen();
+    let tools = ["web.greet", "web.write", "web.stream", "web.refuse"].map(String::from);
     assert_eq!(
-        (seen.phase, seen.tools, seen.pid),
-        (Phase::Running, vec!["web.greet".to_owned()], None),
+        (seen.phase, &seen.tools[..], seen.pid),
+        (Phase::Running, &tools[..], None),
         "{:?}",
         seen.problem
     );
     let table = world.kernel.registry().table();
     assert_eq!(table.find("web.greet").unwrap().about.description, "greet of other");
     assert_eq!(text(world.call("web.greet", json!({})).await), "hello");
-    assert!(heard.lock().iter().all(|head| head.to_lowercase().contains("x-team: blue")));
-    serving.abort();
-    let _ = serving.await;
-    assert_eq!(world.call("web.greet", json!({})).await.code(), Some(Code::Unavailable));
+    assert_eq!(text(world.call("web.stream", json!({})).await), "hello");
+    let refused = fault(world.call("web.refuse", json!({})).await);
+    assert_eq!(
+        (refused.code, &refused.details.unwrap()["remoteCode"]),
+        (Code::InvalidArgument, &json!(-32_602))
+    );
+    assert!(small.heard.lock().iter().all(|head| head.to_lowercase().contains("x-team: blue")));
+    small.stop().await;
+    for tool in ["web.greet", "web.write"] {
+        let away = world.call(tool, json!({})).await.code();
+        assert_eq!(away, Some(Code::Unavailable), "{tool}: nothing was sent, so nothing is unknown");
+    }
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_refused_in_either_form() {
+    let small = Small::start().await;
+    let world = World::with(small.server()).await;
+    let count = limits::MESSAGE_BYTES / "hello".len();
+    // In a stream the library tells only that it broke off.
+    for (tool, code) in [("web.write", Code::PayloadTooLarge), ("web.stream", Code::OutcomeUnknown)] {
+        let whole = text(world.call(tool, json!({"count": count - 100})).await);
+        assert_eq!(whole.len(), (count - 100) * 5, "{tool}");
+        let refused = fault(world.call(tool, json!({"count": count + 1})).await);
+        assert_eq!(refused.code, code, "{tool}");
+        assert_eq!(text(world.call(tool, json!({})).await), "hello", "{tool}: it goes on");
+    }
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn a_header_the_transport_sets_itself_is_refused() {
+    let headers = BTreeMap::from([("Mcp-Session-Id".to_owned(), "mine".to_owned())]);
+    let link = Link::Http { url: "http://127.0.0.1:1/mcp".into(), headers };
+    let world = World::with(Server::new("other", link)).await;
+    assert_eq!(world.seen().problem.as_deref(), Some("the header \"Mcp-Session-Id\" cannot be sent"));
     world.remote.stop().await;
 }
 

@@ -20,6 +20,15 @@ struct Server {
     cancelled: Vec<Value>,
     subscription: Option<Value>,
     children: Vec<std::process::Child>,
+    /// Calls that wait for an answer of the client, by the id of our question.
+    asking: HashMap<String, Asking>,
+}
+
+/// A call that asks so many questions, one after the other, and then gives back all it heard.
+struct Asking {
+    call: Value,
+    args: Value,
+    heard: Vec<Value>,
 }
 
 fn main() -> ExitCode {
@@ -29,8 +38,14 @@ fn main() -> ExitCode {
         let _ = writeln!(std::io::stderr(), "the fixture has started");
     }
     let (stay, changed) = (has("--stay"), has("--second"));
-    let mut server =
-        Server { changed, flags, cancelled: Vec::new(), subscription: None, children: Vec::new() };
+    let mut server = Server {
+        changed,
+        flags,
+        cancelled: Vec::new(),
+        subscription: None,
+        children: Vec::new(),
+        asking: HashMap::new(),
+    };
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         let message: Value = serde_json::from_str(&line).unwrap_or_default();
@@ -73,6 +88,13 @@ impl Server {
                 return;
             }
             "tools/list" => result(self.list(params)),
+            "" => return self.hear(message),
+            "tools/call" if params["name"] == "ask" || params["name"] == "ask_and_write" => {
+                match self.has("--modern") {
+                    true => ask_in_rounds(params),
+                    false => return self.ask(message["id"].clone(), params["arguments"].clone(), Vec::new()),
+                }
+            }
             "tools/call" => match self.call(params) {
                 Some(answer) => answer,
                 None => return,
@@ -85,6 +107,28 @@ impl Server {
             _ => error(-32_601, "Method not found"),
         };
         send(json!({"jsonrpc": "2.0", "id": message["id"], answer.0: answer.1}));
+    }
+
+    /// Asks the client with a request of our own.
+    fn ask(&mut self, call: Value, args: Value, heard: Vec<Value>) {
+        let id = format!("question {call} {}", heard.len());
+        send(json!({"jsonrpc": "2.0", "id": id, "method": args["method"], "params": args["params"]}));
+        self.asking.insert(id, Asking { call, args, heard });
+    }
+
+    /// The client has answered.
+    fn hear(&mut self, message: &Value) {
+        let Some(Asking { call, args, mut heard }) =
+            message["id"].as_str().and_then(|id| self.asking.remove(id))
+        else {
+            return;
+        };
+        heard.push(message.get("result").unwrap_or(&message["error"]).clone());
+        if heard.len() < usize::try_from(args["count"].as_u64().unwrap_or(1)).unwrap_or(1) {
+            return self.ask(call, args, heard);
+        }
+        let (member, value) = said(&json!(heard).to_string());
+        send(json!({"jsonrpc": "2.0", "id": call, member: value}));
     }
 
     fn list(&self, params: &Value) -> Value {
@@ -109,10 +153,11 @@ impl Server {
             "annotations": read,
         })];
         let reading =
-            ["fail", "progress", "environment", "cancelled", "hang_read", "die_once", "weird name!"];
+            ["fail", "progress", "environment", "cancelled", "hang_read", "die_once", "ask", "weird name!"];
         tools.extend(reading.map(|name| tool(name, read.clone())));
         tools.extend(
-            ["broken", "wrong", "hang", "die", "change", "spawn"].map(|name| tool(name, write.clone())),
+            ["broken", "wrong", "hang", "die", "change", "spawn", "ask_and_write"]
+                .map(|name| tool(name, write.clone())),
         );
         tools.push(json!({"name": "bad_schema", "inputSchema": {"type": "object", "properties": {"a": {"type": "nonsense"}}}}));
         tools
@@ -180,6 +225,22 @@ impl Server {
         }
         send(json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
+}
+
+/// Ends the call with a question, until so many were answered.
+fn ask_in_rounds(params: &Value) -> (&'static str, Value) {
+    let (args, state) = (&params["arguments"], params["requestState"].as_str());
+    let mut heard: Vec<Value> = state.and_then(|state| serde_json::from_str(state).ok()).unwrap_or_default();
+    heard.extend(params["inputResponses"].get("it").cloned());
+    if heard.len() >= usize::try_from(args["count"].as_u64().unwrap_or(1)).unwrap_or(1) {
+        let able = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        return said(&json!({"heard": heard, "able": able}).to_string());
+    }
+    let question = json!({"method": args["method"], "params": args["params"]});
+    let needs = json!({
+        "resultType": "input_required", "inputRequests": {"it": question}, "requestState": json!(heard).to_string(),
+    });
+    ("result", needs)
 }
 
 fn environment() -> String {

@@ -9,13 +9,16 @@ use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::action::Work;
 use orchestr8_kernel::{Args, Context, Halt, Reply};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, ErrorData, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, ErrorData, RequestMetaObject,
+    ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle};
 use rmcp::{RoleClient, ServiceError};
 use serde_json::Value;
 
-use super::desk::Desk;
+use super::desk::{Desk, Line};
+use super::limits::ROUNDS;
+use super::questions::{Asker, able, answers};
 use super::{http, result};
 
 /// The work of a tool of another server.
@@ -31,46 +34,79 @@ pub struct Call {
 impl Work for Call {
     fn run(&self, args: Args, context: Context) -> BoxFuture<'static, Result<Reply, Halt>> {
         let call = self.clone();
-        async move { call.make(args, context).await.map(Reply::from).map_err(Halt::Fault) }.boxed()
+        async move { call.make(args, context).await.map(Reply::from) }.boxed()
     }
 }
 
 impl Call {
-    async fn make(self, args: Args, context: Context) -> Result<Output, Fault> {
+    async fn make(self, args: Args, context: Context) -> Result<Output, Halt> {
         let _slot = self.desk.slot()?;
         let cancel = context.cancel.clone();
         tokio::select! {
             biased;
-            result = self.answer(args, context) => result,
+            result = self.rounds(args, context) => result,
             // Dropping the call tells the other server to stop.
-            () = cancel.fired() => Err(Fault::new(Code::Cancelled, "stopped on request")),
+            () = cancel.fired() => Err(Fault::new(Code::Cancelled, "stopped on request").into()),
         }
     }
 
-    async fn answer(&self, args: Args, context: Context) -> Result<Output, Fault> {
+    /// Calls, and calls again with answers for as long as the server has questions first.
+    async fn rounds(&self, args: Args, context: Context) -> Result<Output, Halt> {
         let line = self.desk.line()?;
         let mut params = CallToolRequestParams::new(self.tool.clone());
         if let Value::Object(arguments) = args.into_value() {
             params = params.with_arguments(arguments);
         }
+        let server = &self.desk.server.name;
+        for round in 0..ROUNDS {
+            match self.answer(&line, params.clone(), &context).await? {
+                ServerResult::CallToolResult(result) => return Ok(result::output(result)),
+                ServerResult::InputRequiredResult(needs) => {
+                    let requests = needs.input_requests.unwrap_or_default();
+                    params.input_responses = Some(answers(server, &context, round, requests).await?);
+                    params.request_state = needs.request_state;
+                }
+                _ => {
+                    let what = "gave an answer that is no result of a tool";
+                    return Err(self.desk.fault(Code::Unavailable, what).into());
+                }
+            }
+        }
+        let what = format!("still has questions after {ROUNDS} rounds");
+        Err(self.desk.fault(Code::ResourceExhausted, &what).into())
+    }
+
+    async fn answer(
+        &self,
+        line: &Line,
+        params: CallToolRequestParams,
+        context: &Context,
+    ) -> Result<ServerResult, Halt> {
+        let mut options = PeerRequestOptions::no_options();
+        if line.modern {
+            let mut meta = RequestMetaObject::new();
+            meta.set_client_capabilities(able(context));
+            options = options.with_meta(meta);
+        }
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let sent = line.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        let (asker, mut later) = Asker::new(&self.desk.server.name, context.clone(), self.repeatable);
+        let under_way = line.calls.enter(Arc::new(asker));
+        let sent = line.peer.send_request_with_option(request, options).await;
         // A connection that is closed takes nothing, so nothing was sent.
         let mut sent = Sent(Some(sent.map_err(|error| self.away(error))?));
-        let _following =
-            sent.0.as_ref().map(|handle| line.progress.follow(handle.progress_token.clone(), context));
-        let answer = match &mut sent.0 {
-            Some(handle) => (&mut handle.rx).await,
-            None => return Err(self.lost("the call was lost")),
-        };
+        let Some(handle) = &mut sent.0 else { return Err(self.lost("the call was lost").into()) };
+        under_way.named(handle.id.clone(), handle.progress_token.clone());
+        let answer = (&mut handle.rx).await;
         sent.0 = None;
+        under_way.answered();
+        if let Ok(asks) = later.try_recv() {
+            // What it answered without knowing is of no use.
+            return Err(Halt::Asks(asks));
+        }
         match answer {
-            Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result::output(result)),
-            Ok(Ok(_)) => {
-                Err(self.desk.fault(Code::Unavailable, "gave an answer that is no result of a tool"))
-            }
-            Ok(Err(error)) => Err(self.failed(error)),
-            Err(gone) => Err(self.lost(gone)),
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(error)) => Err(self.failed(error).into()),
+            Err(gone) => Err(self.lost(gone).into()),
         }
     }
 

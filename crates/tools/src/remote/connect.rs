@@ -1,36 +1,31 @@
 //! Connecting to a server: over the pipes of a child, or over HTTP; in the era it speaks.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::{HeaderName, HeaderValue, header};
+use orchestr8_kernel::Log;
 use orchestr8_kernel::ports::Clock;
-use orchestr8_kernel::{Context, Log};
-use parking_lot::Mutex;
-use rmcp::model::{
-    ClientConfig, ErrorCode, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
-    SubscriptionFilter,
-};
-use rmcp::service::{ClientInitializeError, NotificationContext, RunningServiceCancellationToken};
+use rmcp::model::{ClientConfig, ErrorCode, Implementation, ProtocolVersion, SubscriptionFilter};
+use rmcp::service::{ClientInitializeError, RunningServiceCancellationToken};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::{ClientHandler, ClientLifecycleMode, Peer, RoleClient, serve_client_with_lifecycle};
+use rmcp::{ClientLifecycleMode, Peer, RoleClient, serve_client_with_lifecycle};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::calls::Calls;
 use super::child::{Child, Program};
 use super::limits::{CLOSE_MS, MESSAGE_BYTES, RESTART_MS};
+use super::listener::Listener;
 use super::supervise::Surroundings;
-use super::{Link, Server, http};
+use super::{Link, Server, http, questions};
 
 /// How long a child that has closed its stdout may take to tell how it ended.
 const LAST_MS: u64 = 100;
-
-/// News of calls that are not known yet, or no more; the oldest is forgotten first.
-const EARLY: usize = 64;
 
 /// Why a server could not be reached.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +43,9 @@ pub enum Error {
 /// An open connection. Dropped, it is closed and the child killed.
 pub struct Session {
     pub peer: Peer<RoleClient>,
-    pub progress: Arc<Progress>,
+    pub calls: Arc<Calls>,
+    /// Whether it speaks the current revision, where every call says for itself who makes it.
+    pub modern: bool,
     /// The server says that its list of tools has changed.
     pub changed: Arc<Notify>,
     pub child: Option<Child>,
@@ -84,13 +81,13 @@ async fn open_as(
 ) -> Result<Session, Error> {
     let listener = Listener {
         config: ClientConfig::new(
-            Default::default(),
+            questions::all(),
             Implementation::new(&around.client_name, &around.client_version),
         ),
         changed: Arc::default(),
-        progress: Arc::default(),
+        calls: Arc::default(),
     };
-    let (changed, progress) = (listener.changed.clone(), listener.progress.clone());
+    let (changed, calls) = (listener.changed.clone(), listener.calls.clone());
     let modern = !matches!(mode, ClientLifecycleMode::Initialize);
     let (service, child) = match &server.link {
         Link::Stdio { command, args, env, cwd } => {
@@ -115,7 +112,7 @@ async fn open_as(
         let _ = service.waiting().await;
         drop(guard);
     });
-    Ok(Session { peer, progress, changed, child, close: Some(close), ended, listening })
+    Ok(Session { peer, calls, modern, changed, child, close: Some(close), ended, listening })
 }
 
 fn http_config(
@@ -205,78 +202,5 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.hang_up();
-    }
-}
-
-/// What we are to the other server: a client that can be asked nothing.
-struct Listener {
-    config: ClientConfig,
-    changed: Arc<Notify>,
-    progress: Arc<Progress>,
-}
-
-impl ClientHandler for Listener {
-    fn get_info(&self) -> ClientConfig {
-        self.config.clone()
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changed.notify_one();
-    }
-
-    async fn on_progress(&self, news: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.progress.hear(news);
-    }
-}
-
-/// The calls that want to hear how far they have come, as many as there are slots at most.
-#[derive(Default)]
-pub struct Progress(Mutex<Followers>);
-
-#[derive(Default)]
-struct Followers {
-    calls: HashMap<ProgressToken, Context>,
-    /// News that came before its call was known: the library tells a call's token only once it is sent.
-    early: VecDeque<ProgressNotificationParam>,
-}
-
-/// One call that wants to hear; dropped, it does no more.
-pub struct Following {
-    progress: Arc<Progress>,
-    token: ProgressToken,
-}
-
-impl Progress {
-    pub fn follow(self: &Arc<Self>, token: ProgressToken, context: Context) -> Following {
-        let mut followers = self.0.lock();
-        let (own, others) = followers.early.drain(..).partition(|news| news.progress_token == token);
-        followers.early = others;
-        let own: VecDeque<ProgressNotificationParam> = own;
-        own.into_iter().for_each(|news| tell(&context, &news));
-        followers.calls.insert(token.clone(), context);
-        Following { progress: self.clone(), token }
-    }
-
-    fn hear(&self, news: ProgressNotificationParam) {
-        let mut followers = self.0.lock();
-        match followers.calls.get(&news.progress_token) {
-            Some(context) => tell(context, &news),
-            None => {
-                if followers.early.len() >= EARLY {
-                    followers.early.pop_front();
-                }
-                followers.early.push_back(news);
-            }
-        }
-    }
-}
-
-fn tell(context: &Context, news: &ProgressNotificationParam) {
-    context.progress(news.progress, news.total, news.message.as_deref());
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.progress.0.lock().calls.remove(&self.token);
     }
 }

@@ -9,7 +9,7 @@ use rmcp::{Peer, RoleClient};
 use tokio_util::sync::CancellationToken;
 
 use super::Server;
-use super::connect::Progress;
+use super::calls::Calls;
 
 /// Where a server is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,9 @@ pub struct Seen {
 #[derive(Clone)]
 pub struct Line {
     pub peer: Peer<RoleClient>,
-    pub progress: Arc<Progress>,
+    pub calls: Arc<Calls>,
+    /// See `connect::Session`.
+    pub modern: bool,
 }
 
 pub struct Desk {

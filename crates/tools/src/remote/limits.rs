@@ -21,6 +21,15 @@ pub const DEFINITION_BYTES: usize = 524_288;
 /// One message of a server.
 pub const MESSAGE_BYTES: usize = 16_777_216;
 
+/// Questions a server may ask in one call, and at once: a person answers them.
+pub const QUESTIONS: usize = 16;
+
+/// Rounds of questions in one call.
+pub const ROUNDS: usize = 8;
+
+/// How long a server may take to notice that a call was given up.
+pub const GIVEN_UP_MS: u64 = 5_000;
+
 /// Waits between two starts: the first, and the longest.
 pub const RESTART_MS: u64 = 1_000;
 pub const RESTART_MAX_MS: u64 = 60_000;

@@ -10,14 +10,17 @@
 
 mod accept_tool;
 mod call;
+mod calls;
 mod child;
 mod connect;
 mod desk;
 mod http;
 mod list_quarantined;
+mod listener;
 mod names;
 mod offer;
 mod pins;
+mod questions;
 mod result;
 mod stderr;
 mod supervise;

@@ -145,7 +145,7 @@ async fn serve(
         if let Err(problem) = learned {
             return Some(problem);
         }
-        desk.connect(Line { peer: peer.clone(), progress: session.progress.clone() });
+        desk.connect(Line { peer: peer.clone(), calls: session.calls.clone(), modern: session.modern });
         desk.see(|seen| (seen.phase, seen.problem) = (Phase::Running, None));
         desk.has_tried();
         tokio::select! {

@@ -10,13 +10,13 @@ use orchestr8_kernel::peer::{About, Answered, Ask, Peer, Severity};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::world::{World, fault, fixture, is_alive, text, until, within};
+use crate::world::{TOOLS, World, fault, fixture, is_alive, text, until, within};
 
 #[tokio::test]
 async fn tools_are_named_described_and_hinted() {
     let world = World::with(fixture(&[])).await;
     let names = world.listed();
-    assert_eq!(names.len(), 14, "all pages, without the one whose schema is broken: {names:?}");
+    assert_eq!(names.len(), TOOLS, "all pages, without the one whose schema is broken: {names:?}");
     assert!(names.contains(&"other.weird_name_".to_owned()));
     assert_eq!(world.seen().refused[0].0, "bad_schema");
     let table = world.kernel.registry().table();

@@ -9,7 +9,7 @@ use orchestr8_kernel::registry;
 use orchestr8_tools::remote::{Link, Phase, Server};
 use serde_json::{Value, json};
 
-use crate::world::{World, fixture, is_alive, store, text, until, was_reaped, within};
+use crate::world::{TOOLS, World, fixture, is_alive, store, text, until, was_reaped, within};
 
 #[tokio::test]
 async fn a_child_sees_only_the_environment_it_is_given() {
@@ -98,7 +98,7 @@ async fn while_a_server_is_away_its_tools_say_so() {
     let world = World::with(once(&folder.path().join("mark"))).await;
     assert_eq!(world.call("other.die", json!({})).await.code(), Some(Code::OutcomeUnknown));
     until("the end to be seen", || world.seen().problem.is_some()).await;
-    assert_eq!(world.listed().len(), 14, "they stay listed");
+    assert_eq!(world.listed().len(), TOOLS, "they stay listed");
     assert_eq!(world.call("other.change", json!({})).await.code(), Some(Code::Unavailable));
     let problem = world.seen().problem.unwrap();
     assert!(problem.contains("exit status"), "{problem}");
@@ -112,7 +112,7 @@ async fn the_tools_of_a_server_appear_when_it_comes() {
     let mut news = world.kernel.bus().subscribe(&Filter::names([registry::CHANGED]).about("tools")).unwrap();
     assert_eq!((world.listed().len(), world.seen().phase), (0, Phase::Waiting));
     within(news.next()).await.unwrap();
-    assert_eq!(world.listed().len(), 14);
+    assert_eq!(world.listed().len(), TOOLS);
     until("it to run", || world.seen().phase == Phase::Running).await;
     assert_eq!(text(world.call("other.echo", json!({"message": "a"})).await), "a");
     world.remote.stop().await;

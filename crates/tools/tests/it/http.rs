@@ -1,17 +1,20 @@
 //! A server reached over HTTP.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use orchestr8_contract::Code;
+use orchestr8_kernel::peer::About;
 use orchestr8_tools::remote::{Link, Phase, Server, limits};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::world::{World, fault, text};
+use crate::questions::Person;
+use crate::world::{World, fault, text, within};
 
 /// The smallest server there is: one request a connection, answers in JSON.
 struct Small {
@@ -21,16 +24,24 @@ struct Small {
     serving: JoinHandle<()>,
 }
 
+/// What all connections of a server share.
+#[derive(Default)]
+struct Shared {
+    heard: Arc<Mutex<Vec<String>>>,
+    /// Questions of ours that wait for their answer, by id.
+    asking: Mutex<HashMap<String, oneshot::Sender<Value>>>,
+}
+
 impl Small {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let ours = heard.clone();
+        let shared = Arc::new(Shared::default());
+        let heard = shared.heard.clone();
         let serving = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let heard = ours.clone();
-                tokio::spawn(async move { answer(stream, &heard).await });
+                let shared = shared.clone();
+                tokio::spawn(async move { answer(stream, &shared).await });
             }
         });
         Self { url, heard, serving }
@@ -51,7 +62,7 @@ impl Small {
     }
 }
 
-async fn answer(stream: TcpStream, heard: &Mutex<Vec<String>>) -> std::io::Result<()> {
+async fn answer(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
     loop {
@@ -67,8 +78,15 @@ async fn answer(stream: TcpStream, heard: &Mutex<Vec<String>>) -> std::io::Resul
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;
-    heard.lock().push(head.clone());
+    shared.heard.lock().push(head.clone());
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if message["params"]["name"] == "ask" {
+        return ask(stream, &message, shared).await;
+    }
+    let waiting = message["id"].as_str().and_then(|id| shared.asking.lock().remove(id));
+    if let Some(waiting) = waiting {
+        let _ = waiting.send(message["result"].clone());
+    }
     let is_stream = message["params"]["name"] == "stream";
     let (status, body) = match (head.starts_with("POST"), reply(&message)) {
         (false, _) => ("405 Method Not Allowed", String::new()),
@@ -85,6 +103,24 @@ async fn answer(stream: TcpStream, heard: &Mutex<Vec<String>>) -> std::io::Resul
     stream.write_all(body.as_bytes()).await
 }
 
+/// Asks in the stream of the call, and ends it with the answer.
+async fn ask(mut stream: BufReader<TcpStream>, message: &Value, shared: &Shared) -> std::io::Result<()> {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+    stream.write_all(head.as_bytes()).await?;
+    let (id, (sender, answer)) = (format!("about {}", message["id"]), oneshot::channel());
+    shared.asking.lock().insert(id.clone(), sender);
+    let params = json!({
+        "message": message["params"]["arguments"]["message"],
+        "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+    });
+    let question = json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
+    stream.write_all(format!("data: {question}\n\n").as_bytes()).await?;
+    let answer = answer.await.unwrap_or_default();
+    let result = json!({"content": [{"type": "text", "text": answer.to_string()}]});
+    let result = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+    stream.write_all(format!("data: {result}\n\n").as_bytes()).await
+}
+
 fn reply(message: &Value) -> Option<(&'static str, &'static str, Value)> {
     let result = match message["method"].as_str()? {
         "initialize" => json!({
@@ -92,7 +128,7 @@ fn reply(message: &Value) -> Option<(&'static str, &'static str, Value)> {
         }),
         "tools/list" => {
             let tool = |name: &str, read| json!({"name": name, "inputSchema": {}, "annotations": {"readOnlyHint": read}});
-            json!({"tools": [tool("greet", true), tool("write", false), tool("stream", false), tool("refuse", false)]})
+            json!({"tools": [tool("greet", true), tool("write", false), tool("stream", false), tool("refuse", false), tool("ask", false)]})
         }
         "tools/call" if message["params"]["name"] == "refuse" => {
             return Some(("400 Bad Request", "error", json!({"code": -32_602, "message": "not so"})));
@@ -112,7 +148,7 @@ async fn its_tools_are_called_with_the_headers_it_wants() {
     let small = Small::start().await;
     let world = World::with(small.server()).await;
     let seen = world.seen();
-    let tools = ["web.greet", "web.write", "web.stream", "web.refuse"].map(String::from);
+    let tools = ["web.greet", "web.write", "web.stream", "web.refuse", "web.ask"].map(String::from);
     assert_eq!(
         (seen.phase, &seen.tools[..], seen.pid),
         (Phase::Running, &tools[..], None),
@@ -149,6 +185,27 @@ async fn an_answer_that_is_too_large_is_refused_in_either_form() {
         let refused = fault(world.call(tool, json!({"count": count + 1})).await);
         assert_eq!(refused.code, code, "{tool}");
         assert_eq!(text(world.call(tool, json!({})).await), "hello", "{tool}: it goes on");
+    }
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn a_question_in_the_stream_of_a_call_is_asked_of_its_client_and_no_other() {
+    let small = Small::start().await;
+    let world = World::with(small.server()).await;
+    let answer = |name: &str| json!({"action": "accept", "content": {"name": name}});
+    let people = ["Ada", "Bo", "Cy"].map(|name| Person::answering(About::Elicit, answer(name)));
+    let calls = people.iter().zip(["a", "b", "c"]).map(|(person, message)| {
+        let mut submission = world.submission("web.ask", json!({"message": message}));
+        submission.peer = Some(person.clone());
+        world.kernel.submit(submission)
+    });
+    let answered = within(futures::future::join_all(calls)).await;
+    let names = answered.into_iter().map(|settled| serde_json::from_str::<Value>(&text(settled)).unwrap());
+    assert_eq!(names.collect::<Vec<_>>(), ["Ada", "Bo", "Cy"].map(answer));
+    for (person, message) in people.iter().zip(["other: a", "other: b", "other: c"]) {
+        let asked = person.asked.lock();
+        assert_eq!((asked.len(), &asked[0]["message"]), (1, &json!(message)));
     }
     world.remote.stop().await;
 }

@@ -5,4 +5,5 @@ mod calls;
 mod children;
 mod http;
 mod quarantine;
+mod questions;
 mod world;

@@ -7,7 +7,7 @@ use orchestr8_kernel::registry;
 use orchestr8_tools::remote::{accept, pins};
 use serde_json::json;
 
-use crate::world::{World, fault, fixture, json, store, text, until, within};
+use crate::world::{TOOLS, World, fault, fixture, json, store, text, until, within};
 
 #[tokio::test]
 async fn a_changed_definition_is_quarantined_until_it_is_accepted() {
@@ -53,7 +53,7 @@ async fn definitions_are_remembered_over_restarts() {
     let store = store();
     let world = World::on(store.clone(), vec![fixture(&[])]).await;
     let first = pins(world.kernel.ports()).await.unwrap();
-    assert_eq!((first.len(), first[0].server.as_str()), (15, "other"));
+    assert_eq!((first.len(), first[0].server.as_str()), (TOOLS + 1, "other"));
     world.remote.stop().await;
     let world = World::on(store, vec![fixture(&["--second"])]).await;
     assert_eq!(world.seen().quarantined, ["echo"]);
@@ -85,7 +85,7 @@ async fn only_admins_accept() {
 #[tokio::test]
 async fn a_server_of_the_current_revision_is_asked_to_tell_of_changes() {
     let world = World::with(fixture(&["--modern"])).await;
-    assert_eq!(world.listed().len(), 14, "{:?}", world.seen());
+    assert_eq!(world.listed().len(), TOOLS, "{:?}", world.seen());
     assert_eq!(text(world.call("other.echo", json!({"message": "a"})).await), "a");
     text(world.call("other.change", json!({})).await);
     until("the change to be seen", || world.seen().quarantined == ["echo"]).await;

@@ -19,6 +19,9 @@ use serde_json::Value;
 /// Nothing here takes this long; a test that waits longer has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The tools of the fixture that can be used; one more has a broken schema.
+pub const TOOLS: usize = 16;
+
 pub struct World {
     pub kernel: Kernel,
     pub remote: Remote,

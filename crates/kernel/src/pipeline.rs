@@ -71,7 +71,7 @@ pub struct Held {
     _action: Option<Slot>,
 }
 
-/// What is kept from admission to the very end of the work, late or not.
+/// What is kept from admission to the end of the work, late or not.
 pub struct Hold {
     pub slots: Held,
     pub place: Option<Place>,

@@ -181,7 +181,8 @@ async fn first_of(
 }
 
 /// Sees the work to its end, holding its slots (MCP-TIMEOUT-4). When nobody waits any more, its end is only recorded:
-/// there is no second answer (MCP-TIMEOUT-5).
+/// there is no second answer (MCP-TIMEOUT-5). The slots and the place in the lane are for work, which is over; until the
+/// record is written it is only counted as in flight, so that a shutdown waits for it.
 async fn outlast(
     core: Arc<Core>,
     trace: Trace,
@@ -190,9 +191,10 @@ async fn outlast(
     answer: oneshot::Sender<(Worked, Hold)>,
 ) {
     let result = work.await;
-    if let Err((result, hold)) = answer.send((result, hold)) {
+    if let Err((result, Hold { slots, place, in_flight })) = answer.send((result, hold)) {
+        drop((slots, place));
         settle::late(&core, &trace, result).await;
-        drop(hold);
+        drop(in_flight);
     }
 }
 

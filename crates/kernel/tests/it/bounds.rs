@@ -55,7 +55,7 @@ async fn after_a_timeout_the_slot_is_held_until_the_work_returns() {
     assert_eq!(cancel.why(), Some(Why::Deadline), "the work is told to stop");
     assert_eq!(world.kernel.running(), 1, "the slot is still held");
     world.gate.add_permits(1);
-    world.until(|world| world.kernel.running() == 0).await;
+    world.until(|world| world.kernel.in_flight() == 0).await;
     let late = world.rows("SELECT entry FROM journal WHERE entry = 'late_completed'").await;
     assert_eq!(late.len(), 1, "the late end is on record");
 }
@@ -71,8 +71,26 @@ async fn a_cancelled_call_ends_at_once_and_its_slot_later() {
     assert_eq!(call.await.unwrap().end, End::Aborted);
     assert_eq!(world.kernel.running(), 1);
     world.gate.add_permits(1);
-    world.until(|world| world.kernel.running() == 0).await;
+    world.until(|world| world.kernel.in_flight() == 0).await;
     assert_eq!(world.rows("SELECT entry FROM journal WHERE entry = 'aborted'").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_late_end_that_takes_long_to_record_holds_no_slot() {
+    let world = World::new();
+    let call = world.spawn(world.ask("wait", json!({})));
+    world.until(|world| world.begun() == 1).await;
+    world.clock.by_ms(30_000);
+    assert_eq!(call.await.unwrap().end, End::Timeout);
+    world.store.stuck.send_replace(true);
+    world.gate.add_permits(1);
+    world.until(|world| world.kernel.running() == 0).await;
+    assert_eq!(world.kernel.in_flight(), 1, "a shutdown waits for the record");
+    assert_eq!(world.kernel.submit(world.ask("read", json!({}))).await.end, End::Success);
+    world.store.stuck.send_replace(false);
+    world.until(|world| world.kernel.in_flight() == 0).await;
+    let late = world.rows("SELECT entry FROM journal WHERE entry = 'late_completed'").await;
+    assert_eq!(late.len(), 1);
 }
 
 #[tokio::test]

@@ -57,7 +57,7 @@ async fn failures_and_timeouts_are_outcomes_too() {
     world.clock.by_ms(30_000);
     assert_eq!(call.await.unwrap().end, End::Timeout);
     world.gate.add_permits(1);
-    world.until(|world| world.kernel.running() == 0).await;
+    world.until(|world| world.kernel.in_flight() == 0).await;
     let again = world.kernel.submit(world.keyed("wait", "t", json!({}))).await;
     assert_eq!((again.end, again.replayed), (End::Timeout, true), "the late end changes nothing");
 }

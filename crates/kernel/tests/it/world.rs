@@ -70,12 +70,18 @@ pub struct Counting {
     inner: Sqlite,
     pub commits: AtomicUsize,
     pub queries: AtomicUsize,
+    /// While it is true, commits wait.
+    pub stuck: watch::Sender<bool>,
 }
 
 impl Store for Counting {
     fn commit(&self, batch: Batch) -> BoxFuture<'static, Result<(), Error>> {
         self.commits.fetch_add(1, Ordering::SeqCst);
-        self.inner.commit(batch)
+        let (inner, mut stuck) = (self.inner.clone(), self.stuck.subscribe());
+        Box::pin(async move {
+            let _ = stuck.wait_for(|stuck| !stuck).await;
+            inner.commit(batch).await
+        })
     }
 
     fn query(&self, statement: Statement) -> BoxFuture<'static, Result<Vec<Row>, Error>> {
@@ -106,7 +112,8 @@ pub fn open_store() -> Arc<Counting> {
         tables::MIGRATIONS.iter().map(|&(name, sql)| Migration { name, sql }).collect();
     migrations.push(Migration { name: "test-1", sql: EFFECTS });
     let inner = sqlite::open(Options::new(Place::Memory, migrations)).unwrap();
-    Arc::new(Counting { inner, commits: AtomicUsize::new(0), queries: AtomicUsize::new(0) })
+    let (commits, queries) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    Arc::new(Counting { inner, commits, queries, stuck: watch::Sender::new(false) })
 }
 
 impl World {

@@ -30,7 +30,7 @@ pub enum Error {
     NoLog { path: PathBuf },
     #[error(transparent)]
     Migrations(#[from] migrations::Error),
-    #[error("the migration `{name}` failed and was undone: {cause}")]
+    #[error("the migration `{name}` failed, and nothing was changed: {cause}")]
     Migration { name: String, cause: store::Error },
     #[error("the table `{0}` is not STRICT")]
     NotStrict(String),
@@ -79,7 +79,6 @@ pub(super) fn open(options: &Options) -> Result<Opened, Error> {
 pub(super) fn memory(migrations: &[Migration]) -> Result<Connection, Error> {
     let connection = Connection::open_in_memory().map_err(store_error)?;
     guard(&connection).map_err(store_error)?;
-    connection.pragma_update(None, "application_id", APPLICATION_ID).map_err(store_error)?;
     migrate(&connection, migrations)?;
     Ok(connection)
 }
@@ -140,7 +139,6 @@ fn writer(path: &Path, sync: Sync) -> Result<Connection, Error> {
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         let mode: String =
             connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-        connection.pragma_update(None, "application_id", APPLICATION_ID)?;
         let level = match sync {
             Sync::Full => "FULL",
             Sync::Normal => "NORMAL",
@@ -196,23 +194,35 @@ fn set_pages_max(connection: &Connection, options: &Options) -> Result<(), Error
     set.map_err(|error| store_error(error).into())
 }
 
-/// Each migration in a transaction of its own with its record: it happened and is known, or neither.
+/// All that is outstanding in one transaction: whichever of them fails, nothing has changed, and a fresh file is flushed
+/// once and not once for each.
 fn migrate(connection: &Connection, lists: &[Migration]) -> Result<(), Error> {
-    let applied = applied(connection).map_err(store_error)?;
+    let transaction = connection.unchecked_transaction().map_err(store_error)?;
+    sign(&transaction).map_err(store_error)?;
+    let applied = applied(&transaction).map_err(store_error)?;
     for migration in migrations::outstanding(lists, &applied)? {
-        let apply = || {
-            let transaction = connection.unchecked_transaction()?;
-            transaction.execute_batch(migration.sql)?;
-            transaction.execute(
-                "INSERT INTO schema_migrations (name, checksum) VALUES (?1, ?2)",
-                [migration.name, &migration.checksum()],
-            )?;
-            transaction.commit()
-        };
         let named = |error| Error::Migration { name: migration.name.to_owned(), cause: store_error(error) };
-        apply().map_err(named)?;
+        apply(&transaction, &migration).map_err(named)?;
     }
-    strict(connection)
+    strict(&transaction)?;
+    Ok(transaction.commit().map_err(store_error)?)
+}
+
+/// Says in the header whose file it is.
+fn sign(connection: &Connection) -> rusqlite::Result<()> {
+    let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    // Written again it would be a change, and cost a flush with every start.
+    if id == APPLICATION_ID {
+        Ok(())
+    } else {
+        connection.pragma_update(None, "application_id", APPLICATION_ID)
+    }
+}
+
+fn apply(connection: &Connection, migration: &Migration) -> rusqlite::Result<()> {
+    connection.execute_batch(migration.sql)?;
+    let record = "INSERT INTO schema_migrations (name, checksum) VALUES (?1, ?2)";
+    connection.execute(record, [migration.name, &migration.checksum()]).map(|_| ())
 }
 
 fn applied(connection: &Connection) -> rusqlite::Result<Vec<Applied>> {

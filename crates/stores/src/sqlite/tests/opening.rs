@@ -141,19 +141,41 @@ async fn a_newer_database_and_a_changed_migration_are_refused_and_nothing_is_los
     assert_eq!(items(&with(&folder, &both).unwrap()).await, [1]);
 }
 
+const BAD: Migration = Migration {
+    name: "test/0002-bad",
+    sql: "CREATE TABLE half (x TEXT) STRICT; INSERT INTO half VALUES ('a'); CREATE TABLE broken (",
+};
+
+fn tables(folder: &tempfile::TempDir) -> Vec<String> {
+    let connection = Connection::open(path(folder)).unwrap();
+    let mut statement = connection.prepare("SELECT name FROM sqlite_schema ORDER BY name").unwrap();
+    let names = statement.query_map([], |row| row.get(0)).unwrap();
+    names.map(Result::unwrap).collect()
+}
+
 #[tokio::test]
-async fn a_migration_that_fails_is_undone_and_those_before_it_stay() {
+async fn a_migration_that_fails_leaves_a_fresh_file_empty() {
     let folder = tempfile::tempdir().unwrap();
-    let bad = Migration {
-        name: "test/0002-bad",
-        sql: "CREATE TABLE half (x TEXT) STRICT; INSERT INTO half VALUES ('a'); CREATE TABLE broken (",
-    };
-    let error = with(&folder, &[TABLES, &[bad, MORE]].concat()).err().unwrap();
-    assert!(matches!(&error, Error::Migration { name, .. } if name == bad.name), "{error}");
-    let good = Migration { sql: "CREATE TABLE half (x TEXT) STRICT", ..bad };
+    let error = with(&folder, &[TABLES, &[BAD, MORE]].concat()).err().unwrap();
+    assert!(matches!(&error, Error::Migration { name, .. } if name == BAD.name), "{error}");
+    assert_eq!(tables(&folder), [""; 0]);
+    let good = Migration { sql: "CREATE TABLE half (x TEXT) STRICT", ..BAD };
     let store = with(&folder, &[TABLES, &[good, MORE]].concat()).unwrap();
     store.commit(insert(1)).await.unwrap();
     assert_eq!(items(&store).await, [1]);
+}
+
+#[tokio::test]
+async fn an_upgrade_that_fails_leaves_the_file_as_the_older_program_needs_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = suite_opened(&folder);
+    store.commit(insert(1)).await.unwrap();
+    drop(store);
+    let before = tables(&folder);
+    let error = with(&folder, &[TABLES, &[MORE, BAD]].concat()).err().unwrap();
+    assert!(matches!(&error, Error::Migration { name, .. } if name == BAD.name), "{error}");
+    assert_eq!(tables(&folder), before, "not even the one before it");
+    assert_eq!(items(&suite_opened(&folder)).await, [1]);
 }
 
 #[test]

@@ -10,8 +10,13 @@ use sha2::{Digest, Sha256};
 /// The canonical text of a value: sorted keys, no white space, shortest numbers.
 pub fn text(value: &Value) -> String {
     let mut out = String::with_capacity(128);
-    write_value(&mut out, value);
+    append(&mut out, value);
     out
+}
+
+/// Appends the canonical text of a value, for whoever writes the object around it.
+pub fn append(out: &mut String, value: &Value) {
+    write_value(out, value);
 }
 
 /// The SHA-256 of the canonical text, in hex.

@@ -1,0 +1,39 @@
+//! The names of the actions this face submits; what they take and give is the domain's.
+
+pub const EXECUTE: &str = "workflows.execute";
+pub const VALIDATE: &str = "workflows.validate";
+pub const APPLY: &str = "workflows.apply";
+pub const WORKFLOWS: &str = "workflows.list";
+pub const WORKFLOW: &str = "workflows.show";
+pub const DELETE_WORKFLOW: &str = "workflows.delete";
+pub const METRICS: &str = "workflows.metrics";
+pub const SYSTEM: &str = "workflows.system";
+pub const AGENTS: &str = "workflows.agents";
+
+pub const EXECUTION: &str = "executions.get";
+pub const EXECUTIONS: &str = "executions.list";
+pub const JOURNAL: &str = "executions.journal";
+pub const CANCEL: &str = "executions.cancel";
+pub const PAUSE: &str = "executions.pause";
+pub const RESUME: &str = "executions.resume";
+pub const RETRY: &str = "executions.retry";
+pub const RETRY_MANY: &str = "executions.retry_many";
+pub const FORK: &str = "executions.fork";
+pub const SIGNAL: &str = "executions.signal";
+pub const APPROVE: &str = "executions.approve";
+pub const APPROVALS: &str = "executions.approvals";
+pub const RESOLVE: &str = "executions.resolve";
+pub const EVENTS: &str = "executions.events";
+
+pub const APPLY_SCHEDULE: &str = "schedules.apply";
+pub const SCHEDULES: &str = "schedules.list";
+pub const SCHEDULE: &str = "schedules.show";
+pub const DELETE_SCHEDULE: &str = "schedules.delete";
+pub const PAUSE_SCHEDULE: &str = "schedules.pause";
+pub const RESUME_SCHEDULE: &str = "schedules.resume";
+pub const TRIGGER_SCHEDULE: &str = "schedules.trigger";
+
+pub const POLL: &str = "workers.poll";
+pub const COMPLETE_TASK: &str = "workers.complete";
+pub const FAIL_TASK: &str = "workers.fail";
+pub const HEARTBEAT_TASK: &str = "workers.heartbeat";

@@ -1,0 +1,204 @@
+//! One request on its way to one action: who asks, under which ids, with what.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::response::Response;
+use bytes::Bytes;
+use futures::FutureExt;
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use orchestr8_contract::id::CorrelationId;
+use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_edge::{Caller, body};
+use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::submission::{Identity, Scope};
+use orchestr8_kernel::{Args, Halt, Principal, Settled, Submission, Transport};
+use serde_json::{Map, Value};
+
+use crate::face::Face;
+use crate::failure::Failure;
+use crate::from_wire;
+use crate::headers::{self, Media};
+use crate::query::Query;
+
+/// What an endpoint gives: a response, or why there is none.
+pub(crate) type Outcome = Result<Response, Failure>;
+
+/// An endpoint: a function from a call to its outcome.
+pub(crate) trait Endpoint: Clone + Send + Sync + 'static {
+    fn run(&self, call: Call) -> impl Future<Output = Outcome> + Send;
+}
+
+impl<F, R> Endpoint for F
+where
+    F: Fn(Call) -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Outcome> + Send,
+{
+    fn run(&self, call: Call) -> impl Future<Output = Outcome> + Send {
+        self(call)
+    }
+}
+
+/// What an action gave, and whether it is the outcome of an earlier request with the same key.
+pub(crate) struct Given {
+    pub value: Map<String, Value>,
+    pub replayed: bool,
+}
+
+pub(crate) struct Call {
+    pub face: Arc<Face>,
+    pub parts: Parts,
+    pub principal: Arc<Principal>,
+    pub correlation: CorrelationId,
+    body: Bytes,
+    params: Option<RawPathParams>,
+}
+
+/// An id of ours in a path: anything else cannot exist.
+const ID_BYTES: usize = 256;
+
+impl Call {
+    /// Takes a request apart and its body in. The correlation id is known whatever else is wrong.
+    pub async fn open(face: Arc<Face>, request: Request) -> (Result<Self, Failure>, CorrelationId) {
+        let (mut parts, body) = request.into_parts();
+        let correlation = headers::correlation(&parts.headers)
+            .unwrap_or_else(|| CorrelationId::from_uuid(face.kernel.ports().ids.fresh(For::Correlation)));
+        let timeout = Duration::from_millis(face.settings.body_timeout_ms);
+        let body = match body::read(body, face.settings.body_limit_bytes, timeout).await {
+            Ok(body) => body,
+            Err(error) => return (Err(error.into()), correlation),
+        };
+        let principal = face.principal(Caller::of(&parts.extensions).map(|caller| &**caller));
+        // It only looks into the extensions, so it is ready at once; a path without parameters has none.
+        let params = RawPathParams::from_request_parts(&mut parts, &()).now_or_never().and_then(Result::ok);
+        let call = principal.map(|principal| Self {
+            face,
+            parts,
+            principal,
+            correlation: correlation.clone(),
+            body,
+            params,
+        });
+        (call, correlation)
+    }
+
+    pub fn headers(&self) -> &HeaderMap {
+        &self.parts.headers
+    }
+
+    /// The parameter of the path. What cannot be an id names nothing.
+    pub fn param(&self, name: &str) -> Result<&str, Failure> {
+        let found = self.params.as_ref().and_then(|params| params.iter().find(|(found, _)| *found == name));
+        let fit = |text: &str| {
+            (1..=ID_BYTES).contains(&text.len()) && !text.chars().any(|c| c.is_control() || c.is_whitespace())
+        };
+        match found {
+            Some((_, value)) if fit(value) => Ok(value),
+            Some(_) | None => Err(Failure::not_found("there is nothing at this path")),
+        }
+    }
+
+    pub fn query(&self, known: &[&str]) -> Result<Query, Failure> {
+        Query::read(&self.parts.uri, known)
+    }
+
+    /// The prefix the client calls us under; what we point to keeps it.
+    pub fn prefix(&self) -> &'static str {
+        if self.parts.uri.path().starts_with("/api/") { "/api/v1" } else { "/v1" }
+    }
+
+    pub fn execution_url(&self, execution: &str) -> String {
+        format!("{}/executions/{execution}", self.prefix())
+    }
+
+    /// The whole body, as it came.
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// A body of JSON that must be there.
+    pub fn read(&self, known: &[&str]) -> Result<from_wire::Body, Failure> {
+        self.expect_json()?;
+        from_wire::object(&self.body, known)
+    }
+
+    /// A body of JSON that may be left out.
+    pub fn read_if_any(&self, known: &[&str]) -> Result<from_wire::Body, Failure> {
+        match self.body.is_empty() {
+            true => Ok(from_wire::Body { members: Map::new(), text_bytes: 0 }),
+            false => self.read(known),
+        }
+    }
+
+    fn expect_json(&self) -> Result<(), Failure> {
+        let message = match headers::media(self.headers()) {
+            Media::Json => return Ok(()),
+            Media::XmlOrYaml => "Workflows must use JSON format (ADR-002)",
+            Media::Form | Media::Other | Media::Unsaid => {
+                "send JSON, and say so: Content-Type: application/json"
+            }
+        };
+        Err(Failure::invalid("Content-Type", message).status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
+    }
+
+    /// Runs an action that reads or that may be repeated.
+    pub async fn ask(
+        &self,
+        action: &'static str,
+        args: Map<String, Value>,
+    ) -> Result<Map<String, Value>, Failure> {
+        Ok(given(self.face.kernel.submit(self.submission(action, Args::new(args))?).await)?.value)
+    }
+
+    /// Runs an action once per Idempotency-Key, if the request has one (ADR-003, WF-19.9).
+    pub async fn once(&self, action: &'static str, args: Args) -> Result<Given, Failure> {
+        let mut submission = self.submission(action, args)?;
+        if let Some(key) = headers::idempotency_key(self.headers())? {
+            let scope = Scope(Arc::from(action));
+            submission.identities.push(Identity { scope, key, ttl_ms: self.face.settings.key_ttl_ms });
+        }
+        given(self.face.kernel.submit(submission).await)
+    }
+
+    /// Runs an action that waits; it stops waiting when the client leaves.
+    pub async fn wait(
+        &self,
+        action: &'static str,
+        args: Map<String, Value>,
+    ) -> Result<Map<String, Value>, Failure> {
+        let submission = self.submission(action, Args::new(args))?;
+        Ok(self.face.wait(submission).await?.value)
+    }
+
+    fn submission(&self, action: &'static str, args: Args) -> Result<Submission, Failure> {
+        let limit = self.face.kernel.limits().payload_bytes;
+        if let Err(bytes) = args.fits(limit) {
+            let message = format!("the body has {bytes} bytes as compact JSON; the limit is {limit}");
+            return Err(Fault::new(Code::PayloadTooLarge, message).with("limitBytes", limit).into());
+        }
+        let mut submission = Submission::new(action, args, self.principal.clone(), self.correlation.clone());
+        submission.transport = Transport::Http;
+        Ok(submission)
+    }
+}
+
+/// The object an action gave, or why it gave none.
+pub(crate) fn given(settled: Settled) -> Result<Given, Failure> {
+    let replayed = settled.replayed;
+    match settled.result {
+        Ok(Output::Json { value: Value::Object(value) }) => Ok(Given { value, replayed }),
+        Ok(Output::Json { .. } | Output::Blocks { .. } | Output::Resource { .. } | Output::Prompt { .. }) => {
+            Err(Fault::internal("the action gave something that is no object").into())
+        }
+        Err(Halt::Asks(_)) => {
+            Err(Fault::internal("the action asks a question nobody can answer here").into())
+        }
+        Err(Halt::Fault(fault)) if replayed => {
+            Err(Failure::from(fault).header(crate::answer::REPLAYED, http::HeaderValue::from_static("true")))
+        }
+        Err(Halt::Fault(fault)) => Err(fault.into()),
+    }
+}

@@ -1,0 +1,63 @@
+//! What is asked of the program itself: its health, its figures, its description; and what is said where nothing is.
+
+use http::{HeaderValue, StatusCode};
+use orchestr8_contract::{Code, Fault};
+
+use super::Arguments;
+use super::execution::mark;
+use crate::actions::{METRICS, SYSTEM};
+use crate::answer;
+use crate::call::{Call, Outcome};
+use crate::etag::{self, Condition};
+use crate::failure::Failure;
+use crate::wire::Health;
+
+const NAME: &str = "orchestr8";
+const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
+
+pub(crate) async fn health(call: Call) -> Outcome {
+    call.query(&[])?;
+    let healthy = !call.face.settings.shutdown.is_cancelled();
+    let body = Health {
+        healthy,
+        name: NAME,
+        version: &call.face.settings.version,
+        pid: std::process::id(),
+        started_at: &call.face.started_at,
+    };
+    let status = if healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    Ok(answer::json(status, &body))
+}
+
+pub(crate) async fn metrics(call: Call) -> Outcome {
+    call.query(&[])?;
+    Ok(answer::json(StatusCode::OK, &call.ask(METRICS, Arguments::default().into_map()).await?))
+}
+
+pub(crate) async fn system(call: Call) -> Outcome {
+    call.query(&[])?;
+    Ok(answer::json(StatusCode::OK, &call.ask(SYSTEM, Arguments::default().into_map()).await?))
+}
+
+pub(crate) async fn openapi(call: Call) -> Outcome {
+    call.query(&[])?;
+    let text = call.face.openapi.clone();
+    let tag = etag::of_text(&text);
+    let mut response = match etag::check(call.headers(), &tag) {
+        Condition::Fresh => answer::empty(StatusCode::NOT_MODIFIED),
+        Condition::Met | Condition::Failed => answer::bytes(StatusCode::OK, text),
+    };
+    mark(&mut response, &tag, REVALIDATE);
+    Ok(response)
+}
+
+/// Below our prefixes, what is nowhere is told in our own words.
+pub(crate) async fn nowhere(_: Call) -> Outcome {
+    Err(Failure::not_found("there is nothing at this path; /openapi.json lists what there is"))
+}
+
+pub(crate) async fn not_this_method(call: Call) -> Outcome {
+    let message =
+        format!("this path does not take {}; the Allow header lists what it takes", call.parts.method);
+    Err(Failure::from(Fault::new(Code::InvalidArgument, message)).status(StatusCode::METHOD_NOT_ALLOWED))
+}

@@ -1,0 +1,109 @@
+//! What all requests share.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::response::Response;
+use bytes::Bytes;
+use orchestr8_contract::id::Tenant;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_edge::Caller;
+use orchestr8_kernel::ports::clock;
+use orchestr8_kernel::{Cancel, Kernel, Principal, Submission, Why};
+
+use crate::answer;
+use crate::call::{Call, Endpoint, Given, given};
+use crate::failure::Failure;
+use crate::openapi;
+use crate::settings::Settings;
+
+pub(crate) struct Face {
+    pub kernel: Kernel,
+    pub settings: Settings,
+    /// When the program began to serve, as health tells it.
+    pub started_at: String,
+    /// The description of this API, as text, and its tag.
+    pub openapi: Bytes,
+    local: Arc<Principal>,
+}
+
+impl Face {
+    pub fn new(kernel: Kernel, settings: Settings) -> Arc<Self> {
+        let started_at = clock::iso(kernel.ports().clock.now_ms());
+        let openapi = Bytes::from(openapi::document().to_string());
+        Arc::new(Self { kernel, settings, started_at, openapi, local: Arc::new(Principal::local()) })
+    }
+
+    pub fn now_ms(&self) -> i64 {
+        self.kernel.ports().clock.now_ms()
+    }
+
+    /// Whoever the edge has verified, or the person at this machine.
+    pub fn principal(&self, caller: Option<&Caller>) -> Result<Arc<Principal>, Failure> {
+        match caller {
+            Some(caller) if caller.verified => {
+                let tenant = Tenant::parse(&caller.tenant).map_err(|_| {
+                    Fault::new(Code::Unauthorized, "the tenant of this token is no tenant name")
+                })?;
+                let (name, roles) = (caller.name.as_str().into(), caller.roles.iter().cloned().collect());
+                Ok(Arc::new(Principal { name, tenant, roles }))
+            }
+            Some(_) | None => Ok(self.local.clone()),
+        }
+    }
+
+    /// Runs an action that waits. It stops waiting when nobody waits for it any more, or when the server stops.
+    pub async fn wait(&self, submission: Submission) -> Result<Given, Failure> {
+        let mut leaving = Leaving(Some(submission.cancel.clone()));
+        tokio::select! {
+            biased;
+            settled = self.kernel.submit(submission) => {
+                leaving.0 = None;
+                given(settled)
+            }
+            () = self.settings.shutdown.cancelled() => {
+                Err(Fault::new(Code::ShuttingDown, "the server is stopping; ask again once it is back").into())
+            }
+        }
+    }
+
+    /// Answers one request: every answer names its correlation id, every failure is the contract's error body.
+    pub async fn answer<E: Endpoint>(self: Arc<Self>, request: Request, endpoint: E) -> Response {
+        let (call, correlation) = Call::open(self.clone(), request).await;
+        let outcome = match call {
+            Ok(call) => endpoint.run(call).await,
+            Err(failure) => Err(failure),
+        };
+        match outcome {
+            Ok(mut response) => {
+                if !response.headers().contains_key(orchestr8_edge::CORRELATION) {
+                    answer::correlate(response.headers_mut(), &correlation);
+                }
+                response
+            }
+            Err(failure) => failure.into_response(&correlation, self.now_ms()),
+        }
+    }
+}
+
+/// Tells the work, when dropped, that nobody waits for it any more.
+struct Leaving(Option<Cancel>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if let Some(cancel) = self.0.take() {
+            cancel.fire(Why::Disconnect);
+        }
+    }
+}
+
+/// An endpoint as an axum route takes it.
+pub(crate) fn at<E: Endpoint>(
+    face: &Arc<Face>,
+    endpoint: E,
+) -> impl Fn(Request) -> std::pin::Pin<Box<dyn Future<Output = Response> + Send>> + Clone + Send + Sync + 'static
+{
+    let face = face.clone();
+    move |request| Box::pin(face.clone().answer(request, endpoint.clone()))
+}

@@ -1,0 +1,102 @@
+//! Every path of this face, under both of its prefixes.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{MethodRouter, any, get, post};
+use orchestr8_kernel::Kernel;
+
+use crate::endpoints::{
+    approvals, control, execute, execution, journal, lists, program, schedules, workers, workflows,
+};
+use crate::face::{Face, at};
+use crate::live;
+use crate::settings::Settings;
+
+/// The same API is served under each.
+pub const PREFIXES: [&str; 2] = ["/v1", "/api/v1"];
+
+/// The routes of this face.
+pub fn router(kernel: Kernel, settings: Settings) -> Router {
+    let face = Face::new(kernel, settings);
+    let mut router = Router::new();
+    for prefix in PREFIXES {
+        for (path, methods) in paths(&face) {
+            router = router.route(&format!("{prefix}{path}"), speaking(&face, methods));
+        }
+        for nothing in ["", "/", "/{*rest}"] {
+            router = router.route(&format!("{prefix}{nothing}"), any(at(&face, program::nowhere)));
+        }
+    }
+    router
+        .route("/ws", speaking(&face, get(at(&face, live::socket))))
+        .route("/openapi.json", speaking(&face, get(at(&face, program::openapi))))
+}
+
+/// Other methods are refused in the words of this face.
+fn speaking(face: &Arc<Face>, methods: MethodRouter) -> MethodRouter {
+    methods.fallback(at(face, program::not_this_method))
+}
+
+/// Every path below a prefix.
+fn paths(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
+    let mut paths = vec![
+        ("/workflows/execute", post(at(face, execute::execute))),
+        ("/workflows/validate", post(at(face, workflows::validate))),
+        (
+            "/workflows",
+            get(at(face, workflows::list)).put(at(face, workflows::apply)).post(at(face, workflows::apply)),
+        ),
+        ("/workflows/{id}", get(at(face, workflows::show)).delete(at(face, workflows::delete))),
+        ("/workflows/{id}/revisions/{revision}", get(at(face, workflows::revision))),
+        ("/agents", get(at(face, workflows::agents))),
+        ("/approvals", get(at(face, approvals::list)).post(at(face, approvals::decide))),
+        ("/approvals/{token}", get(at(face, approvals::show)).post(at(face, approvals::answer))),
+        ("/workers/{queue}/poll", post(at(face, workers::poll))),
+        ("/tasks/{id}/complete", post(at(face, workers::complete))),
+        ("/tasks/{id}/fail", post(at(face, workers::fail))),
+        ("/tasks/{id}/heartbeat", post(at(face, workers::heartbeat))),
+        ("/dashboard/executions", get(at(face, lists::executions))),
+        ("/dashboard/metrics", get(at(face, program::metrics))),
+        ("/dashboard/system", get(at(face, program::system))),
+        ("/events", get(at(face, live::events))),
+        ("/ws", get(at(face, live::socket))),
+        ("/health", get(at(face, program::health))),
+        ("/openapi.json", get(at(face, program::openapi))),
+    ];
+    paths.extend(executions(face));
+    paths.extend(schedules(face));
+    paths
+}
+
+fn executions(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
+    vec![
+        ("/executions", get(at(face, lists::executions))),
+        ("/executions/retry", post(at(face, lists::retry))),
+        ("/executions/{id}", get(at(face, execution::show))),
+        ("/executions/{id}/journal", get(at(face, journal::read))),
+        ("/executions/{id}/cancel", post(at(face, control::cancel))),
+        ("/executions/{id}/pause", post(at(face, control::pause))),
+        ("/executions/{id}/resume", post(at(face, control::resume))),
+        ("/executions/{id}/retry", post(at(face, control::retry))),
+        ("/executions/{id}/fork", post(at(face, control::fork))),
+        ("/executions/{id}/events", post(at(face, control::signal))),
+        ("/executions/{id}/steps/{step}/resolve", post(at(face, control::resolve))),
+    ]
+}
+
+fn schedules(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
+    vec![
+        (
+            "/schedules",
+            get(at(face, schedules::list)).put(at(face, schedules::apply)).post(at(face, schedules::apply)),
+        ),
+        (
+            "/schedules/{id}",
+            get(at(face, schedules::show)).put(at(face, schedules::put)).delete(at(face, schedules::delete)),
+        ),
+        ("/schedules/{id}/pause", post(at(face, schedules::pause))),
+        ("/schedules/{id}/resume", post(at(face, schedules::resume))),
+        ("/schedules/{id}/trigger", post(at(face, schedules::trigger))),
+    ]
+}

@@ -1,0 +1,227 @@
+//! The words of this face for every error: one code of ours becomes one word, one status, one category (ADR-019, section 8).
+
+use http::StatusCode;
+use orchestr8_contract::error::Retry;
+use orchestr8_contract::{Code, Kind};
+use serde_json::{Map, Value};
+
+macro_rules! words {
+    ($($variant:ident $wire:literal $status:ident $category:literal;)*) => {
+        /// Every error word of the REST contract.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Word { $($variant,)* }
+
+        impl Word {
+            pub const ALL: &'static [Word] = &[$(Word::$variant,)*];
+
+            pub fn as_str(self) -> &'static str { match self { $(Word::$variant => $wire,)* } }
+            pub fn status(self) -> StatusCode { match self { $(Word::$variant => StatusCode::$status,)* } }
+            /// What sort of trouble it is, for clients that only want to know that.
+            pub fn category(self) -> &'static str { match self { $(Word::$variant => $category,)* } }
+        }
+    };
+}
+
+words! {
+    Timeout "TIMEOUT" GATEWAY_TIMEOUT "timeout";
+    Cancelled "CANCELLED" CONFLICT "cancellation";
+    CircuitOpen "CIRCUIT_OPEN" SERVICE_UNAVAILABLE "unavailable";
+    Retryable "RETRYABLE" SERVICE_UNAVAILABLE "unavailable";
+    Validation "VALIDATION" BAD_REQUEST "validation";
+    ExprInvalidSyntax "EXPR_INVALID_SYNTAX" BAD_REQUEST "expression";
+    ExprStepNotFound "EXPR_STEP_NOT_FOUND" BAD_REQUEST "expression";
+    ExprStepNotCompleted "EXPR_STEP_NOT_COMPLETED" BAD_REQUEST "expression";
+    ExprPathNotFound "EXPR_PATH_NOT_FOUND" BAD_REQUEST "expression";
+    NotFound "NOT_FOUND" NOT_FOUND "not_found";
+    Conflict "CONFLICT" CONFLICT "conflict";
+    KeyConflict "IDEMPOTENCY_KEY_CONFLICT" CONFLICT "conflict";
+    ResourceExhausted "RESOURCE_EXHAUSTED" TOO_MANY_REQUESTS "limit";
+    PayloadTooLarge "PAYLOAD_TOO_LARGE" PAYLOAD_TOO_LARGE "limit";
+    Forbidden "FORBIDDEN" FORBIDDEN "security";
+    ServiceUnavailable "SERVICE_UNAVAILABLE" SERVICE_UNAVAILABLE "unavailable";
+    Internal "INTERNAL" INTERNAL_SERVER_ERROR "internal";
+    Configuration "CONFIGURATION" UNPROCESSABLE_ENTITY "configuration";
+}
+
+/// Whose failure it is decides between two words for the same kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Within {
+    /// Our answer to a request.
+    Request,
+    /// A step of an execution: what was not there is what the step called.
+    Step,
+}
+
+/// A code that has a word of the same name keeps it; every other goes by its kind.
+pub(crate) fn word(code: Code, within: Within) -> Word {
+    if let Some(same) = Word::ALL.iter().find(|word| word.as_str() == code.as_str()) {
+        return *same;
+    }
+    match (code.kind(), within) {
+        (Kind::Invalid, _) => Word::Validation,
+        (Kind::NotFound, _) => Word::NotFound,
+        (Kind::Unauthenticated | Kind::Forbidden, _) => Word::Forbidden,
+        (Kind::Conflict | Kind::Dependency | Kind::State | Kind::Unknown, _) => Word::Conflict,
+        (Kind::Exhausted, _) => Word::ResourceExhausted,
+        (Kind::Timeout, _) => Word::Timeout,
+        (Kind::Cancelled, _) => Word::Cancelled,
+        (Kind::Unavailable, Within::Request) => Word::ServiceUnavailable,
+        (Kind::Unavailable, Within::Step) => Word::Retryable,
+        (Kind::Internal, _) => Word::Internal,
+    }
+}
+
+/// The status of a refused request: that of its word, but nobody known is told so with 401.
+pub(crate) fn status(code: Code) -> StatusCode {
+    match code.kind() {
+        Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Kind::Invalid
+        | Kind::NotFound
+        | Kind::Forbidden
+        | Kind::Conflict
+        | Kind::Exhausted
+        | Kind::Timeout
+        | Kind::Cancelled
+        | Kind::Unavailable
+        | Kind::Dependency
+        | Kind::State
+        | Kind::Unknown
+        | Kind::Internal => word(code, Within::Request).status(),
+    }
+}
+
+/// Whether sending the same again may help. An open circuit says no, whatever comes later (ADR-019, section 8).
+pub(crate) fn is_retryable(code: Code) -> bool {
+    code != Code::CircuitOpen && code.retry() == Retry::Later
+}
+
+/// How long to wait before trying again, in seconds, where that is known.
+pub(crate) fn retry_after(word: Word) -> Option<&'static str> {
+    match word {
+        Word::Timeout => Some("10"),
+        Word::CircuitOpen | Word::Retryable | Word::ServiceUnavailable => Some("5"),
+        Word::ResourceExhausted => Some("1"),
+        Word::Cancelled
+        | Word::Validation
+        | Word::ExprInvalidSyntax
+        | Word::ExprStepNotFound
+        | Word::ExprStepNotCompleted
+        | Word::ExprPathNotFound
+        | Word::NotFound
+        | Word::Conflict
+        | Word::KeyConflict
+        | Word::PayloadTooLarge
+        | Word::Forbidden
+        | Word::Internal
+        | Word::Configuration => None,
+    }
+}
+
+/// Puts the errors inside an execution into the words of this face.
+pub(crate) fn execution(resource: &mut Map<String, Value>) {
+    if let Some(Value::Array(errors)) = resource.get_mut("errors") {
+        errors.iter_mut().for_each(error);
+    }
+    if let Some(Value::Object(steps)) = resource.get_mut("steps") {
+        for step in steps.values_mut() {
+            inner_error(step);
+        }
+    }
+    if let Some(failed) = resource.get_mut("error") {
+        error(failed);
+    }
+}
+
+/// Puts the error of something that has one into the words of this face: a row of a list, the data of an event.
+pub(crate) fn inner_error(value: &mut Value) {
+    if let Some(failed) = value.as_object_mut().and_then(|value| value.get_mut("error")) {
+        error(failed);
+    }
+}
+
+/// The code of this name. A name of somebody else is that agent's own failure.
+pub(crate) fn code(name: &str) -> Code {
+    Code::ALL.iter().find(|code| code.as_str() == name).copied().unwrap_or(Code::AgentFailed)
+}
+
+/// The word for the error of a step: what an agent says may be tried again is RETRYABLE, whatever it was.
+pub(crate) fn step_word(code: Code, retryable: bool) -> Word {
+    match word(code, Within::Step) {
+        Word::Internal if retryable => Word::Retryable,
+        word => word,
+    }
+}
+
+/// `{code, message, isRetryable, details?}` in our codes becomes `{code, message, isRetryable, category, cause?, details?}`.
+fn error(value: &mut Value) {
+    let Value::Object(error) = value else { return };
+    let Some(given) = error.get("code").and_then(Value::as_str) else { return };
+    let code = code(given);
+    let retryable = error.get("isRetryable").and_then(Value::as_bool).unwrap_or_else(|| is_retryable(code));
+    let word = step_word(code, retryable);
+    if word.as_str() != given {
+        let cause = Value::from(given);
+        error.insert("cause".into(), cause);
+        error.insert("code".into(), word.as_str().into());
+    }
+    error.insert("isRetryable".into(), (retryable && code != Code::CircuitOpen).into());
+    error.insert("category".into(), word.category().into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_code_has_a_word_and_a_status_that_fits_its_kind() {
+        for code in Code::ALL {
+            let status = status(*code);
+            let ours = matches!(code.kind(), Kind::Internal | Kind::Unavailable | Kind::Timeout);
+            assert_eq!(status.is_server_error(), ours, "{code} is {status}");
+            assert!(status.is_client_error() || status.is_server_error(), "{code} is {status}");
+        }
+    }
+
+    #[test]
+    fn words_are_those_of_the_contract() {
+        let of = |code| word(code, Within::Request).as_str();
+        assert_eq!(of(Code::InvalidArgument), "VALIDATION");
+        assert_eq!(of(Code::InvalidWorkflow), "VALIDATION");
+        assert_eq!(of(Code::ExprPathNotFound), "EXPR_PATH_NOT_FOUND");
+        assert_eq!(of(Code::KeyConflict), "IDEMPOTENCY_KEY_CONFLICT");
+        assert_eq!(of(Code::VersionMismatch), "CONFLICT");
+        assert_eq!(of(Code::Unauthorized), "FORBIDDEN");
+        assert_eq!(of(Code::StoreFailed), "SERVICE_UNAVAILABLE");
+        assert_eq!(word(Code::Unavailable, Within::Step).as_str(), "RETRYABLE");
+        assert_eq!(status(Code::Unauthenticated), 401);
+        assert_eq!(status(Code::ResourceExhausted), 429);
+        assert!(!is_retryable(Code::CircuitOpen) && is_retryable(Code::Timeout));
+    }
+
+    #[test]
+    fn errors_inside_an_execution_speak_the_words_of_the_face() {
+        let mut resource = json!({
+            "errors": [{"stepId": "a", "code": "AGENT_FAILED", "message": "m", "isRetryable": false}],
+            "steps": {
+                "a": {"error": {"code": "UNAVAILABLE", "message": "m", "isRetryable": true, "details": {"n": 1}}},
+                "b": {"error": {"code": "CIRCUIT_OPEN", "message": "m", "isRetryable": true}},
+                "c": {"error": {"code": "E_THEIRS", "message": "m"}},
+                "d": {"status": "completed", "output": {"error": {"code": "UNAVAILABLE"}}},
+            },
+        });
+        execution(resource.as_object_mut().unwrap());
+        assert_eq!(
+            resource,
+            json!({
+                "errors": [{"stepId": "a", "code": "INTERNAL", "cause": "AGENT_FAILED", "message": "m", "isRetryable": false, "category": "internal"}],
+                "steps": {
+                    "a": {"error": {"code": "RETRYABLE", "cause": "UNAVAILABLE", "message": "m", "isRetryable": true, "category": "unavailable", "details": {"n": 1}}},
+                    "b": {"error": {"code": "CIRCUIT_OPEN", "message": "m", "isRetryable": false, "category": "unavailable"}},
+                    "c": {"error": {"code": "INTERNAL", "cause": "E_THEIRS", "message": "m", "isRetryable": false, "category": "internal"}},
+                    "d": {"status": "completed", "output": {"error": {"code": "UNAVAILABLE"}}},
+                },
+            })
+        );
+    }
+}

@@ -17,7 +17,9 @@ pub fn check(file: &File, source: &Source) -> Vec<String> {
         if let Some(word) = empty_word(name) {
             complaints.push(file.complain(line + 1, format!("{keyword} {name}: `{word}` says nothing")));
         }
-        if matches!(keyword, "struct" | "enum") && name.len() > "Error".len() && name.ends_with("Error") {
+        // `OnError` is what to do about errors, not an error.
+        let is_error = name.len() > "Error".len() && name.ends_with("Error") && !name.starts_with("On");
+        if matches!(keyword, "struct" | "enum") && is_error {
             complaints
                 .push(file.complain(line + 1, format!("{name}: its module already says which error it is")));
         }
@@ -93,5 +95,6 @@ mod tests {
     fn an_error_is_named_by_its_module() {
         assert_eq!(complaints("a.rs", "pub enum StoreError {}").len(), 1);
         assert_eq!(complaints("a.rs", "pub enum Error {}").len(), 0);
+        assert_eq!(complaints("a.rs", "pub enum OnError {}").len(), 0);
     }
 }

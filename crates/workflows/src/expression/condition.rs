@@ -12,7 +12,7 @@ use super::look_up::look_up;
 use super::reader::{self, Mistake};
 use super::reference::Reference;
 use super::text::{self, Piece};
-use crate::definition::{Place, Problem};
+use crate::definition::{Place, Problem, kind};
 use crate::limits;
 
 /// Parsed once, tested as often as needed. Clones share it.
@@ -198,17 +198,6 @@ fn order(left: &serde_json::Number, right: &serde_json::Number) -> Option<Orderi
     match (whole(left), whole(right)) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),
         _ => left.as_f64()?.partial_cmp(&right.as_f64()?),
-    }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }
 

@@ -10,6 +10,7 @@ use super::Scope;
 use super::look_up::{look_up, too_large};
 use super::reference::Reference;
 use super::text::{self, Piece};
+use crate::definition::problems::LISTED;
 use crate::definition::{Place, Problem};
 use crate::limits;
 
@@ -191,7 +192,9 @@ impl Parser<'_> {
         }
         let first = self.references.len();
         let pieces = text::cut(text, &mut self.references, |mistake| {
-            self.problems.push(Problem::new(at, Code::ExprInvalidSyntax, mistake.message, mistake.hint));
+            if self.problems.len() < LISTED {
+                self.problems.push(Problem::new(at, Code::ExprInvalidSyntax, mistake.message, mistake.hint));
+            }
         });
         if self.references.len() > first {
             let place: Arc<str> = at.to_string().into();

@@ -1,0 +1,142 @@
+//! What holds for a whole execution: times, limits, budgets, and what its journal shows.
+
+use serde_json::Value;
+
+use super::fields::{Fields, Known, note};
+use super::limits;
+use super::model::{Budget, Concurrency, JournalRules, Policies, Rate, RedactionRule, RuleAction, RuleOn};
+use super::resilience::{self, Wish};
+use crate::expression::Template;
+
+pub(super) const POLICIES: &[&str] = &[
+    "timeout",
+    "maxConcurrency",
+    "queueWaitMs",
+    "priority",
+    "concurrency",
+    "rateLimit",
+    "budget",
+    "journal",
+    "retry",
+    "circuitBreaker",
+];
+pub(super) const CONCURRENCY: &[&str] = &["key", "limit"];
+pub(super) const RATE: &[&str] = &["key", "limit", "perMs"];
+pub(super) const BUDGET: &[&str] = &["wallClockMs", "steps", "tokens", "cost"];
+pub(super) const JOURNAL: &[&str] = &["allow", "rules"];
+pub(super) const RULE: &[&str] = &["type", "pattern", "action", "replacement"];
+
+/// The largest whole number JSON carries safely everywhere.
+const COUNT: u64 = 9_007_199_254_740_991;
+const COST: f64 = 1e12;
+const PRIORITY: i64 = 100;
+
+/// The policies, and what they say for every step.
+pub(super) fn read(fields: &Fields<'_>, workflow_id: &str) -> (Policies, Wish) {
+    let mut policies = Policies {
+        timeout_ms: resilience::timeout(fields, "timeout"),
+        max_concurrency: max_concurrency(fields),
+        queue_wait_ms: fields.ms("queueWaitMs", 1),
+        priority: priority(fields),
+        ..Policies::default()
+    };
+    if let Some(own) = fields.object("concurrency", CONCURRENCY) {
+        own.need("key", "Add a text; executions for which it is the same share the limit.");
+        own.need("limit", "Add how many may run at once.");
+        let key = own.text_template("key");
+        let limit = own.whole("limit", 1..=limits::STEPS as u64);
+        policies.concurrency = key.zip(limit).map(|(key, limit)| Concurrency { key, limit: count(limit) });
+    }
+    if let Some(own) = fields.object("rateLimit", RATE) {
+        own.need("limit", "Add how many may start in that time.");
+        own.need("perMs", "Add the time in milliseconds.");
+        // Without a key the executions of this workflow share the limit.
+        let key = own.text_template("key").unwrap_or_else(|| Template::literal(workflow_id.into()));
+        let limit = own.whole("limit", 1..=u64::from(u32::MAX));
+        let per_ms = own.ms("perMs", 1);
+        policies.rate = limit.zip(per_ms).map(|(limit, per_ms)| Rate {
+            key,
+            limit: u32::try_from(limit).unwrap_or(u32::MAX),
+            per_ms,
+        });
+    }
+    if let Some(own) = fields.object("budget", BUDGET) {
+        policies.budget = Budget {
+            wall_clock_ms: own.ms("wallClockMs", 1),
+            steps: own.whole("steps", 1..=COUNT),
+            tokens: own.whole("tokens", 1..=COUNT),
+            cost: own.number("cost", 0.0..=COST),
+        };
+    }
+    if let Some(own) = fields.object("journal", JOURNAL) {
+        policies.journal = journal(&own);
+    }
+    (policies, Wish::of_workflow_policies(fields))
+}
+
+pub(super) fn max_concurrency(fields: &Fields<'_>) -> Option<usize> {
+    fields.whole("maxConcurrency", 1..=limits::STEPS as u64).map(count)
+}
+
+fn priority(fields: &Fields<'_>) -> i32 {
+    let Some(found) = fields.get("priority") else { return 0 };
+    let whole = found.as_i64().or_else(|| {
+        let number = found.as_f64()?;
+        (-PRIORITY..=PRIORITY).find(|whole| (*whole as f64) == number)
+    });
+    match whole.filter(|priority| (-PRIORITY..=PRIORITY).contains(priority)) {
+        Some(priority) => i32::try_from(priority).unwrap_or_default(),
+        None => {
+            fields.out_of_range("priority", "a whole number from -100 to 100", found);
+            0
+        }
+    }
+}
+
+fn journal(fields: &Fields<'_>) -> JournalRules {
+    let allow = fields.words("allow", limits::NAMES, is_name, "Write the name of a field to show.");
+    let list = fields.at.field("rules");
+    let mut rules = Vec::new();
+    for (index, value) in fields.list("rules", limits::NAMES).unwrap_or_default().iter().enumerate() {
+        let known = Known { names: RULE, elsewhere: &[] };
+        rules.extend(Fields::of(value, list.item(index), known, fields.sink).and_then(|own| rule(&own)));
+    }
+    JournalRules { allow: allow.into_iter().map(|(_, name)| name.to_owned()).collect(), rules }
+}
+
+fn rule(fields: &Fields<'_>) -> Option<RedactionRule> {
+    fields.need("type", "Add field-name, field-pattern or value-pattern.");
+    fields.need("pattern", "Add what to look for; * stands for anything.");
+    fields.need("action", "Add redact, hash or remove.");
+    let on = fields.choice(
+        "type",
+        &[
+            ("field-name", RuleOn::FieldName),
+            ("field-pattern", RuleOn::FieldPattern),
+            ("value-pattern", RuleOn::ValuePattern),
+        ],
+    );
+    let pattern = fields.text("pattern", limits::NAME_CHARACTERS);
+    let action = fields.choice(
+        "action",
+        &[("redact", RuleAction::Redact), ("hash", RuleAction::Hash), ("remove", RuleAction::Remove)],
+    );
+    let replacement = fields.text("replacement", limits::NAME_CHARACTERS).map(str::to_owned);
+    if replacement.is_some() && fields.get("action").and_then(Value::as_str) != Some("redact") {
+        note(
+            fields.sink,
+            &fields.at.field("replacement"),
+            "a replacement only goes with redact",
+            "Remove it, or use \"action\": \"redact\".",
+        );
+    }
+    Some(RedactionRule { on: on?, pattern: pattern?.to_owned(), action: action?, replacement })
+}
+
+pub(super) fn is_name(text: &str) -> bool {
+    (1..=limits::NAME_CHARACTERS).contains(&text.chars().count())
+}
+
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,193 @@
+//! Checks every expression before anything runs (WF-19.5): what it names exists, and may be seen where it stands.
+
+use std::collections::HashSet;
+
+use orchestr8_contract::Code;
+
+use super::fields::{Sink, is_full};
+use super::graph::Ancestry;
+use super::model::{Kind, Policies, Step, Wait};
+use super::problems::Problem;
+use super::step::Draft;
+use super::words::nearest;
+use crate::expression::{Part, Reference, Root, Template};
+
+/// What a workflow declares.
+pub(super) struct Names<'n> {
+    pub variables: HashSet<&'n str>,
+    pub env: HashSet<&'n str>,
+    pub secrets: HashSet<&'n str>,
+}
+
+/// What an expression may see at the place where it stands.
+#[derive(Clone, Copy, Default)]
+struct Sight {
+    /// The step it belongs to; none when no step has run yet.
+    step: Option<usize>,
+    /// Only what goes to an agent may hold secrets: everything else is journalled.
+    secrets: bool,
+    /// `item` and `index`.
+    each: bool,
+    /// `iteration` and `last`.
+    rounds: bool,
+    /// `output` and `input` of the step that is undone.
+    undo: bool,
+}
+
+/// Looks at every expression of a workflow. Without ancestry, what comes before what is not looked at.
+pub(super) fn check(
+    drafts: &[Draft],
+    ancestry: Option<&Ancestry>,
+    policies: &Policies,
+    names: &Names<'_>,
+    sink: &Sink,
+) {
+    let checker = Checker { drafts, ancestry, names, sink };
+    let keys =
+        [policies.concurrency.as_ref().map(|one| &one.key), policies.rate.as_ref().map(|one| &one.key)];
+    for key in keys.into_iter().flatten() {
+        checker.look(key.located(), Sight::default());
+    }
+    for (place, draft) in drafts.iter().enumerate() {
+        checker.look_at_step(place, &draft.step);
+    }
+}
+
+struct Checker<'c> {
+    drafts: &'c [Draft],
+    ancestry: Option<&'c Ancestry>,
+    names: &'c Names<'c>,
+    sink: &'c Sink,
+}
+
+impl Checker<'_> {
+    fn look_at_step(&self, place: usize, step: &Step) {
+        let plain = Sight { step: Some(place), ..Sight::default() };
+        let inside = Sight { each: step.each.is_some(), rounds: step.repeat.is_some(), ..plain };
+        for condition in step.only_if.iter().chain(&step.unless) {
+            self.look(condition.located(), plain);
+        }
+        if let Some(each) = &step.each {
+            self.look(each.items.located(), plain);
+        }
+        if let Some(repeat) = &step.repeat {
+            self.look(repeat.condition.located(), Sight { rounds: true, ..plain });
+        }
+        if let Some(key) = &step.idempotency_key {
+            self.look(key.located(), inside);
+        }
+        match &step.kind {
+            Kind::Agent(call) => {
+                for template in [&call.input, &call.config] {
+                    self.look(template.located(), Sight { secrets: true, ..inside });
+                }
+            }
+            Kind::Workflow(child) => self.look(child.inputs.located(), inside),
+            Kind::Wait(Wait::For(template) | Wait::Until(template) | Wait::Event { name: template, .. }) => {
+                self.look(template.located(), plain);
+            }
+            Kind::Approval(approval) => self.look(approval.message.located(), plain),
+            Kind::Switch(switch) => self.look(switch.on.located(), plain),
+        }
+        let undoing: [Option<&Template>; 2] = match &step.compensate {
+            Some(call) => [Some(&call.input), Some(&call.config)],
+            None => [None, None],
+        };
+        for template in undoing.into_iter().flatten() {
+            self.look(template.located(), Sight { secrets: true, undo: true, ..plain });
+        }
+    }
+
+    fn look<'r>(&self, references: impl Iterator<Item = (&'r str, &'r Reference)>, sight: Sight) {
+        for (at, reference) in references {
+            if is_full(self.sink) {
+                return;
+            }
+            let problem = match &reference.root {
+                Root::Step(id) => self.step(id, sight),
+                Root::Variable(name) => self.variable(name),
+                Root::Env(name) => {
+                    undeclared(&self.names.env, name, "environment variable", "allowedEnvVars")
+                }
+                Root::Secret(_) if !sight.secrets => Some((
+                    Code::InvalidWorkflow,
+                    format!("{reference} would be written to the journal here"),
+                    String::from("Use secrets in the input and config of an agent only."),
+                )),
+                Root::Secret(name) => undeclared(&self.names.secrets, name, "secret", "secretRefs"),
+                Root::Local(name) => local(name, reference, sight),
+            };
+            if let Some((code, message, hint)) = problem {
+                self.sink.borrow_mut().push(Problem::new(at, code, message, hint));
+            }
+        }
+    }
+
+    fn step(&self, id: &str, sight: Sight) -> Option<(Code, String, String)> {
+        let Some(place) = self.drafts.iter().position(|draft| &*draft.step.id == id) else {
+            let hint = match nearest(id, self.drafts.iter().map(|draft| &*draft.step.id)) {
+                Some(meant) => format!("Did you mean {meant}?"),
+                None => String::from("Name a step of this workflow."),
+            };
+            return Some((Code::ExprStepNotFound, format!("Unknown step reference: {id}"), hint));
+        };
+        let Some(own) = sight.step else {
+            let message = format!("no step has run when this is needed, so {id} has no output");
+            let hint = String::from("Use variables here.");
+            return Some((Code::ExprStepNotFound, message, hint));
+        };
+        if own == place && sight.undo {
+            return None;
+        }
+        let known_before = self.ancestry.is_none_or(|ancestry| ancestry.has(own, place));
+        if known_before && own != place {
+            return None;
+        }
+        let user = &self.drafts[own].step.id;
+        let hint = match own == place {
+            true => String::from(
+                "A step cannot use its own output; with while, ${last} is that of the round before.",
+            ),
+            false => format!("Add {id:?} to the dependencies of {user}."),
+        };
+        Some((Code::ExprStepNotFound, format!("Step {user} references {id} but missing dependency"), hint))
+    }
+
+    fn variable(&self, name: &str) -> Option<(Code, String, String)> {
+        if self.names.variables.contains(name) {
+            return None;
+        }
+        let hint = match nearest(name, self.names.variables.iter().copied()) {
+            Some(meant) => format!("Did you mean {meant}?"),
+            None => format!("Add {name:?} to variables, or to the properties of inputs."),
+        };
+        Some((Code::InvalidWorkflow, format!("the variable {name} is not declared"), hint))
+    }
+}
+
+fn undeclared(known: &HashSet<&str>, name: &str, what: &str, list: &str) -> Option<(Code, String, String)> {
+    (!known.contains(name)).then(|| {
+        (
+            Code::InvalidWorkflow,
+            format!("the {what} {name} is not in {list}"),
+            format!("Add {name:?} to {list}."),
+        )
+    })
+}
+
+/// Names that only mean something in certain places.
+fn local(name: &str, reference: &Reference, sight: Sight) -> Option<(Code, String, String)> {
+    let (seen, hint) = match name {
+        "item" | "index" => (sight.each, "It exists in the input and config of a step with forEach."),
+        "iteration" | "last" => {
+            (sight.rounds, "It exists in the condition of while, and in the input and config of that step.")
+        }
+        "output" | "input" => (sight.undo, "It exists in compensate; elsewhere write ${steps.<id>.output}."),
+        _ => {
+            let known = matches!(reference.path.as_slice(),
+                [Part::Field(field)] if matches!(&**field, "id" | "correlationId"));
+            (known, "Write ${execution.id} or ${execution.correlationId}.")
+        }
+    };
+    (!seen).then(|| (Code::InvalidWorkflow, format!("{reference} has no meaning here"), hint.to_owned()))
+}

@@ -92,6 +92,7 @@ codes! {
     StoreCorrupt "STORE_CORRUPT" Internal Never "Stored data fails its check: restore a backup; see `orchestr8 doctor`.";
     Quarantined "QUARANTINED" Forbidden Never "The tool's definition changed since it was accepted: review it, then accept it anew.";
     CapabilityMissing "CAPABILITY_MISSING" State Never "Use a client that can do what the details name, or another tool.";
+    StateConflict "CONFLICT" Conflict Never "Look at its present state, then decide again.";
     InvalidWorkflow "INVALID_WORKFLOW" Invalid Never "Correct what the details list, each with its path and a hint; `orchestr8 validate FILE` checks a file.";
     ExprInvalidSyntax "EXPR_INVALID_SYNTAX" Invalid Never "Write ${steps.<id>.output.<path>}, ${variables.<name>} or ${env.<NAME>}, with ?? before a default.";
     ExprStepNotFound "EXPR_STEP_NOT_FOUND" Invalid Never "Name a step of this workflow that this step depends on.";
@@ -162,7 +163,7 @@ impl fmt::Display for Fault {
 impl Error for Fault {}
 
 /// How a fault is stored: everything a caller may know, and no cause.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredFault {
     pub code: Code,
     pub message: String,

@@ -1,6 +1,16 @@
 //! Durable workflows (seed 004): definitions, expressions, the engine, its agents, and the actions over them.
 
+mod actions;
 pub mod agents;
 pub mod definition;
+pub mod engine;
 pub mod expression;
+pub mod journal;
 pub mod limits;
+mod runtime;
+mod schedules;
+mod stored;
+pub mod tables;
+
+pub use actions::all;
+pub use runtime::{Depth, Hub, Settings};

@@ -62,3 +62,12 @@ pub const RESOLVED_BYTES: usize = 8_388_608;
 
 /// Parentheses and `!` inside each other in a condition: its parser calls itself.
 pub const CONDITION_DEPTH: usize = 32;
+
+/// Executions that may wait for their turn to begin; they are stored, but their line is in memory.
+pub const QUEUED_EXECUTIONS: usize = 100_000;
+
+/// Ended executions kept in memory, so that whoever waited for the end reads it without the store.
+pub const RECENT: usize = 512;
+
+/// Messages that may wait for one execution.
+pub const INBOX: i64 = 1000;

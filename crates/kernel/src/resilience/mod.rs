@@ -74,7 +74,25 @@ pub struct Attempt {
 pub async fn run<T, W>(
     policy: &Resilience,
     key: &str,
+    work: impl FnMut(Attempt) -> W,
+    cancel: &CancellationToken,
+    breakers: &Breakers,
+    clock: &dyn Clock,
+    random: &dyn Random,
+) -> Result<T, Fault>
+where
+    W: Future<Output = Result<T, Fault>>,
+{
+    run_telling(policy, key, work, |_, _, _| {}, cancel, breakers, clock, random).await
+}
+
+/// As `run`, and tells of each retry before its wait begins: the attempt that failed, why, and how long the wait is.
+#[allow(clippy::too_many_arguments, reason = "what resilience works with, each of its own kind")]
+pub async fn run_telling<T, W>(
+    policy: &Resilience,
+    key: &str,
     mut work: impl FnMut(Attempt) -> W,
+    mut retrying: impl FnMut(u32, &Fault, u64),
     cancel: &CancellationToken,
     breakers: &Breakers,
     clock: &dyn Clock,
@@ -100,6 +118,7 @@ where
             Again::After { wait_ms } => wait_ms,
             Again::No => return Err(counted(fault, number)),
         };
+        retrying(number, &fault, wait_ms);
         tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(cancelled(number)),

@@ -1,0 +1,209 @@
+//! What can be said to an execution: stop, pause, go on, here is an event. What is said is durable before it is acknowledged.
+
+use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
+use serde_json::{Value, json};
+
+use super::{changing, execution, execution_id, hidden, map, object};
+use crate::engine::event::{Event, NewBudget, Resolution, Status, Task};
+use crate::engine::state::Phase;
+use crate::limits;
+use crate::runtime::{Hub, Row, fault, load, tables};
+
+/// The largest payload of an event, and the longest reason.
+const PAYLOAD_BYTES: usize = 65_536;
+const REASON_BYTES: u64 = 1024;
+
+pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
+    let id = execution_id;
+    let reason = json!({"type": "string", "maxLength": REASON_BYTES});
+    let cancel_input = object(
+        json!({"executionId": id(), "reason": reason, "graceful": {"type": "boolean"}}),
+        &["executionId"],
+    );
+    let budget = json!({"type": "object", "additionalProperties": false, "properties": {
+        "wallClockMs": {"type": "integer", "minimum": 1}, "steps": {"type": "integer", "minimum": 1},
+        "tokens": {"type": "integer", "minimum": 1}, "cost": {"type": "number", "exclusiveMinimum": 0}}});
+    let event = json!({"executionId": id(), "name": {"type": "string", "minLength": 1, "maxLength": 256}, "payload": {},
+                       "id": {"type": "string", "maxLength": 256}});
+    let resolution = json!({"executionId": id(), "stepId": {"type": "string"}, "index": {"type": "integer", "minimum": 0},
+                            "action": {"enum": ["retry", "fail", "complete"]}, "output": {}});
+    Ok(vec![
+        hidden("executions.cancel", "Cancels an execution.", cancel_input, changing(), hub, cancel)?,
+        hidden(
+            "executions.pause",
+            "Lets nothing new begin in an execution.",
+            object(json!({"executionId": id(), "reason": reason}), &["executionId"]),
+            changing(),
+            hub,
+            pause,
+        )?,
+        hidden(
+            "executions.resume",
+            "Lets a paused execution go on.",
+            object(json!({"executionId": id(), "budget": budget}), &["executionId"]),
+            changing(),
+            hub,
+            resume,
+        )?,
+        hidden(
+            "executions.retry",
+            "Takes up a failed or cancelled execution where it stopped.",
+            object(json!({"executionId": id()}), &["executionId"]),
+            changing(),
+            hub,
+            retry,
+        )?,
+        hidden(
+            "executions.signal",
+            "Sends an event to an execution.",
+            object(event, &["executionId", "name"]),
+            changing(),
+            hub,
+            signal,
+        )?,
+        hidden(
+            "executions.resolve",
+            "Says what became of a step whose end is not known.",
+            object(resolution, &["executionId", "stepId", "action"]),
+            changing(),
+            hub,
+            resolve,
+        )?,
+    ])
+}
+
+/// Says something to an execution, in the commit of the answer.
+pub fn tell(hub: &Hub, row: &Row, event: Event, answer: Value) -> Result<Reply, Halt> {
+    tell_with(hub, row, event, answer, Batch::new())
+}
+
+pub fn tell_with(hub: &Hub, row: &Row, event: Event, answer: Value, mut effects: Batch) -> Result<Reply, Halt> {
+    let posted = hub.post_to(row.num, event, &mut effects)?;
+    let (hub, tenant) = (hub.clone(), row.tenant.clone());
+    Ok(Reply::new(Output::json(answer), effects).then(move || hub.deliver_later(tenant, posted)))
+}
+
+fn over(row: &Row, wanted: &str) -> Fault {
+    let status = row.status.as_str();
+    Fault::new(Code::StateConflict, format!("the execution is {status}, so it cannot be {wanted}"))
+        .with("executionId", &*row.id)
+        .with("status", status)
+}
+
+async fn cancel(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let row = execution(&hub, &args, &context).await?;
+    let graceful = args.get("graceful").and_then(Value::as_bool).unwrap_or(true);
+    let answer = |status: Status, message: String| {
+        json!({"executionId": row.id, "status": status, "graceful": graceful, "alreadyFinal": status.is_final(), "message": message})
+    };
+    if row.status.is_final() {
+        let message = format!("The execution has already {}", past(row.status));
+        return Ok(Output::json(answer(row.status, message)).into());
+    }
+    let reason = args.text("reason").unwrap_or("user_request").to_owned();
+    let answer = answer(Status::Cancelling, String::from("Cancellation requested"));
+    tell(&hub, &row, Event::CancelAsked { reason, graceful }, answer)
+}
+
+fn past(status: Status) -> &'static str {
+    match status {
+        Status::Completed => "completed",
+        Status::Failed => "failed",
+        Status::Cancelled => "been cancelled",
+        Status::Queued | Status::Running | Status::Paused | Status::Cancelling => "begun",
+    }
+}
+
+async fn pause(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let row = execution(&hub, &args, &context).await?;
+    if row.status.is_final() || row.status == Status::Cancelling {
+        return Err(over(&row, "paused").into());
+    }
+    let reason = args.text("reason").unwrap_or("user_request").to_owned();
+    let answer = json!({"executionId": row.id, "status": "paused"});
+    tell(&hub, &row, Event::Paused { reason }, answer)
+}
+
+async fn resume(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let row = execution(&hub, &args, &context).await?;
+    if row.status != Status::Paused {
+        return Err(over(&row, "resumed").into());
+    }
+    let budget: NewBudget = serde_json::from_value(Value::Object(map(&args, "budget")))
+        .map_err(|error| Fault::invalid(format!("/budget: {error}")).with("path", "/budget"))?;
+    let loaded = load::whole(&hub, row, u64::MAX).await?;
+    let by_budget = loaded.state.pause.as_ref().is_some_and(|pause| pause.by_budget);
+    if by_budget && budget == NewBudget::default() {
+        let reason = loaded.state.pause.as_ref().map_or(String::new(), |pause| pause.reason.clone());
+        return Err(Fault::new(Code::BudgetExceeded, format!("{reason}; resume it with a larger budget"))
+            .with("executionId", &*loaded.row.id)
+            .into());
+    }
+    let answer = json!({"executionId": loaded.row.id, "status": "running"});
+    tell(&hub, &loaded.row, Event::Resumed { budget }, answer)
+}
+
+async fn retry(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let row = execution(&hub, &args, &context).await?;
+    let (event, answer) = again(&row)?;
+    hub.forget(row.num);
+    tell(&hub, &row, event, answer)
+}
+
+/// What takes a failed execution up again.
+pub fn again(row: &Row) -> Result<(Event, Value), Fault> {
+    match row.status {
+        Status::Failed | Status::Cancelled => {
+            Ok((Event::Again, json!({"executionId": row.id, "status": "running"})))
+        }
+        Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Completed => {
+            Err(over(row, "retried"))
+        }
+    }
+}
+
+async fn signal(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let row = execution(&hub, &args, &context).await?;
+    if row.status.is_final() {
+        return Err(over(&row, "sent an event").into());
+    }
+    let payload = args.get("payload").cloned().unwrap_or(Value::Null);
+    if payload.to_string().len() > PAYLOAD_BYTES {
+        return Err(Fault::new(Code::PayloadTooLarge, format!("/payload: more than {PAYLOAD_BYTES} bytes"))
+            .with("path", "/payload")
+            .into());
+    }
+    let waiting = hub.ports().store.query(tables::inbox_count(row.num)).await.map_err(fault)?;
+    if waiting.first().is_some_and(|row| row.int(0).is_ok_and(|count| count >= limits::INBOX)) {
+        return Err(Fault::new(Code::ResourceExhausted, "too many messages wait for this execution").into());
+    }
+    let name = args.text("name").unwrap_or_default().to_owned();
+    let answer = json!({"executionId": row.id, "name": name, "accepted": true});
+    tell(&hub, &row, Event::Signal { name, payload }, answer)
+}
+
+async fn resolve(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let row = execution(&hub, &args, &context).await?;
+    let loaded = load::whole(&hub, row, u64::MAX).await?;
+    let id = args.text("stepId").unwrap_or_default();
+    let Some(step) = loaded.state.workflow().place(id) else {
+        return Err(Fault::new(Code::NotFound, format!("the execution has no step named '{id}'")).with("stepId", id).into());
+    };
+    let part = args.get("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok());
+    let task = Task { step, part, undo: false };
+    let asks = |work: &crate::engine::state::Work| work.phase == Phase::Unknown;
+    if !loaded.state.work.get(&task).is_some_and(asks) {
+        return Err(Fault::new(Code::StateConflict, format!("the step '{id}' does not wait for this"))
+            .with("stepId", id)
+            .into());
+    }
+    let how = match args.text("action") {
+        Some("retry") => Resolution::Retry,
+        Some("complete") => Resolution::Complete { output: args.get("output").cloned().unwrap_or(Value::Null) },
+        _ => Resolution::Fail,
+    };
+    let answer = json!({"executionId": loaded.row.id, "stepId": id, "accepted": true});
+    tell(&hub, &loaded.row, Event::Resolved { task, how }, answer)
+}

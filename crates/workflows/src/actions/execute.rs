@@ -1,0 +1,114 @@
+//! `workflows.execute`: accepts an execution. With a key, a repeat gets the same execution.
+
+use orchestr8_contract::id::CorrelationId;
+use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+use super::{changing, hidden, map, object};
+use crate::definition::model::Workflow;
+use crate::runtime::{Accepted, Hub, Request};
+use crate::stored;
+
+pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
+    let input = object(
+        json!({
+            "workflow": {"type": "object", "description": "A definition."},
+            "workflowId": {"type": "string", "description": "Instead: the id of a stored workflow."},
+            "version": {"type": "string"},
+            "inputs": {"type": "object"},
+            "context": {
+                "type": "object", "additionalProperties": false,
+                "properties": {
+                    "correlationId": {"type": "string", "minLength": 1, "maxLength": 256},
+                    "timeout": {"type": "integer", "minimum": 1},
+                    "variables": {"type": "object"}
+                }
+            },
+            "priority": {"type": "integer", "minimum": -100, "maximum": 100}
+        }),
+        &[],
+    );
+    // Its own journal is the record of an execution; the kernel's would say the same again.
+    let policy = Policy { journalled: false, ..changing() };
+    hidden("workflows.execute", "Starts an execution of a workflow.", input, policy, hub, execute)
+}
+
+async fn execute(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let workflow = definition(&hub, &args, &context).await?;
+    let accepted = accept(&hub, workflow, &args, &context)?;
+    Ok(reply(&hub, accepted))
+}
+
+/// The workflow that is given, or the stored one that is named.
+pub async fn definition(hub: &Hub, args: &Args, context: &Context) -> Result<Arc<Workflow>, Fault> {
+    match (args.get("workflow"), args.text("workflowId")) {
+        (Some(_), Some(_)) => {
+            Err(Fault::invalid("/workflowId: give workflow or workflowId, not both").with("path", "/workflowId"))
+        }
+        (Some(source), None) => Ok(hub.definitions().get_or_read(source)?),
+        (None, Some(id)) => stored::find(hub, context.principal.tenant.as_str(), id, args.text("version")).await,
+        (None, None) => Err(Fault::invalid("/workflow: a definition is missing; or name a stored one with workflowId")
+            .with("path", "/workflow")),
+    }
+}
+
+pub fn accept(hub: &Hub, workflow: Arc<Workflow>, args: &Args, context: &Context) -> Result<Accepted, Fault> {
+    let given = args.get("context");
+    let mut variables = given
+        .and_then(|given| given.get("variables"))
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+    variables.extend(map(args, "inputs"));
+    check_inputs(&workflow, &variables)?;
+    let correlation = match given.and_then(|given| given.get("correlationId")).and_then(Value::as_str) {
+        Some(text) => CorrelationId::parse(text).map_err(|wrong| {
+            Fault::invalid(format!("/context/correlationId: {wrong}")).with("path", "/context/correlationId")
+        })?,
+        None => context.correlation.clone(),
+    };
+    hub.accept(Request {
+        workflow,
+        variables,
+        correlation,
+        principal: context.principal.clone(),
+        timeout_ms: given.and_then(|given| given.get("timeout")).and_then(Value::as_u64),
+        priority: args.get("priority").and_then(Value::as_i64).and_then(|priority| i32::try_from(priority).ok()),
+        parent: None,
+        forked_from: None,
+        kept: Vec::new(),
+    })
+}
+
+/// Inputs that break the schema their author gave are refused, all of them at once.
+fn check_inputs(workflow: &Workflow, inputs: &Map<String, Value>) -> Result<(), Fault> {
+    let Some(schema) = &workflow.inputs else { return Ok(()) };
+    let compiled = schema::Schema::compile(schema.clone())
+        .map_err(|error| Fault::internal("the inputs schema of a checked workflow is wrong").because(error))?;
+    let value = Value::Object(inputs.clone());
+    compiled.check(&value).map_err(|fault| {
+        let details = fault.details.clone();
+        let mut told = Fault::new(Code::InvalidArgument, format!("/inputs: {}", fault.message));
+        told.details = details;
+        told
+    })
+}
+
+fn reply(hub: &Hub, mut accepted: Accepted) -> Reply {
+    let output = started(hub, &accepted);
+    let effects = std::mem::take(&mut accepted.batch);
+    let hub = hub.clone();
+    Reply::new(Output::json(output), effects).then(move || hub.launch(accepted))
+}
+
+/// What whoever starts an execution is told.
+pub fn started(hub: &Hub, accepted: &Accepted) -> Value {
+    let workflow = accepted.workflow();
+    json!({
+        "executionId": accepted.id, "status": accepted.status, "workflowId": workflow.id, "workflowName": workflow.name,
+        "workflowVersion": workflow.version, "correlationId": accepted.correlation(),
+        "queueDepth": hub.depth().waiting_executions,
+    })
+}

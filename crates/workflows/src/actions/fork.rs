@@ -1,0 +1,104 @@
+//! New runs from old ones: a fork from a step, and many failed executions at once.
+
+use std::sync::Arc;
+
+use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
+use serde_json::{Value, json};
+
+use super::{changing, control, execution, execution_id, hidden, list, map, object, page};
+use crate::definition::model::Workflow;
+use crate::engine::state::{Outcome, State};
+use crate::runtime::{Hub, Request, load};
+
+/// Executions taken up in one go: they all go into one commit.
+const MOST: i64 = 500;
+
+pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
+    let input = object(
+        json!({
+            "executionId": execution_id(), "fromStep": {"type": "string"}, "inputs": {"type": "object"},
+            "variables": {"type": "object"}, "workflow": {"type": "object"}
+        }),
+        &["executionId", "fromStep"],
+    );
+    let about = "Starts a new execution that keeps what came before a step of another.";
+    hidden("executions.fork", about, input, changing(), hub, fork)
+}
+
+async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let row = execution(&hub, &args, &context).await?;
+    let loaded = load::whole(&hub, row, u64::MAX).await?;
+    let workflow = match args.get("workflow") {
+        Some(source) => hub.definitions().get_or_read(source).map_err(Fault::from)?,
+        None => loaded.state.workflow().clone(),
+    };
+    let from = args.text("fromStep").unwrap_or_default();
+    let Some(place) = workflow.place(from) else {
+        return Err(Fault::new(Code::NotFound, format!("the workflow has no step named '{from}'"))
+            .with("path", "/fromStep")
+            .into());
+    };
+    let mut variables = loaded.row.given.variables.clone();
+    variables.extend(map(&args, "variables"));
+    variables.extend(map(&args, "inputs"));
+    let kept = kept(&loaded.state, &workflow, place);
+    let mut accepted = hub.accept(Request {
+        workflow,
+        variables,
+        correlation: loaded.row.correlation.clone(),
+        principal: context.principal.clone(),
+        timeout_ms: loaded.row.given.timeout_ms,
+        priority: Some(loaded.row.priority),
+        parent: None,
+        forked_from: Some(loaded.row.id.clone()),
+        kept,
+    })?;
+    let answer = json!({"executionId": accepted.id, "status": accepted.status, "forkedFrom": loaded.row.id, "fromStep": from});
+    let effects = std::mem::take(&mut accepted.batch);
+    Ok(Reply::new(Output::json(answer), effects).then(move || hub.launch(accepted)))
+}
+
+/// Outputs of the steps that neither are the step nor come after it.
+fn kept(old: &State, new: &Arc<Workflow>, from: usize) -> Vec<(usize, Value)> {
+    let mut again = vec![false; new.steps.len()];
+    again[from] = true;
+    loop {
+        let more: Vec<usize> = (0..again.len())
+            .filter(|step| !again[*step] && new.steps[*step].dependencies.iter().any(|one| again[*one]))
+            .collect();
+        if more.is_empty() {
+            break;
+        }
+        more.into_iter().for_each(|step| again[step] = true);
+    }
+    let output = |step: &usize| {
+        let place = old.workflow().place(&new.steps[*step].id)?;
+        let own = &old.steps[place];
+        (own.outcome == Some(Outcome::Completed)).then(|| own.output.clone()).flatten()
+    };
+    (0..again.len()).filter(|step| !again[*step]).filter_map(|step| Some((step, output(&step)?))).collect()
+}
+
+pub fn retry_many(hub: &Hub) -> Result<Action, schema::Error> {
+    let about = "Takes up the failed or cancelled executions that the filters pick.";
+    hidden("executions.retry_many", about, object(list::filters(MOST), &[]), changing(), hub, many)
+}
+
+async fn many(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let rows = list::find(&hub, &args, &context, page(&args, 100, MOST)).await?;
+    let (mut effects, mut retried, mut posted) = (Batch::new(), Vec::new(), Vec::new());
+    for row in &rows {
+        let Ok((event, _)) = control::again(row) else { continue };
+        hub.forget(row.num);
+        posted.push((row.tenant.clone(), hub.post_to(row.num, event, &mut effects)?));
+        retried.push(row.id.clone());
+    }
+    let answer = json!({"retried": retried, "skipped": rows.len() - retried.len()});
+    Ok(Reply::new(Output::json(answer), effects).then(move || {
+        for (tenant, posted) in posted {
+            hub.deliver_later(tenant, posted);
+        }
+    }))
+}

@@ -1,0 +1,86 @@
+//! `executions.get`: an execution as it is, as it becomes, or as it was.
+
+use std::time::Duration;
+
+use orchestr8_contract::Fault;
+use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
+use serde_json::json;
+
+use super::{answer, execution, execution_id, hidden, number, object, reading};
+use crate::runtime::{Hub, Loaded, Row, load};
+
+/// The longest a caller may wait.
+pub const LONGEST_WAIT_MS: u64 = 60_000;
+
+pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
+    let input = object(
+        json!({
+            "executionId": execution_id(),
+            "waitMs": {"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT_MS},
+            "until": {"enum": ["final", "change"]},
+            "after": {"type": "integer", "minimum": 0, "description": "With until change: the last sequence the caller has seen."},
+            "at": {"type": "integer", "minimum": 0, "description": "The state after this entry of the journal."}
+        }),
+        &["executionId"],
+    );
+    hidden("executions.get", "Shows an execution.", input, reading(), hub, get)
+}
+
+async fn get(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let row = execution(&hub, &args, &context).await?;
+    let up_to = number(&args, "at").unwrap_or(u64::MAX);
+    let now_ms = hub.ports().clock.now_ms();
+    if up_to != u64::MAX {
+        return answer(load::whole(&hub, row, up_to).await?.resource(now_ms));
+    }
+    let wait = Wait {
+        ms: number(&args, "waitMs").unwrap_or(0).min(LONGEST_WAIT_MS),
+        until_change: args.text("until") == Some("change"),
+        after: number(&args, "after"),
+    };
+    let loaded = wait_for(&hub, row, &wait, &context).await?;
+    answer(loaded.resource(hub.ports().clock.now_ms()))
+}
+
+pub struct Wait {
+    pub ms: u64,
+    /// Until anything changes, instead of until the end.
+    pub until_change: bool,
+    pub after: Option<u64>,
+}
+
+/// The execution once it has ended, once it has changed, or once the wait is over.
+pub async fn wait_for(hub: &Hub, row: Row, wait: &Wait, context: &Context) -> Result<Loaded, Fault> {
+    let (num, tenant, id) = (row.num, row.tenant.clone(), row.id.clone());
+    let mut row = row;
+    let over = hub.ports().clock.sleep(Duration::from_millis(wait.ms));
+    tokio::pin!(over);
+    loop {
+        let follow = hub.follow(num);
+        let loaded = load::whole(hub, row, u64::MAX).await?;
+        let changed = wait.until_change && wait.after.is_none_or(|after| loaded.seq > after);
+        if wait.ms == 0 || loaded.state.status.is_final() || changed {
+            return Ok(loaded);
+        }
+        let seq = loaded.seq;
+        let woken = async {
+            match follow {
+                Some(mut seen) => {
+                    // A closed channel means that its actor has gone: the end, or a long wait.
+                    let _ = seen.wait_for(|now| *now > seq).await;
+                }
+                None => hub.ports().clock.sleep(IDLE_LOOK).await,
+            }
+        };
+        tokio::select! {
+            () = woken => {}
+            () = &mut over => return Ok(loaded),
+            () = context.cancel.fired() => return Ok(loaded),
+        }
+        row = load::find(hub, tenant.as_str(), &id).await?.ok_or_else(|| super::unknown_execution(&id))?;
+    }
+}
+
+/// An execution that only waits has nobody to tell of it; it is looked at this often.
+const IDLE_LOOK: Duration = Duration::from_millis(100);
+

@@ -1,0 +1,127 @@
+//! What clients may ask of workflows: one file per matter, one line per action here.
+
+mod approve;
+mod control;
+mod dashboard;
+mod definitions;
+mod execute;
+mod feed;
+mod fork;
+mod get;
+mod journal;
+mod list;
+mod mcp;
+mod schedules;
+mod workers;
+
+use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_kernel::action::{Cost, Slotting};
+use orchestr8_kernel::schema;
+use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply};
+use serde_json::{Map, Value, json};
+
+use crate::agents::workers::Workers;
+use crate::runtime::{Hub, Row, load};
+
+/// Every action of this crate.
+pub fn all(hub: &Hub, workers: &Workers) -> Result<Vec<Action>, schema::Error> {
+    let mut actions = vec![
+        execute::action(hub)?,
+        get::action(hub)?,
+        list::action(hub)?,
+        journal::action(hub)?,
+        feed::action(hub)?,
+        fork::action(hub)?,
+        fork::retry_many(hub)?,
+        approve::decide(hub)?,
+        approve::open(hub)?,
+    ];
+    actions.extend(control::actions(hub)?);
+    actions.extend(definitions::actions(hub)?);
+    actions.extend(schedules::actions(hub)?);
+    actions.extend(workers::actions(workers)?);
+    actions.extend(dashboard::actions(hub)?);
+    actions.extend(mcp::actions(hub)?);
+    Ok(actions)
+}
+
+/// Reads and may wait: it needs no slot, since waiting is not work.
+fn reading() -> Policy {
+    /// Longer than the longest wait a caller may ask for.
+    const TIMEOUT_MS: u64 = 90_000;
+    Policy { slotting: Slotting::Free, timeout_ms: Some(TIMEOUT_MS), ..Policy::read() }
+}
+
+/// Changes the store only.
+fn changing() -> Policy {
+    Policy { slotting: Slotting::Free, cost: Cost::Quick, ..Policy::stored() }
+}
+
+/// An action for faces and other domains, not listed.
+fn hidden<F, R>(
+    name: &str,
+    about: &str,
+    input: Value,
+    policy: Policy,
+    hub: &Hub,
+    work: F,
+) -> Result<Action, schema::Error>
+where
+    F: Fn(Hub, Args, Context) -> R + Send + Sync + Clone + 'static,
+    R: Future<Output = Result<Reply, Halt>> + Send + 'static,
+{
+    let hub = hub.clone();
+    Ok(Action::tool(name, about, input, policy, move |args, context| work(hub.clone(), args, context))?.hidden())
+}
+
+/// A closed object schema.
+fn object(properties: Value, required: &[&str]) -> Value {
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+fn answer(value: Value) -> Result<Reply, Halt> {
+    Ok(Output::json(value).into())
+}
+
+fn execution_id() -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": 128, "description": "An id that workflows.execute gave."})
+}
+
+/// The execution an argument names, if it is this caller's.
+async fn execution(hub: &Hub, args: &Args, context: &Context) -> Result<Row, Fault> {
+    let id = args.text("executionId").unwrap_or_default();
+    let tenant = context.principal.tenant.as_str();
+    load::find(hub, tenant, id).await?.ok_or_else(|| unknown_execution(id))
+}
+
+fn unknown_execution(id: &str) -> Fault {
+    Fault::new(Code::NotFound, format!("there is no execution named '{id}'")).with("executionId", id)
+}
+
+fn map(args: &Args, name: &str) -> Map<String, Value> {
+    args.get(name).and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+fn number(args: &Args, name: &str) -> Option<u64> {
+    args.get(name).and_then(Value::as_u64)
+}
+
+/// A page size within its limit.
+fn page(args: &Args, preset: i64, max: i64) -> i64 {
+    args.get("limit").and_then(Value::as_i64).unwrap_or(preset).clamp(1, max)
+}
+
+/// A moment given as ISO 8601 or as milliseconds since 1970.
+fn moment(args: &Args, name: &str) -> Result<Option<i64>, Fault> {
+    let wrong = |value: &Value| {
+        Fault::invalid(format!("/{name}: {value} is no moment such as 2027-01-31T08:00:00Z")).with("path", format!("/{name}"))
+    };
+    match args.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value @ Value::Number(number)) => number.as_i64().map(Some).ok_or_else(|| wrong(value)),
+        Some(value @ Value::String(text)) => {
+            text.parse::<jiff::Timestamp>().map(|at| Some(at.as_millisecond())).map_err(|_| wrong(value))
+        }
+        Some(other) => Err(wrong(other)),
+    }
+}

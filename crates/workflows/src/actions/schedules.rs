@@ -1,0 +1,118 @@
+//! Schedules: workflows that start by themselves.
+
+use orchestr8_contract::{Fault, Output};
+use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
+use serde_json::{Value, json};
+
+use super::{answer, changing, hidden, object, page, reading};
+use crate::runtime::Hub;
+use crate::schedules::{self, Schedule, Spec};
+use crate::stored;
+
+pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
+    let one = || object(json!({"id": {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,128}$"}}), &["id"]);
+    let apply_input = object(
+        json!({
+            "id": {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,128}$"}, "workflowId": {"type": "string"},
+            "cron": {"type": "string", "maxLength": 256}, "timeZone": {"type": "string", "maxLength": 128},
+            "inputs": {"type": "object"}, "overlap": {"enum": ["skip", "queue", "cancel", "allow"]},
+            "backfill": {"enum": ["none", "one", "all"]}, "paused": {"type": "boolean"}
+        }),
+        &["id", "workflowId", "cron"],
+    );
+    let list_input = object(
+        json!({"cursor": {"type": "string"}, "limit": {"type": "integer", "minimum": 1, "maximum": 500}}),
+        &[],
+    );
+    Ok(vec![
+        hidden("schedules.apply", "Stores a schedule.", apply_input, changing(), hub, apply)?,
+        hidden("schedules.list", "Lists schedules.", list_input, reading(), hub, list)?,
+        hidden("schedules.show", "Shows a schedule.", one(), reading(), hub, show)?,
+        hidden("schedules.delete", "Deletes a schedule.", one(), changing(), hub, delete)?,
+        hidden("schedules.pause", "Lets a schedule start nothing.", one(), changing(), hub, pause)?,
+        hidden("schedules.resume", "Lets a paused schedule start again.", one(), changing(), hub, resume)?,
+        hidden("schedules.trigger", "Starts what a schedule starts, now.", one(), changing(), hub, trigger)?,
+    ])
+}
+
+fn tenant(context: &Context) -> &str {
+    context.principal.tenant.as_str()
+}
+
+async fn named(hub: &Hub, args: &Args, context: &Context) -> Result<Schedule, Fault> {
+    schedules::find(hub, tenant(context), args.text("id").unwrap_or_default()).await
+}
+
+async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let mut given = args.as_value().as_object().cloned().unwrap_or_default();
+    let id = given.remove("id").and_then(|id| id.as_str().map(str::to_owned)).unwrap_or_default();
+    let paused = given.remove("paused").and_then(|paused| paused.as_bool()).unwrap_or(false);
+    let mut spec: Spec = serde_json::from_value(Value::Object(given))
+        .map_err(|error| Fault::invalid(format!("the schedule cannot be read: {error}")))?;
+    spec.principal = context.principal.name.to_string();
+    spec.roles = context.principal.roles.iter().cloned().collect();
+    spec.check()?;
+    // A schedule for what does not exist would fail every time, with nobody looking.
+    stored::find(&hub, tenant(&context), &spec.workflow_id, None).await?;
+    keep(&hub, &context, &id, spec, paused)
+}
+
+fn keep(hub: &Hub, context: &Context, id: &str, spec: Spec, paused: bool) -> Result<Reply, Halt> {
+    let (statement, next_ms) = schedules::put(tenant(context), id, &spec, paused, hub.ports().clock.now_ms())?;
+    let shown = Schedule {
+        tenant: tenant(context).to_owned(),
+        id: id.to_owned(),
+        spec,
+        paused,
+        next_ms,
+        last_ms: None,
+        last_execution: None,
+    };
+    let mut effects = Batch::new();
+    effects.then(statement);
+    let hub = hub.clone();
+    Ok(Reply::new(Output::json(shown.shown()), effects).then(move || hub.look_at_timers()))
+}
+
+async fn list(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let limit = page(&args, 100, 500);
+    let after = args.text("cursor").unwrap_or_default();
+    let mut found = schedules::list(&hub, tenant(&context), after, limit + 1).await?;
+    let size = usize::try_from(limit).unwrap_or(usize::MAX);
+    let more = found.len() > size;
+    found.truncate(size);
+    let next = found.last().filter(|_| more).map(|last| last.id.clone());
+    let shown: Vec<Value> = found.iter().map(Schedule::shown).collect();
+    answer(json!({"schedules": shown, "nextCursor": next}))
+}
+
+async fn show(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    answer(named(&hub, &args, &context).await?.shown())
+}
+
+async fn delete(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let schedule = named(&hub, &args, &context).await?;
+    let mut effects = Batch::new();
+    effects.then_one(schedules::delete(&schedule.tenant, &schedule.id));
+    Ok(Reply::new(Output::json(json!({"id": schedule.id, "deleted": true})), effects))
+}
+
+async fn pause(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let schedule = named(&hub, &args, &context).await?;
+    keep(&hub, &context, &schedule.id, schedule.spec, true)
+}
+
+/// Times that passed while it was paused were not missed: it goes on from now.
+async fn resume(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let schedule = named(&hub, &args, &context).await?;
+    keep(&hub, &context, &schedule.id, schedule.spec, false)
+}
+
+async fn trigger(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let schedule = named(&hub, &args, &context).await?;
+    let mut accepted = hub.accept(schedules::request(&hub, &schedule).await?)?;
+    let answer = json!({"id": schedule.id, "executionId": accepted.id, "status": accepted.status});
+    let effects = std::mem::take(&mut accepted.batch);
+    Ok(Reply::new(Output::json(answer), effects).then(move || hub.launch(accepted)))
+}

@@ -1,0 +1,118 @@
+//! The worker protocol: take work of a queue, say that it goes on, say how it ended.
+
+use std::time::Duration;
+
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::action::Cost;
+use orchestr8_kernel::ports::clock::iso;
+use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{answer, number, object, reading};
+use crate::agents::Usage;
+use crate::agents::workers::{Failure, Task, Workers};
+
+pub fn actions(workers: &Workers) -> Result<Vec<Action>, schema::Error> {
+    let lease = || json!({"type": "string", "minLength": 1, "maxLength": 128});
+    let poll_input = object(
+        json!({
+            "queue": {"type": "string"}, "workerId": {"type": "string"},
+            "waitMs": {"type": "integer", "minimum": 0, "maximum": 60_000},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 100}
+        }),
+        &["queue", "workerId"],
+    );
+    let complete_input = object(
+        json!({"taskId": lease(), "leaseToken": lease(), "output": {},
+               "usage": {"type": "object", "additionalProperties": false, "properties": {
+                    "tokens": {"type": "integer", "minimum": 0}, "cost": {"type": "number", "minimum": 0}}}}),
+        &["taskId", "leaseToken"],
+    );
+    let fail_input = object(
+        json!({"taskId": lease(), "leaseToken": lease(),
+               "error": {"type": "object", "additionalProperties": false, "required": ["message"], "properties": {
+                    "message": {"type": "string"}, "code": {"type": "string"}, "retryable": {"type": "boolean"}}}}),
+        &["taskId", "leaseToken", "error"],
+    );
+    let beat_input = object(json!({"taskId": lease(), "leaseToken": lease()}), &["taskId", "leaseToken"]);
+    let quick = || Policy { cost: Cost::Quick, ..reading() };
+    Ok(vec![
+        with(workers, "workers.poll", "Takes work of a queue.", poll_input, reading(), poll)?,
+        with(workers, "workers.complete", "Ends a task with its output.", complete_input, quick(), complete)?,
+        with(workers, "workers.fail", "Ends a task with a failure.", fail_input, quick(), fail)?,
+        with(workers, "workers.heartbeat", "Says that a task goes on.", beat_input, quick(), heartbeat)?,
+    ])
+}
+
+fn with<F, R>(
+    workers: &Workers,
+    name: &str,
+    about: &str,
+    input: Value,
+    policy: Policy,
+    work: F,
+) -> Result<Action, schema::Error>
+where
+    F: Fn(Workers, Args, Context) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Reply, Halt>> + Send + 'static,
+{
+    let workers = workers.clone();
+    Ok(Action::tool(name, about, input, policy, move |args, context| work(workers.clone(), args, context))?.hidden())
+}
+
+async fn poll(workers: Workers, args: Args, context: Context) -> Result<Reply, Halt> {
+    let wait = Duration::from_millis(number(&args, "waitMs").unwrap_or(0));
+    let limit = number(&args, "limit").and_then(|limit| usize::try_from(limit).ok()).unwrap_or(1);
+    let (queue, worker) = (args.text("queue").unwrap_or_default(), args.text("workerId").unwrap_or_default());
+    let tasks = tokio::select! {
+        tasks = workers.poll(queue, worker, wait, limit) => tasks?,
+        () = context.cancel.fired() => Vec::new(),
+    };
+    answer(json!({"tasks": tasks.iter().map(shown).collect::<Vec<_>>()}))
+}
+
+fn shown(task: &Task) -> Value {
+    let call = &task.call;
+    json!({
+        "taskId": task.id, "leaseToken": task.lease_token, "leaseMs": task.lease_ms, "deadline": iso(task.deadline_ms),
+        "executionId": call.execution, "workflowId": call.workflow, "stepId": call.step, "attempt": call.attempt,
+        "idempotencyKey": call.key, "input": call.input, "config": call.config, "correlationId": call.correlation,
+    })
+}
+
+fn task_id(args: &Args) -> Result<Uuid, Fault> {
+    let text = args.text("taskId").unwrap_or_default();
+    Uuid::parse_str(text).map_err(|_| {
+        Fault::new(Code::NotFound, "there is no such task: it was ended, cancelled or timed out").with("path", "/taskId")
+    })
+}
+
+async fn complete(workers: Workers, args: Args, _: Context) -> Result<Reply, Halt> {
+    let usage: Usage = args
+        .get("usage")
+        .cloned()
+        .map(serde_json::from_value)
+        .transpose()
+        .map_err(|error| Fault::invalid(format!("/usage: {error}")).with("path", "/usage"))?
+        .unwrap_or_default();
+    let output = args.get("output").cloned().unwrap_or(Value::Null);
+    workers.complete(task_id(&args)?, args.text("leaseToken").unwrap_or_default(), output, usage)?;
+    answer(json!({"accepted": true}))
+}
+
+async fn fail(workers: Workers, args: Args, _: Context) -> Result<Reply, Halt> {
+    let error = args.get("error").cloned().unwrap_or(Value::Null);
+    let failure = Failure {
+        message: error["message"].as_str().unwrap_or_default().to_owned(),
+        code: error["code"].as_str().map(str::to_owned),
+        retryable: error["retryable"].as_bool().unwrap_or(false),
+    };
+    workers.fail(task_id(&args)?, args.text("leaseToken").unwrap_or_default(), failure)?;
+    answer(json!({"accepted": true}))
+}
+
+async fn heartbeat(workers: Workers, args: Args, _: Context) -> Result<Reply, Halt> {
+    let cancelled = workers.heartbeat(task_id(&args)?, args.text("leaseToken").unwrap_or_default())?;
+    answer(json!({"cancelled": cancelled}))
+}

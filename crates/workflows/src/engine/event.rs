@@ -1,0 +1,266 @@
+//! What happens to an execution, and what follows from it. Events are stored; decisions are not, since they follow.
+
+use std::fmt;
+use std::sync::Arc;
+
+use orchestr8_contract::Fault;
+use orchestr8_contract::error::StoredFault;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::agents::Usage;
+use crate::definition::model::Budget;
+
+/// One piece of work: a step, one item or round of it, or its undoing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Task {
+    /// The place of the step in the definition, to which the execution is pinned.
+    #[serde(rename = "s")]
+    pub step: usize,
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<u32>,
+    #[serde(rename = "u", default, skip_serializing_if = "is_false")]
+    pub undo: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+impl Task {
+    pub fn of(step: usize) -> Self {
+        Self { step, part: None, undo: false }
+    }
+
+    pub fn part(step: usize, part: u32) -> Self {
+        Self { step, part: Some(part), undo: false }
+    }
+
+    pub fn undo(step: usize) -> Self {
+        Self { step, part: None, undo: true }
+    }
+}
+
+impl fmt::Display for Task {
+    /// As timers and workers name it: `3`, `3.17`, `3u`.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.step)?;
+        if let Some(part) = self.part {
+            write!(out, ".{part}")?;
+        }
+        if self.undo { out.write_str("u") } else { Ok(()) }
+    }
+}
+
+/// What happened. The stored form of an execution: folding its events gives its state.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "e", rename_all = "camelCase")]
+pub enum Event {
+    /// It leaves the queue. What the environment says is fixed here, so that folding gives the same after a restart.
+    Begun {
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        env: Map<String, Value>,
+        /// Outputs taken over from the execution it was forked from.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kept: Vec<(usize, Value)>,
+    },
+    /// An attempt begins.
+    Started {
+        task: Task,
+        attempt: u32,
+    },
+    Retrying {
+        task: Task,
+        attempt: u32,
+        fault: StoredFault,
+        wait_ms: u64,
+    },
+    Succeeded {
+        task: Task,
+        attempts: u32,
+        output: Value,
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        usage: Usage,
+    },
+    Failed {
+        task: Task,
+        attempts: u32,
+        fault: StoredFault,
+    },
+    /// Another execution does it.
+    ChildBegun {
+        task: Task,
+        execution: Arc<str>,
+    },
+    /// The end of an attempt is not known: its process died.
+    Lost {
+        task: Task,
+    },
+    /// A person said what became of an attempt whose end is not known.
+    Resolved {
+        task: Task,
+        how: Resolution,
+    },
+    /// The time of a wait, an approval or a pause between rounds has come; without a task, that of the whole execution.
+    Due {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<Task>,
+    },
+    Signal {
+        name: String,
+        payload: Value,
+    },
+    Decided {
+        task: Task,
+        approved: bool,
+        by: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        comment: Option<String>,
+        #[serde(default)]
+        data: Value,
+    },
+    CancelAsked {
+        reason: String,
+        graceful: bool,
+    },
+    /// The time for clean-up is over.
+    Forced,
+    Paused {
+        reason: String,
+    },
+    Resumed {
+        #[serde(default)]
+        budget: NewBudget,
+    },
+    /// A failed or cancelled execution is taken up again.
+    Again,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_nothing(usage: &Usage) -> bool {
+    *usage == Usage::default()
+}
+
+/// How a person resolves an attempt whose end is not known.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "lowercase")]
+pub enum Resolution {
+    Retry,
+    Fail,
+    Complete { output: Value },
+}
+
+/// Limits that take the place of the ones before.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewBudget {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_clock_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+impl NewBudget {
+    pub fn over(&self, old: &Budget) -> Budget {
+        Budget {
+            wall_clock_ms: self.wall_clock_ms.or(old.wall_clock_ms),
+            steps: self.steps.or(old.steps),
+            tokens: self.tokens.or(old.tokens),
+            cost: self.cost.or(old.cost),
+        }
+    }
+}
+
+/// What follows from an event. Whoever drives the execution does it, after the event is durable.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision {
+    /// Run an attempt of this as soon as there is a slot.
+    Run { task: Task },
+    /// Begin another execution for this.
+    Begin { task: Task },
+    /// Wake it at this time, with `Event::Due`.
+    Wake { task: Option<Task>, due_ms: i64 },
+    /// It need not be woken any more.
+    Forget { task: Option<Task> },
+    /// Somebody must be asked.
+    Ask { task: Task, due_ms: Option<i64> },
+    /// Nobody needs to be asked any more.
+    Unask { task: Task },
+    /// Stop the attempt that runs.
+    Stop { task: Task },
+    /// Take back what waits for a slot.
+    Withdraw,
+    /// Something to tell people that is no event of its own.
+    Note(Note),
+    Finish,
+}
+
+/// News for the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Note {
+    Completed { step: usize },
+    Failed { step: usize },
+    Skipped { step: usize },
+    Paused,
+    Waiting { step: usize },
+    Compensating,
+    Finished { forced: bool },
+}
+
+/// Where an execution stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Queued,
+    Running,
+    Paused,
+    Cancelling,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl Status {
+    pub const ALL: [Status; 7] = [
+        Status::Queued,
+        Status::Running,
+        Status::Paused,
+        Status::Cancelling,
+        Status::Completed,
+        Status::Failed,
+        Status::Cancelled,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Queued => "queued",
+            Status::Running => "running",
+            Status::Paused => "paused",
+            Status::Cancelling => "cancelling",
+            Status::Completed => "completed",
+            Status::Failed => "failed",
+            Status::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
+    pub fn is_final(self) -> bool {
+        match self {
+            Status::Completed | Status::Failed | Status::Cancelled => true,
+            Status::Queued | Status::Running | Status::Paused | Status::Cancelling => false,
+        }
+    }
+}
+
+/// A fault as it is stored with an event.
+pub fn stored(fault: &Fault) -> StoredFault {
+    StoredFault::from(fault)
+}

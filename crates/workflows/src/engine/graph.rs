@@ -1,0 +1,342 @@
+//! What the graph says is due: steps begin when what they depend on is settled, are skipped when they cannot run, and the
+//! execution ends when nothing is left.
+
+use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::{Code, Fault};
+use serde_json::json;
+
+use super::event::{Decision, Note, Status, Task};
+use super::scope::Frame;
+use super::state::{Outcome, Parts, Pause, Phase, Skip, State, Work};
+use super::{complete_step, drop_waiting, fail_step, parts, pause, undo, waits};
+use crate::definition::model::{Kind, OnError, Switch};
+use crate::expression::{Condition, Reference, Root, Template};
+use crate::limits;
+
+/// Brings the state to rest: begins, skips and ends all that is due.
+pub fn settle(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
+    if state.status.is_final() || state.status == Status::Queued {
+        return;
+    }
+    if state.cancel.is_some() {
+        if state.work.is_empty() {
+            finish(state, Status::Cancelled, false, at_ms, out);
+        }
+        return;
+    }
+    if state.failing.is_none() && state.pause.is_none() {
+        if let Some(reason) = over_budget(state, at_ms) {
+            pause(state, Pause { reason, by_budget: true }, out);
+            out.push(Decision::Note(Note::Paused));
+        } else {
+            while state.failing.is_none() && advance(state, at_ms, out) {}
+        }
+    }
+    if state.failing.is_some() {
+        wind_down(state, at_ms, out);
+    } else if state.work.is_empty() && state.steps.iter().all(|step| step.outcome.is_some()) {
+        finish(state, Status::Completed, false, at_ms, out);
+    }
+}
+
+pub fn finish(state: &mut State, status: Status, forced: bool, at_ms: i64, out: &mut Vec<Decision>) {
+    for step in &mut state.steps {
+        if step.outcome.is_none() {
+            step.outcome = Some(Outcome::Cancelled);
+        }
+    }
+    state.status = status;
+    state.ended_ms = Some(at_ms);
+    state.pause = None;
+    if state.timeout_ms().is_some() {
+        out.push(Decision::Forget { task: None });
+    }
+    out.push(Decision::Note(Note::Finished { forced }));
+    out.push(Decision::Finish);
+}
+
+/// One look at every step, in the order of the definition. True when something changed that may let others go on.
+fn advance(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) -> bool {
+    let mut changed = false;
+    for step in 0..state.steps.len() {
+        let own = &state.steps[step];
+        if own.outcome.is_some() || state.failing.is_some() {
+            continue;
+        }
+        if !own.begun {
+            begin(state, step, at_ms, out);
+        }
+        if state.steps[step].begun && state.steps[step].parts.is_some() {
+            parts::advance(state, step, at_ms, out);
+        }
+        changed |= state.steps[step].outcome.is_some();
+    }
+    changed
+}
+
+/// After a failure nothing begins any more: what runs finishes, what was done is undone, then it ends.
+fn wind_down(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
+    if state.undoing.is_none() {
+        if state.work.values().any(|work| !work.phase.is_active()) {
+            out.push(Decision::Withdraw);
+            drop_waiting(state, Outcome::Cancelled, at_ms, out);
+        }
+        let children = state.work.iter().filter(|(_, work)| matches!(work.phase, Phase::Child { .. }));
+        out.extend(children.map(|(task, _)| Decision::Stop { task: *task }));
+        skip_rest(state, at_ms, out);
+    }
+    if state.work.is_empty() && !undo::advance(state, out) {
+        let cancelled = state.failing.as_ref().is_some_and(|failing| failing.cancelled);
+        let status = if cancelled { Status::Cancelled } else { Status::Failed };
+        finish(state, status, false, at_ms, out);
+    }
+}
+
+fn skip_rest(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
+    let culprit = state.failing.as_ref().and_then(|failing| failing.step);
+    let workflow = state.workflow().clone();
+    for step in 0..state.steps.len() {
+        if state.steps[step].begun || state.steps[step].outcome.is_some() {
+            continue;
+        }
+        let dead = workflow.steps[step].dependencies.iter().find(|dependency| {
+            let own = &state.steps[**dependency];
+            own.outcome == Some(Outcome::Failed) || own.skip.as_ref().is_some_and(|skip| skip.by_failure)
+        });
+        let reason = match (dead, culprit) {
+            (Some(dependency), _) => format!("Dependency '{}' failed", workflow.steps[*dependency].id),
+            (None, Some(step)) => format!("Execution failed at '{}'", workflow.steps[step].id),
+            (None, None) => String::from("The execution ran out of time"),
+        };
+        skip(state, step, reason, true, at_ms, out);
+    }
+}
+
+fn skip(
+    state: &mut State,
+    step: usize,
+    reason: String,
+    by_failure: bool,
+    at_ms: i64,
+    out: &mut Vec<Decision>,
+) {
+    let own = &mut state.steps[step];
+    own.outcome = Some(Outcome::Skipped);
+    own.skip = Some(Skip { reason, by_failure });
+    own.ended_ms = Some(at_ms);
+    out.push(Decision::Note(Note::Skipped { step }));
+}
+
+/// A budget that is used up while there is more to do.
+fn over_budget(state: &State, at_ms: i64) -> Option<String> {
+    let budget = &state.budget;
+    if state.steps.iter().all(|step| step.outcome.is_some()) {
+        return None;
+    }
+    let elapsed_ms = u64::try_from(at_ms - state.started_ms.unwrap_or(at_ms)).unwrap_or(0);
+    let over = |used: u64, limit: Option<u64>, what: &str| {
+        limit.filter(|limit| used >= *limit).map(|limit| format!("budget: {used} of {limit} {what} used"))
+    };
+    over(elapsed_ms, budget.wall_clock_ms, "ms")
+        .or_else(|| over(state.attempts, budget.steps, "steps"))
+        .or_else(|| over(state.usage.tokens, budget.tokens, "tokens"))
+        .or_else(|| {
+            let limit = budget.cost.filter(|limit| state.usage.cost >= *limit)?;
+            Some(format!("budget: cost {} of {limit} used", state.usage.cost))
+        })
+}
+
+enum Dependency {
+    Open,
+    Settled,
+    Dead(usize),
+}
+
+fn dependency(state: &State, step: usize) -> Dependency {
+    let own = &state.steps[step];
+    match own.outcome {
+        None => Dependency::Open,
+        Some(Outcome::Completed) => Dependency::Settled,
+        Some(Outcome::Skipped) if own.skip.as_ref().is_some_and(|skip| skip.by_failure) => {
+            Dependency::Dead(step)
+        }
+        Some(Outcome::Skipped) => Dependency::Settled,
+        Some(Outcome::Cancelled) => Dependency::Dead(step),
+        Some(Outcome::Failed) => {
+            let definition = &state.workflow().steps[step];
+            match (definition.on_error, definition.fallback) {
+                (OnError::Continue, _) => Dependency::Settled,
+                (OnError::Fallback, Some(fallback)) => match state.steps[fallback].outcome {
+                    None => Dependency::Open,
+                    Some(Outcome::Completed) => Dependency::Settled,
+                    Some(Outcome::Failed | Outcome::Skipped | Outcome::Cancelled) => Dependency::Dead(step),
+                },
+                (OnError::Fail | OnError::Retry | OnError::Fallback, _) => Dependency::Dead(step),
+            }
+        }
+    }
+}
+
+/// Begins a step if it is due, or skips it if it never will be.
+fn begin(state: &mut State, step: usize, at_ms: i64, out: &mut Vec<Decision>) {
+    let workflow = state.workflow().clone();
+    let definition = &workflow.steps[step];
+    for place in &definition.dependencies {
+        match dependency(state, *place) {
+            Dependency::Open => return,
+            Dependency::Settled => {}
+            Dependency::Dead(dead) => {
+                let reason = format!("Dependency '{}' failed", workflow.steps[dead].id);
+                return skip(state, step, reason, true, at_ms, out);
+            }
+        }
+    }
+    if definition.is_fallback && state.steps[step].alias_for.is_none() {
+        let mut primaries = workflow.steps.iter().zip(&state.steps).filter(|(one, _)| one.fallback == Some(step));
+        if primaries.all(|(_, own)| own.outcome.is_some()) {
+            skip(state, step, String::from("No step needed this fallback"), false, at_ms, out);
+        }
+        return;
+    }
+    match may_run(state, step) {
+        Ok(None) => {}
+        Ok(Some(reason)) => return skip(state, step, reason, false, at_ms, out),
+        Err(fault) => return fail(state, step, &fault, at_ms, out),
+    }
+    state.steps[step].begun = true;
+    if let Err(fault) = enter(state, step, at_ms, out) {
+        fail(state, step, &fault, at_ms, out);
+    }
+}
+
+/// A failure that no event of its own tells of.
+pub fn fail(state: &mut State, step: usize, fault: &Fault, at_ms: i64, out: &mut Vec<Decision>) {
+    fail_step(state, step, StoredFault::from(fault), at_ms);
+    out.push(Decision::Note(Note::Failed { step }));
+}
+
+/// A completion that no event of its own tells of.
+pub fn complete(
+    state: &mut State,
+    step: usize,
+    output: serde_json::Value,
+    at_ms: i64,
+    out: &mut Vec<Decision>,
+) {
+    complete_step(state, step, output, at_ms);
+    out.push(Decision::Note(Note::Completed { step }));
+}
+
+/// None: it may. Some: why it is skipped.
+fn may_run(state: &State, step: usize) -> Result<Option<String>, Fault> {
+    let workflow = state.workflow();
+    let definition = &workflow.steps[step];
+    for place in &definition.dependencies {
+        let Kind::Switch(switch) = &workflow.steps[*place].kind else { continue };
+        if !is_branch(switch, step) {
+            continue;
+        }
+        let chosen = state.steps[*place].chosen.is_some_and(|case| branch(switch, case).contains(&step));
+        if !chosen {
+            return Ok(Some(format!("Not chosen by '{}'", workflow.steps[*place].id)));
+        }
+    }
+    let frame = Frame::of(state);
+    let test = |condition: &Option<Condition>| match condition.as_ref().map(|one| one.test(&frame)) {
+        None => Ok(None),
+        Some(Ok(holds)) => Ok(Some(holds)),
+        Some(Err(fault)) if fault.code == Code::ExprStepNotCompleted => Err(Ok(fault.message.into_owned())),
+        Some(Err(fault)) => Err(Err(fault)),
+    };
+    let tested = test(&definition.only_if).and_then(|holds| Ok((holds, test(&definition.unless)?)));
+    match tested {
+        Err(Ok(reason)) => return Ok(Some(reason)),
+        Err(Err(fault)) => return Err(fault),
+        Ok((Some(false), _)) => return Ok(Some(String::from("Condition 'if' is false"))),
+        Ok((_, Some(true))) => return Ok(Some(String::from("Condition 'unless' is true"))),
+        Ok((Some(true) | None, Some(false) | None)) => {}
+    }
+    Ok(missing(state, step).map(|id| format!("Needs the output of '{id}', which has none")))
+}
+
+fn is_branch(switch: &Switch, step: usize) -> bool {
+    switch.default.contains(&step) || switch.cases.iter().any(|(_, steps)| steps.contains(&step))
+}
+
+fn branch(switch: &Switch, case: Option<usize>) -> &[usize] {
+    case.and_then(|case| switch.cases.get(case)).map_or(&switch.default, |(_, steps)| steps)
+}
+
+/// A step whose output is needed and does not exist.
+fn missing(state: &State, step: usize) -> Option<String> {
+    let definition = &state.workflow().steps[step];
+    let mut templates: Vec<&Template> = definition.each.iter().map(|each| &each.items).collect();
+    match &definition.kind {
+        Kind::Agent(call) => templates.extend([&call.input, &call.config]),
+        Kind::Workflow(child) => templates.push(&child.inputs),
+        Kind::Wait(wait) => templates.push(waits::template(wait)),
+        Kind::Approval(approval) => templates.push(&approval.message),
+        Kind::Switch(switch) => templates.push(&switch.on),
+    }
+    templates.into_iter().flat_map(Template::references).find_map(|reference: &Reference| {
+        let Root::Step(id) = &reference.root else { return None };
+        let place = state.workflow().place(id)?;
+        (!reference.has_default() && state.output(place).is_none()).then(|| id.to_string())
+    })
+}
+
+/// A step begins.
+fn enter(state: &mut State, step: usize, at_ms: i64, out: &mut Vec<Decision>) -> Result<(), Fault> {
+    let workflow = state.workflow().clone();
+    let definition = &workflow.steps[step];
+    if let Some(each) = &definition.each {
+        let items = match each.items.resolve(&Frame::of(state))? {
+            serde_json::Value::Array(items) => items,
+            other => return Err(parts::no_list(&other)),
+        };
+        if items.len() > limits::ITEMS {
+            return Err(parts::too_many(items.len()));
+        }
+        state.steps[step].started_ms = Some(at_ms);
+        let outputs = vec![None; items.len()];
+        state.steps[step].parts = Some(Parts { items, outputs, ..Parts::default() });
+        return Ok(());
+    }
+    if definition.repeat.is_some() {
+        state.steps[step].started_ms = Some(at_ms);
+        state.steps[step].parts = Some(Parts { rested: true, ..Parts::default() });
+        return Ok(());
+    }
+    let task = Task::of(step);
+    match &definition.kind {
+        Kind::Agent(_) | Kind::Workflow(_) => launch(state, task, out),
+        Kind::Wait(wait) => waits::begin(state, task, wait, at_ms, out)?,
+        Kind::Approval(approval) => {
+            state.steps[step].started_ms = Some(at_ms);
+            let due_ms = waits::due_in(approval.timeout_ms, at_ms);
+            state.work.insert(task, Work { phase: Phase::Asking { due_ms }, attempts: 1 });
+            out.push(Decision::Ask { task, due_ms });
+            out.extend(due_ms.map(|due_ms| Decision::Wake { task: Some(task), due_ms }));
+            out.push(Decision::Note(Note::Waiting { step }));
+        }
+        Kind::Switch(switch) => {
+            let value = switch.on.resolve(&Frame::of(state))?;
+            let case = switch.cases.iter().position(|(case, _)| *case == value);
+            state.steps[step].chosen = Some(case);
+            let chosen = case.map_or_else(|| json!("default"), |_| value);
+            complete(state, step, json!({"chosen": chosen}), at_ms, out);
+        }
+    }
+    Ok(())
+}
+
+/// Something that an agent or another execution does.
+pub fn launch(state: &mut State, task: Task, out: &mut Vec<Decision>) {
+    let is_child = !task.undo && matches!(state.workflow().steps[task.step].kind, Kind::Workflow(_));
+    let (phase, decision) = match is_child {
+        true => (Phase::Beginning, Decision::Begin { task }),
+        false => (Phase::Ready, Decision::Run { task }),
+    };
+    state.work.insert(task, Work { phase, attempts: 0 });
+    out.push(decision);
+}

@@ -1,0 +1,324 @@
+//! The engine: one pure function from a state and an event to what follows, used live and at recovery.
+//!
+//! `next` first applies the event, then looks at the whole graph and begins, skips or ends what is due. It reads no clock,
+//! no store and no environment: the time is that of the event, so folding the same events always gives the same state.
+
+pub mod event;
+mod graph;
+mod parts;
+pub mod scope;
+pub mod state;
+mod undo;
+pub mod view;
+mod waits;
+
+#[cfg(test)]
+mod tests;
+
+use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::{Code, Fault};
+use serde_json::Value;
+
+use crate::definition::model::{OnError, OnUnknown};
+use crate::limits;
+use event::{Decision, Event, Note, Resolution, Status, Task};
+use state::{Cancel, Failing, Outcome, Pause, Phase, Problem, State, Work};
+
+/// Applies an event and says what follows from it.
+pub fn next(state: &mut State, event: Event, at_ms: i64) -> Vec<Decision> {
+    let mut out = Vec::new();
+    if state.status.is_final() && !matches!(event, Event::Again) {
+        return out;
+    }
+    apply(state, event, at_ms, &mut out);
+    graph::settle(state, at_ms, &mut out);
+    out
+}
+
+fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
+    match event {
+        Event::Begun { env, kept } => begin(state, env, kept, at_ms, out),
+        Event::Started { task, attempt } => started(state, task, attempt, at_ms),
+        Event::Retrying { task, attempt, fault: _, wait_ms } => {
+            let wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX);
+            state.attempts += 1;
+            put(state, task, Phase::Retrying { at_ms: at_ms.saturating_add(wait_ms) }, attempt);
+        }
+        Event::Succeeded { task, attempts, output, usage } => {
+            state.usage.tokens = state.usage.tokens.saturating_add(usage.tokens);
+            state.usage.cost += usage.cost;
+            end_task(state, task, attempts, Ok(output), at_ms);
+        }
+        Event::Failed { task, attempts, fault } => end_task(state, task, attempts, Err(fault), at_ms),
+        Event::ChildBegun { task, execution } => {
+            started(state, task, 1, at_ms);
+            put(state, task, Phase::Child { execution }, 1);
+        }
+        Event::Lost { task } => lost(state, task, at_ms, out),
+        Event::Resolved { task, how } => resolve(state, task, how, at_ms, out),
+        Event::Due { task: Some(task) } => waits::due(state, task, at_ms, out),
+        Event::Due { task: None } => out_of_time(state, at_ms, out),
+        Event::Signal { name, payload } => waits::signal(state, name, payload, at_ms, out),
+        Event::Decided { task, approved, by, comment, data } => {
+            waits::decided(state, task, waits::Verdict { approved, by, comment, data }, at_ms, out);
+        }
+        Event::CancelAsked { reason, graceful: _ } => {
+            state.status = Status::Cancelling;
+            state.cancel = Some(Cancel { reason, asked_ms: at_ms });
+            out.push(Decision::Withdraw);
+            stop_everything(state, at_ms, out);
+        }
+        Event::Forced => force(state, at_ms, out),
+        Event::Paused { reason } => pause(state, Pause { reason, by_budget: false }, out),
+        Event::Resumed { budget } => {
+            state.pause = None;
+            state.status = Status::Running;
+            state.budget = budget.over(&state.budget);
+            let ready = state.work.iter().filter(|(_, work)| work.phase == Phase::Ready);
+            out.extend(ready.map(|(task, _)| Decision::Run { task: *task }));
+        }
+        Event::Again => undo::begin_again(state, at_ms, out),
+    }
+}
+
+fn begin(
+    state: &mut State,
+    env: serde_json::Map<String, Value>,
+    kept: Vec<(usize, Value)>,
+    at_ms: i64,
+    out: &mut Vec<Decision>,
+) {
+    state.status = Status::Running;
+    state.started_ms = Some(at_ms);
+    state.env = env;
+    for (step, output) in kept {
+        if step < state.steps.len() {
+            complete_step(state, step, output, at_ms);
+        }
+    }
+    arm_timeout(state, at_ms, out);
+}
+
+fn arm_timeout(state: &State, at_ms: i64, out: &mut Vec<Decision>) {
+    if let Some(timeout_ms) = state.timeout_ms() {
+        let due_ms = at_ms.saturating_add(i64::try_from(timeout_ms).unwrap_or(i64::MAX));
+        out.push(Decision::Wake { task: None, due_ms });
+    }
+}
+
+fn put(state: &mut State, task: Task, phase: Phase, attempts: u32) {
+    if let Some(work) = state.work.get_mut(&task) {
+        *work = Work { phase, attempts };
+        let step = &mut state.steps[task.step];
+        step.attempts = step.attempts.max(attempts);
+    }
+}
+
+fn started(state: &mut State, task: Task, attempt: u32, at_ms: i64) {
+    state.attempts += 1;
+    put(state, task, Phase::Running, attempt);
+    state.steps[task.step].started_ms.get_or_insert(at_ms);
+}
+
+/// A piece of work has ended, one way or the other.
+fn end_task(
+    state: &mut State,
+    task: Task,
+    attempts: u32,
+    result: Result<Value, StoredFault>,
+    at_ms: i64,
+) {
+    // An end nobody waits for any more, for example after a forced cancellation.
+    if state.work.remove(&task).is_none() {
+        return;
+    }
+    let step = &mut state.steps[task.step];
+    step.attempts = step.attempts.max(attempts);
+    let result = result.and_then(|output| fit(state, output));
+    if task.undo {
+        undo::ended(state, task, result.err());
+    } else if state.steps[task.step].parts.is_some() {
+        parts::ended(state, task, result);
+    } else {
+        match result {
+            Ok(output) => complete_step(state, task.step, output, at_ms),
+            Err(fault) => fail_step(state, task.step, fault, at_ms),
+        }
+    }
+}
+
+/// Refuses an output that is too large to keep.
+fn fit(state: &State, output: Value) -> Result<Value, StoredFault> {
+    let bytes = size(&output);
+    if bytes <= limits::OUTPUT_BYTES && state.outputs_bytes + bytes <= limits::OUTPUTS_BYTES {
+        return Ok(output);
+    }
+    let (what, limit) = match bytes > limits::OUTPUT_BYTES {
+        true => ("the output", limits::OUTPUT_BYTES),
+        false => ("all outputs of the execution together, with this one,", limits::OUTPUTS_BYTES),
+    };
+    let fault = Fault::new(Code::PayloadTooLarge, format!("{what} would take more than {limit} bytes"))
+        .with("bytes", bytes)
+        .with("limit", limit);
+    Err(StoredFault::from(&fault))
+}
+
+fn size(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Writing a value to a counter cannot fail.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
+fn complete_step(state: &mut State, step: usize, output: Value, at_ms: i64) {
+    state.outputs_bytes += size(&output);
+    let own = &mut state.steps[step];
+    own.begun = true;
+    own.started_ms.get_or_insert(at_ms);
+    own.outcome = Some(Outcome::Completed);
+    own.output = Some(output);
+    own.ended_ms = Some(at_ms);
+    state.completed.push(step);
+}
+
+fn fail_step(state: &mut State, step: usize, fault: StoredFault, at_ms: i64) {
+    let cancelled = fault.code == Code::Cancelled;
+    let own = &mut state.steps[step];
+    own.begun = true;
+    own.outcome = Some(Outcome::Failed);
+    own.fault = Some(fault.clone());
+    own.ended_ms = Some(at_ms);
+    let definition = &state.identity.workflow.steps[step];
+    match (definition.on_error, definition.fallback) {
+        (OnError::Continue, _) => {}
+        (OnError::Fallback, Some(fallback)) => {
+            state.steps[fallback].alias_for.get_or_insert(step);
+        }
+        (OnError::Fail | OnError::Retry | OnError::Fallback, _) => {
+            state.failing.get_or_insert(Failing { step: Some(step), cancelled });
+        }
+    }
+    state.errors.push(Problem { step: Some(step), fault });
+}
+
+/// The process died while this ran.
+fn lost(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
+    let Some(work) = state.work.get_mut(&task) else { return };
+    if matches!(work.phase, Phase::Retrying { .. }) {
+        // The attempt before is known to have failed; the next one may have begun.
+        work.attempts += 1;
+    }
+    match state.identity.workflow.steps[task.step].on_unknown {
+        OnUnknown::Retry => {
+            work.phase = Phase::Ready;
+            if state.pause.is_none() {
+                out.push(Decision::Run { task });
+            }
+        }
+        OnUnknown::Fail => {
+            let attempts = work.attempts;
+            end_task(state, task, attempts, Err(unknown_end()), at_ms);
+        }
+        OnUnknown::Ask => {
+            work.phase = Phase::Unknown;
+            out.push(Decision::Note(Note::Waiting { step: task.step }));
+        }
+    }
+}
+
+fn unknown_end() -> StoredFault {
+    StoredFault::from(&Fault::new(
+        Code::OutcomeUnknown,
+        "the server stopped while the step ran, and whether it happened is not known",
+    ))
+}
+
+fn resolve(state: &mut State, task: Task, how: Resolution, at_ms: i64, out: &mut Vec<Decision>) {
+    let Some(work) = state.work.get_mut(&task) else { return };
+    if work.phase != Phase::Unknown {
+        return;
+    }
+    let attempts = work.attempts;
+    match how {
+        Resolution::Retry => {
+            work.phase = Phase::Ready;
+            if state.pause.is_none() {
+                out.push(Decision::Run { task });
+            }
+        }
+        Resolution::Fail => end_task(state, task, attempts, Err(unknown_end()), at_ms),
+        Resolution::Complete { output } => end_task(state, task, attempts, Ok(output), at_ms),
+    }
+}
+
+/// The time of the whole execution is over.
+fn out_of_time(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
+    let timeout_ms = state.timeout_ms().unwrap_or_default();
+    let fault = Fault::new(Code::Timeout, format!("the execution took longer than {timeout_ms} ms"))
+        .with("timeoutMs", timeout_ms);
+    state.errors.push(Problem { step: None, fault: StoredFault::from(&fault) });
+    state.failing.get_or_insert(Failing { step: None, cancelled: false });
+    out.push(Decision::Withdraw);
+    stop_everything(state, at_ms, out);
+}
+
+/// Asks what runs to stop, and ends what only waits.
+fn stop_everything(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
+    let active = state.work.iter().filter(|(_, work)| work.phase.is_active());
+    out.extend(active.map(|(task, _)| Decision::Stop { task: *task }));
+    drop_waiting(state, Outcome::Cancelled, at_ms, out);
+}
+
+/// Ends everything that is not active.
+fn drop_waiting(state: &mut State, outcome: Outcome, at_ms: i64, out: &mut Vec<Decision>) {
+    let idle: Vec<Task> =
+        state.work.iter().filter(|(_, work)| !work.phase.is_active()).map(|(task, _)| *task).collect();
+    for task in idle {
+        let Some(work) = state.work.remove(&task) else { continue };
+        if work.phase.due_ms().is_some() {
+            out.push(Decision::Forget { task: Some(task) });
+        }
+        if matches!(work.phase, Phase::Asking { .. }) {
+            out.push(Decision::Unask { task });
+        }
+        if !task.undo && state.works_on(task.step) == 0 {
+            let step = &mut state.steps[task.step];
+            if step.outcome.is_none() {
+                step.outcome = Some(outcome);
+                step.ended_ms = Some(at_ms);
+            }
+        }
+    }
+}
+
+fn force(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
+    for (task, _) in std::mem::take(&mut state.work) {
+        let step = &mut state.steps[task.step];
+        if !task.undo && step.outcome.is_none() {
+            step.outcome = Some(Outcome::Cancelled);
+            step.ended_ms = Some(at_ms);
+            let fault = Fault::new(Code::Cancelled, "Force cancelled after grace period");
+            step.fault = Some(StoredFault::from(&fault));
+        }
+    }
+    graph::finish(state, Status::Cancelled, true, at_ms, out);
+}
+
+fn pause(state: &mut State, pause: Pause, out: &mut Vec<Decision>) {
+    if state.pause.is_some() || state.cancel.is_some() {
+        return;
+    }
+    state.pause = Some(pause);
+    state.status = Status::Paused;
+    out.push(Decision::Withdraw);
+}

@@ -1,0 +1,131 @@
+//! What expressions can see of an execution.
+
+use std::borrow::Cow;
+
+use orchestr8_contract::{Code, Fault};
+use serde_json::{Value, json};
+
+use super::event::Task;
+use super::state::State;
+use crate::agents::secrets::Secrets;
+use crate::definition::model::{Call, Kind};
+use crate::expression::{Found, Scope};
+
+/// The view of one task, or of a step that has not begun.
+pub struct Frame<'s> {
+    pub state: &'s State,
+    pub task: Option<Task>,
+    /// Only calls of agents get them, so that nothing secret reaches a stored state.
+    pub secrets: Option<&'s Secrets>,
+}
+
+impl<'s> Frame<'s> {
+    pub fn of(state: &'s State) -> Self {
+        Self { state, task: None, secrets: None }
+    }
+
+    pub fn at(state: &'s State, task: Task) -> Self {
+        Self { state, task: Some(task), secrets: None }
+    }
+
+    fn input_of_step(&self, task: Task) -> Option<Value> {
+        let call = match &self.state.workflow().steps[task.step].kind {
+            Kind::Agent(call) => call,
+            Kind::Workflow(_) | Kind::Wait(_) | Kind::Approval(_) | Kind::Switch(_) => return None,
+        };
+        let frame = Frame { task: Some(Task::of(task.step)), ..*self };
+        call.input.resolve(&frame).ok()
+    }
+}
+
+impl Scope for Frame<'_> {
+    fn output(&self, step: &str) -> Found<'_> {
+        match self.state.workflow().place(step) {
+            None => Found::Unknown,
+            Some(place) => self.state.output(place).map_or(Found::NotCompleted, Found::Output),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<&Value> {
+        self.state.identity.variables.get(name)
+    }
+
+    fn env(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.state.env.get(name)?.as_str().map(Cow::Borrowed)
+    }
+
+    fn secret(&self, name: &str) -> Option<Cow<'_, str>> {
+        let declared = self.state.workflow().secrets.iter().any(|own| &**own == name);
+        if declared { self.secrets?.get(name).map(Cow::Borrowed) } else { None }
+    }
+
+    fn local(&self, name: &str) -> Option<Cow<'_, Value>> {
+        let identity = &self.state.identity;
+        if name == "execution" {
+            return Some(Cow::Owned(
+                json!({"id": identity.execution, "correlationId": identity.correlation}),
+            ));
+        }
+        let task = self.task?;
+        let step = &self.state.steps[task.step];
+        let part = task.part;
+        match name {
+            "item" => step.parts.as_ref()?.items.get(usize::try_from(part?).ok()?).map(Cow::Borrowed),
+            "index" | "iteration" => Some(Cow::Owned(part?.into())),
+            "last" => step.parts.as_ref().map(|parts| Cow::Borrowed(&parts.last)),
+            "output" if task.undo => step.output.as_ref().map(Cow::Borrowed),
+            "input" if task.undo => self.input_of_step(task).map(Cow::Owned),
+            _ => None,
+        }
+    }
+}
+
+/// What an agent is called with.
+pub struct Resolved<'s> {
+    pub call: &'s Call,
+    pub input: Value,
+    pub config: Value,
+    /// The same for every attempt.
+    pub key: String,
+}
+
+/// The call a task makes, with its expressions resolved.
+pub fn resolve<'s>(state: &'s State, task: Task, secrets: &Secrets) -> Result<Resolved<'s>, Fault> {
+    let step = &state.workflow().steps[task.step];
+    let call = match (&step.kind, &step.compensate, task.undo) {
+        (_, Some(call), true) | (Kind::Agent(call), _, false) => call,
+        (
+            Kind::Agent(_) | Kind::Workflow(_) | Kind::Wait(_) | Kind::Approval(_) | Kind::Switch(_),
+            _,
+            _,
+        ) => return Err(Fault::internal("the step calls no agent")),
+    };
+    let frame = Frame { state, task: Some(task), secrets: Some(secrets) };
+    let key = match &step.idempotency_key {
+        Some(template) if !task.undo => text(template.resolve(&frame)?)?,
+        Some(_) | None => default_key(state, task),
+    };
+    Ok(Resolved { call, input: call.input.resolve(&frame)?, config: call.config.resolve(&frame)?, key })
+}
+
+/// `execution:step`, with the item or round after it.
+pub fn default_key(state: &State, task: Task) -> String {
+    let mut key = format!("{}:{}", state.identity.execution, state.workflow().steps[task.step].id);
+    if let Some(part) = task.part {
+        key.push_str(&format!(":{part}"));
+    }
+    if task.undo {
+        key.push_str(":compensate");
+    }
+    key
+}
+
+fn text(value: Value) -> Result<String, Fault> {
+    match value {
+        Value::String(text) if !text.is_empty() => Ok(text),
+        other => Err(Fault::new(
+            Code::InvalidArgument,
+            format!("idempotencyKey must give a text that is not empty, and gives {other}"),
+        )),
+    }
+}

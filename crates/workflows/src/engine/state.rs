@@ -1,0 +1,267 @@
+//! The state of an execution: what folding its events gives. Nothing here is stored; everything here follows.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::id::CorrelationId;
+use serde_json::{Map, Value};
+
+use super::event::{Status, Task};
+use crate::agents::Usage;
+use crate::definition::model::{Budget, Workflow};
+
+/// Who it is, which never changes.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    pub execution: Arc<str>,
+    pub correlation: CorrelationId,
+    pub workflow: Arc<Workflow>,
+    /// The definition's variables with what the submitter gave over them.
+    pub variables: Map<String, Value>,
+    /// Overrides the definition's own limit.
+    pub timeout_ms: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct State {
+    pub identity: Arc<Identity>,
+    pub env: Map<String, Value>,
+    pub status: Status,
+    pub started_ms: Option<i64>,
+    pub ended_ms: Option<i64>,
+    /// As in the definition.
+    pub steps: Vec<Step>,
+    /// What is under way or about to be, in the order of the definition.
+    pub work: BTreeMap<Task, Work>,
+    /// Events that nobody has waited for yet, oldest first.
+    pub signals: VecDeque<(String, Value)>,
+    /// Steps in the order in which they completed.
+    pub completed: Vec<usize>,
+    pub failing: Option<Failing>,
+    pub cancel: Option<Cancel>,
+    pub pause: Option<Pause>,
+    /// What is still to be undone, last first. None: not failing, or not that far.
+    pub undoing: Option<Vec<usize>>,
+    pub budget: Budget,
+    pub usage: Usage,
+    /// Attempts so far, retries included.
+    pub attempts: u64,
+    pub errors: Vec<Problem>,
+    /// The size of all outputs together.
+    pub outputs_bytes: usize,
+}
+
+/// Something that went wrong, with the step it went wrong in.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    pub step: Option<usize>,
+    pub fault: StoredFault,
+}
+
+#[derive(Debug, Clone)]
+pub struct Failing {
+    /// The step that failed, or none when the whole ran out of time.
+    pub step: Option<usize>,
+    /// It failed because something was cancelled, which makes it cancelled and not failed.
+    pub cancelled: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Cancel {
+    pub reason: String,
+    pub asked_ms: i64,
+}
+
+#[derive(Debug, Clone)]
+pub struct Pause {
+    pub reason: String,
+    /// A budget is used up: resuming takes a larger one.
+    pub by_budget: bool,
+}
+
+/// Where one step stands.
+#[derive(Debug, Clone, Default)]
+pub struct Step {
+    /// It has begun; without an outcome it is under way.
+    pub begun: bool,
+    pub outcome: Option<Outcome>,
+    pub output: Option<Value>,
+    pub fault: Option<StoredFault>,
+    pub skip: Option<Skip>,
+    /// As a fallback: the step it stands in for.
+    pub alias_for: Option<usize>,
+    pub attempts: u32,
+    pub started_ms: Option<i64>,
+    pub ended_ms: Option<i64>,
+    pub parts: Option<Parts>,
+    /// As a switch: which case was chosen; `None` inside is the default.
+    pub chosen: Option<Option<usize>>,
+    pub undone: Option<Undone>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Completed,
+    Failed,
+    Skipped,
+    Cancelled,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skip {
+    pub reason: String,
+    /// Because something failed: what depends on it is skipped too.
+    pub by_failure: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undone {
+    Done,
+    Failed,
+}
+
+/// The items of a `forEach` or the rounds of a `while`.
+#[derive(Debug, Clone, Default)]
+pub struct Parts {
+    pub items: Vec<Value>,
+    /// One place for each item; filled as they succeed.
+    pub outputs: Vec<Option<Value>>,
+    pub failed: BTreeMap<u32, StoredFault>,
+    /// The next item or round to begin.
+    pub next: u32,
+    /// The output of the last round.
+    pub last: Value,
+    /// The time between two rounds is over.
+    pub rested: bool,
+}
+
+/// One piece of work under way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Work {
+    pub phase: Phase,
+    pub attempts: u32,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Phase {
+    /// It waits for a slot.
+    Ready,
+    Running,
+    Retrying {
+        at_ms: i64,
+    },
+    /// Another execution does it; none yet.
+    Beginning,
+    Child {
+        execution: Arc<str>,
+    },
+    Waiting {
+        due_ms: Option<i64>,
+        event: Option<String>,
+    },
+    Asking {
+        due_ms: Option<i64>,
+    },
+    /// Between two rounds.
+    Resting {
+        due_ms: i64,
+    },
+    /// How its attempt ended is not known, and a person must say.
+    Unknown,
+}
+
+impl Phase {
+    /// Something is going on outside, which must end or be stopped before the execution can end.
+    pub fn is_active(&self) -> bool {
+        match self {
+            Phase::Running | Phase::Retrying { .. } | Phase::Child { .. } => true,
+            Phase::Ready
+            | Phase::Beginning
+            | Phase::Waiting { .. }
+            | Phase::Asking { .. }
+            | Phase::Resting { .. }
+            | Phase::Unknown => false,
+        }
+    }
+
+    /// It has a timer.
+    pub fn due_ms(&self) -> Option<i64> {
+        match self {
+            Phase::Waiting { due_ms, .. } | Phase::Asking { due_ms } => *due_ms,
+            Phase::Resting { due_ms } => Some(*due_ms),
+            Phase::Ready
+            | Phase::Running
+            | Phase::Retrying { .. }
+            | Phase::Beginning
+            | Phase::Child { .. }
+            | Phase::Unknown => None,
+        }
+    }
+}
+
+impl State {
+    pub fn new(identity: Arc<Identity>) -> Self {
+        let workflow = &identity.workflow;
+        Self {
+            env: Map::new(),
+            status: Status::Queued,
+            started_ms: None,
+            ended_ms: None,
+            steps: vec![Step::default(); workflow.steps.len()],
+            work: BTreeMap::new(),
+            signals: VecDeque::new(),
+            completed: Vec::new(),
+            failing: None,
+            cancel: None,
+            pause: None,
+            undoing: None,
+            budget: workflow.policies.budget.clone(),
+            usage: Usage::default(),
+            attempts: 0,
+            errors: Vec::new(),
+            outputs_bytes: 0,
+            identity,
+        }
+    }
+
+    pub fn workflow(&self) -> &Arc<Workflow> {
+        &self.identity.workflow
+    }
+
+    /// How long the whole may take.
+    pub fn timeout_ms(&self) -> Option<u64> {
+        self.identity.timeout_ms.or(self.workflow().policies.timeout_ms)
+    }
+
+    /// The output of a step, or that of the fallback that stands in for it.
+    pub fn output(&self, step: usize) -> Option<&Value> {
+        let own = &self.steps[step];
+        match own.outcome {
+            Some(Outcome::Completed) => own.output.as_ref(),
+            Some(Outcome::Failed) => {
+                let fallback = self.workflow().steps[step].fallback?;
+                self.output(fallback)
+            }
+            Some(Outcome::Skipped | Outcome::Cancelled) | None => None,
+        }
+    }
+
+    /// Nothing is under way, and only time, a person or another execution can bring it on.
+    pub fn is_idle(&self) -> bool {
+        self.work.values().all(|work| match work.phase {
+            Phase::Child { .. }
+            | Phase::Waiting { .. }
+            | Phase::Asking { .. }
+            | Phase::Resting { .. }
+            | Phase::Unknown => true,
+            Phase::Ready => self.pause.is_some(),
+            Phase::Running | Phase::Retrying { .. } | Phase::Beginning => false,
+        })
+    }
+
+    /// Whether any piece of work of this step is under way.
+    pub fn works_on(&self, step: usize) -> usize {
+        self.work.keys().filter(|task| task.step == step && !task.undo).count()
+    }
+}

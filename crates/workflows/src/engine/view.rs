@@ -1,0 +1,184 @@
+//! An execution as people and programs see it.
+
+use orchestr8_contract::error::{Retry, StoredFault};
+use orchestr8_kernel::ports::clock::iso;
+use serde_json::{Map, Value, json};
+
+use super::event::Task;
+use super::state::{Outcome, Phase, State, Step, Undone};
+
+/// The facts of an execution that are not in its state.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    pub created_ms: i64,
+    pub parent: Option<String>,
+    pub forked_from: Option<String>,
+    pub last_sequence: u64,
+    pub now_ms: i64,
+}
+
+/// The whole resource.
+pub fn resource(state: &State, facts: &Facts) -> Value {
+    let workflow = state.workflow();
+    let mut steps = Map::new();
+    let mut outputs = Map::new();
+    for (place, definition) in workflow.steps.iter().enumerate() {
+        steps.insert(definition.id.to_string(), step(state, place));
+        if let Some(output) = state.output(place) {
+            outputs.insert(definition.id.to_string(), output.clone());
+        }
+    }
+    let errors: Vec<Value> = state
+        .errors
+        .iter()
+        .map(|problem| error(&problem.fault, problem.step.map(|place| &*workflow.steps[place].id)))
+        .collect();
+    let duration = state.started_ms.map(|started| state.ended_ms.unwrap_or(facts.now_ms) - started);
+    let mut resource = json!({
+        "executionId": state.identity.execution,
+        "status": state.status,
+        "workflow": {"id": workflow.id, "name": workflow.name, "version": workflow.version, "hash": workflow.hash},
+        "steps": steps,
+        "stepOrder": workflow.steps.iter().map(|step| &*step.id).collect::<Vec<_>>(),
+        "outputs": outputs,
+        "errors": errors,
+        "variables": state.identity.variables,
+        "createdAt": iso(facts.created_ms),
+        "startedAt": state.started_ms.map(iso),
+        "completedAt": state.ended_ms.map(iso),
+        "duration": duration,
+        "correlationId": state.identity.correlation,
+        "usage": {"tokens": state.usage.tokens, "cost": state.usage.cost, "steps": state.attempts},
+        "lastSequence": facts.last_sequence,
+    });
+    let mut add = |name: &str, value: Option<Value>| {
+        if let (Some(value), Some(map)) = (value, resource.as_object_mut()) {
+            map.insert(name.to_owned(), value);
+        }
+    };
+    add("parentExecutionId", facts.parent.clone().map(Value::from));
+    add("forkedFrom", facts.forked_from.clone().map(Value::from));
+    add("pauseReason", state.pause.as_ref().map(|pause| pause.reason.clone().into()));
+    add("cancelReason", state.cancel.as_ref().map(|cancel| cancel.reason.clone().into()));
+    let budget = &state.budget;
+    if *budget != crate::definition::model::Budget::default() {
+        let limits = json!({"wallClockMs": budget.wall_clock_ms, "steps": budget.steps,
+                            "tokens": budget.tokens, "cost": budget.cost});
+        add("budget", Some(limits));
+    }
+    resource
+}
+
+/// A fault as part of a resource. The face gives the code its own word.
+pub fn error(fault: &StoredFault, step: Option<&str>) -> Value {
+    let mut error = json!({"code": fault.code, "message": fault.message, "isRetryable": fault.code.retry() == Retry::Later});
+    if let Some(map) = error.as_object_mut() {
+        if let Some(step) = step {
+            map.insert("stepId".to_owned(), step.into());
+        }
+        if let Some(details) = &fault.details {
+            map.insert("details".to_owned(), Value::Object(details.clone()));
+        }
+    }
+    error
+}
+
+/// The word for where a step stands.
+pub fn step_status(state: &State, place: usize) -> &'static str {
+    match state.steps[place].outcome {
+        Some(Outcome::Completed) => "completed",
+        Some(Outcome::Failed) => "failed",
+        Some(Outcome::Skipped) => "skipped",
+        Some(Outcome::Cancelled) => "cancelled",
+        None => {
+            let words = state.work.iter().filter(|(task, _)| task.step == place && !task.undo);
+            // Of several items, the busiest tells.
+            words.map(|(_, work)| word(&work.phase)).max_by_key(|(rank, _)| *rank).map_or_else(
+                || if state.steps[place].begun { "running" } else { "pending" },
+                |(_, word)| word,
+            )
+        }
+    }
+}
+
+fn word(phase: &Phase) -> (u8, &'static str) {
+    match phase {
+        Phase::Running | Phase::Child { .. } => (5, "running"),
+        Phase::Retrying { .. } => (4, "retrying"),
+        Phase::Unknown => (3, "unknown"),
+        Phase::Ready | Phase::Beginning => (2, "ready"),
+        Phase::Waiting { .. } | Phase::Asking { .. } | Phase::Resting { .. } => (1, "waiting"),
+    }
+}
+
+fn step(state: &State, place: usize) -> Value {
+    let own = &state.steps[place];
+    let mut map = Map::new();
+    let mut add = |name: &str, value: Value| {
+        map.insert(name.to_owned(), value);
+    };
+    add("status", step_status(state, place).into());
+    add("attempts", own.attempts.into());
+    if let Some(output) = own.output.as_ref() {
+        add("output", output.clone());
+    }
+    if let Some(fault) = &own.fault {
+        add("error", error(fault, None));
+    }
+    if let Some(primary) = own.alias_for {
+        add("aliasFor", (*state.workflow().steps[primary].id).into());
+    }
+    if let Some(skip) = &own.skip {
+        add("skipReason", skip.reason.clone().into());
+    }
+    if let Some(started) = own.started_ms {
+        add("startTime", iso(started).into());
+    }
+    if let Some(ended) = own.ended_ms {
+        add("endTime", iso(ended).into());
+    }
+    match own.undone {
+        Some(Undone::Done) => add("compensated", true.into()),
+        Some(Undone::Failed) => add("compensated", false.into()),
+        None => {}
+    }
+    if let Some(work) = state.work.get(&Task::of(place)) {
+        for (name, value) in phase(&work.phase) {
+            add(name, value);
+        }
+    }
+    if let Some(items) = items(state, place, own) {
+        add("items", items);
+    }
+    Value::Object(map)
+}
+
+/// What it waits for, and until when.
+fn phase(phase: &Phase) -> Vec<(&'static str, Value)> {
+    match phase {
+        Phase::Retrying { at_ms } => vec![("nextRetryAt", iso(*at_ms).into())],
+        Phase::Child { execution } => vec![("childExecutionId", (**execution).into())],
+        Phase::Waiting { due_ms, event } => {
+            let until = due_ms.map(iso);
+            vec![("waitingFor", json!({"event": event, "until": until}))]
+        }
+        Phase::Asking { due_ms } => vec![("waitingFor", json!({"approval": true, "until": due_ms.map(iso)}))],
+        Phase::Unknown => vec![("waitingFor", json!({"resolution": true}))],
+        Phase::Resting { due_ms } => vec![("waitingFor", json!({"until": iso(*due_ms)}))],
+        Phase::Ready => vec![("waitingFor", json!({"slot": true}))],
+        Phase::Beginning | Phase::Running => Vec::new(),
+    }
+}
+
+/// How far the items or rounds have come.
+fn items(state: &State, place: usize, own: &Step) -> Option<Value> {
+    let parts = own.parts.as_ref()?;
+    if own.outcome == Some(Outcome::Completed) {
+        return None;
+    }
+    let done = parts.outputs.iter().filter(|one| one.is_some()).count();
+    Some(json!({
+        "total": parts.outputs.len(), "begun": parts.next, "succeeded": done,
+        "failed": parts.failed.len(), "running": state.works_on(place),
+    }))
+}

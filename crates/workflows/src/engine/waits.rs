@@ -1,0 +1,191 @@
+//! Steps that wait: for a time, for an event, for a person.
+
+use jiff::{SignedDuration, Span, Timestamp};
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ports::clock::iso;
+use serde_json::{Value, json};
+
+use super::event::{Decision, Note, Task};
+use super::graph::{complete, fail};
+use super::parts;
+use super::scope::Frame;
+use super::state::{Phase, State, Work};
+use crate::definition::model::{Kind, OnTimeout, Wait};
+use crate::expression::Template;
+use crate::limits;
+
+/// The longest a step may wait: ten years. Beyond it a mistake is more likely than a wish.
+const LONGEST_MS: i64 = 10 * 366 * 86_400_000;
+
+/// What a person decided.
+pub struct Verdict {
+    pub approved: bool,
+    pub by: String,
+    pub comment: Option<String>,
+    pub data: Value,
+}
+
+/// The expression of a wait.
+pub fn template(wait: &Wait) -> &Template {
+    match wait {
+        Wait::For(template) | Wait::Until(template) | Wait::Event { name: template, .. } => template,
+    }
+}
+
+pub fn due_in(timeout_ms: Option<u64>, at_ms: i64) -> Option<i64> {
+    timeout_ms.map(|ms| at_ms.saturating_add(i64::try_from(ms).unwrap_or(LONGEST_MS)))
+}
+
+pub fn begin(
+    state: &mut State,
+    task: Task,
+    wait: &Wait,
+    at_ms: i64,
+    out: &mut Vec<Decision>,
+) -> Result<(), Fault> {
+    let value = template(wait).resolve(&Frame::of(state))?;
+    let (due_ms, event) = match wait {
+        Wait::For(_) => (Some(at_ms.saturating_add(duration_ms(&value)?)), None),
+        Wait::Until(_) => (Some(moment_ms(&value)?), None),
+        Wait::Event { timeout_ms, .. } => (due_in(*timeout_ms, at_ms), Some(event_name(&value)?)),
+    };
+    state.steps[task.step].started_ms = Some(at_ms);
+    if let Some(name) = &event
+        && let Some(at) = state.signals.iter().position(|(given, _)| given == name)
+        && let Some((name, payload)) = state.signals.remove(at)
+    {
+        complete(state, task.step, received(&name, payload, at_ms), at_ms, out);
+        return Ok(());
+    }
+    if due_ms.is_some_and(|due_ms| due_ms - at_ms > LONGEST_MS) {
+        return Err(Fault::invalid("a step may wait for ten years at most"));
+    }
+    if event.is_none() && due_ms.is_none_or(|due_ms| due_ms <= at_ms) {
+        complete(state, task.step, json!({"at": iso(at_ms)}), at_ms, out);
+        return Ok(());
+    }
+    state.work.insert(task, Work { phase: Phase::Waiting { due_ms, event }, attempts: 1 });
+    out.extend(due_ms.map(|due_ms| Decision::Wake { task: Some(task), due_ms }));
+    out.push(Decision::Note(Note::Waiting { step: task.step }));
+    Ok(())
+}
+
+/// The time has come.
+pub fn due(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
+    let Some(work) = state.work.get(&task) else { return };
+    match &work.phase {
+        Phase::Waiting { event: None, .. } => {
+            state.work.remove(&task);
+            complete(state, task.step, json!({"at": iso(at_ms)}), at_ms, out);
+        }
+        Phase::Waiting { event: Some(name), .. } => {
+            let fault = Fault::new(Code::Timeout, format!("the event '{name}' did not come in time"))
+                .with("event", name.clone());
+            state.work.remove(&task);
+            fail(state, task.step, &fault, at_ms, out);
+        }
+        Phase::Asking { .. } => undecided(state, task, at_ms, out),
+        Phase::Resting { .. } => parts::rested(state, task),
+        Phase::Ready
+        | Phase::Running
+        | Phase::Retrying { .. }
+        | Phase::Beginning
+        | Phase::Child { .. }
+        | Phase::Unknown => {}
+    }
+}
+
+/// Nobody decided in time.
+fn undecided(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
+    let Kind::Approval(approval) = &state.identity.workflow.steps[task.step].kind else { return };
+    let on_timeout = approval.on_timeout;
+    state.work.remove(&task);
+    out.push(Decision::Unask { task });
+    let output = |approved: bool| {
+        json!({"decision": "timeout", "approved": approved, "by": null, "comment": null, "data": null, "at": iso(at_ms)})
+    };
+    match on_timeout {
+        OnTimeout::Approve => complete(state, task.step, output(true), at_ms, out),
+        OnTimeout::Reject => complete(state, task.step, output(false), at_ms, out),
+        OnTimeout::Fail => {
+            let fault = Fault::new(Code::Timeout, "nobody decided in time");
+            fail(state, task.step, &fault, at_ms, out);
+        }
+    }
+}
+
+pub fn decided(state: &mut State, task: Task, verdict: Verdict, at_ms: i64, out: &mut Vec<Decision>) {
+    let Some(Work { phase: Phase::Asking { due_ms }, .. }) = state.work.get(&task) else { return };
+    if due_ms.is_some() {
+        out.push(Decision::Forget { task: Some(task) });
+    }
+    out.push(Decision::Unask { task });
+    state.work.remove(&task);
+    let Verdict { approved, by, comment, data } = verdict;
+    let decision = if approved { "approved" } else { "rejected" };
+    let output = json!({"decision": decision, "approved": approved, "by": by, "comment": comment,
+                        "data": data, "at": iso(at_ms)});
+    complete(state, task.step, output, at_ms, out);
+}
+
+/// Goes to the first step that waits for it, or is kept for one that will.
+pub fn signal(state: &mut State, name: String, payload: Value, at_ms: i64, out: &mut Vec<Decision>) {
+    let waits_for_it = |work: &Work| matches!(&work.phase, Phase::Waiting { event: Some(event), .. } if *event == name);
+    let Some((task, work)) = state.work.iter().find(|(_, work)| waits_for_it(work)) else {
+        if state.signals.len() >= limits::SIGNALS_KEPT {
+            state.signals.pop_front();
+        }
+        state.signals.push_back((name, payload));
+        return;
+    };
+    let task = *task;
+    if work.phase.due_ms().is_some() {
+        out.push(Decision::Forget { task: Some(task) });
+    }
+    state.work.remove(&task);
+    complete(state, task.step, received(&name, payload, at_ms), at_ms, out);
+}
+
+fn received(name: &str, payload: Value, at_ms: i64) -> Value {
+    json!({"event": name, "payload": payload, "at": iso(at_ms)})
+}
+
+fn duration_ms(value: &Value) -> Result<i64, Fault> {
+    let wrong = || {
+        Fault::invalid(format!(
+            "wait needs milliseconds or an ISO 8601 duration such as PT15M, and gets {value}"
+        ))
+    };
+    match value {
+        Value::Number(number) => number.as_i64().filter(|ms| *ms >= 0).ok_or_else(wrong),
+        Value::String(text) => {
+            if let Ok(ms) = text.parse::<u32>() {
+                return Ok(i64::from(ms));
+            }
+            let span: Span = text.parse().map_err(|_| wrong())?;
+            let duration = SignedDuration::try_from(span).map_err(|_| wrong())?;
+            i64::try_from(duration.as_millis()).ok().filter(|ms| *ms >= 0).ok_or_else(wrong)
+        }
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(wrong()),
+    }
+}
+
+fn moment_ms(value: &Value) -> Result<i64, Fault> {
+    let moment = match value {
+        Value::String(text) => text.parse::<Timestamp>().ok().map(|moment| moment.as_millisecond()),
+        Value::Number(number) => number.as_i64(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    moment.ok_or_else(|| {
+        Fault::invalid(format!(
+            "wait.until needs a moment such as 2027-01-31T08:00:00Z or milliseconds since 1970, and gets {value}"
+        ))
+    })
+}
+
+fn event_name(value: &Value) -> Result<String, Fault> {
+    match value {
+        Value::String(name) if !name.is_empty() => Ok(name.clone()),
+        other => Err(Fault::invalid(format!("wait.event needs a name, and gets {other}"))),
+    }
+}

@@ -1,0 +1,307 @@
+//! A new execution: what is stored of it, and how it begins once that is durable.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use orchestr8_contract::id::{CorrelationId, Tenant};
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::Principal;
+use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::ports::store::Batch;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::actor::{Actor, Message};
+use super::gates::{Entry, Pass};
+use super::scheduler::Slot;
+use super::{Hub, load};
+use crate::definition::model::Workflow;
+use crate::engine::event::{Event, Status, Task};
+use crate::engine::state::{Identity, State};
+use crate::limits;
+use crate::tables;
+
+/// What somebody wants executed.
+pub struct Request {
+    pub workflow: Arc<Workflow>,
+    /// Over the definition's own variables.
+    pub variables: Map<String, Value>,
+    pub correlation: CorrelationId,
+    pub principal: Arc<Principal>,
+    pub timeout_ms: Option<u64>,
+    pub priority: Option<i32>,
+    pub parent: Option<Parent>,
+    pub forked_from: Option<Arc<str>>,
+    /// Outputs taken over from the execution it was forked from.
+    pub kept: Vec<(usize, Value)>,
+}
+
+/// The step of another execution that waits for this one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Parent {
+    pub num: i64,
+    pub id: Arc<str>,
+    pub task: Task,
+    /// How many workflows are around it.
+    pub depth: usize,
+}
+
+/// What is stored of a request beside the columns.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Given {
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub variables: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    pub principal: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<(usize, Value)>,
+}
+
+/// What is needed to begin an execution.
+#[derive(Clone)]
+pub struct Seed {
+    pub num: i64,
+    pub tenant: Tenant,
+    pub identity: Arc<Identity>,
+    pub given: Arc<Given>,
+    pub priority: i32,
+    pub created_ms: i64,
+    pub principal: Arc<Principal>,
+    /// Its place among the executions with its key, once it has one.
+    pub pass: Option<Arc<Pass>>,
+}
+
+/// An execution that will exist once its batch is durable.
+pub struct Accepted {
+    pub id: Arc<str>,
+    pub num: i64,
+    pub status: Status,
+    pub batch: Batch,
+    begin: Begin,
+}
+
+impl Accepted {
+    fn identity(&self) -> &Identity {
+        match &self.begin {
+            Begin::Now(actor) => &actor.state.identity,
+            Begin::Later(seed) => &seed.identity,
+        }
+    }
+
+    fn definition(&self) -> (&str, &str) {
+        let tenant = match &self.begin {
+            Begin::Now(actor) => &actor.seed.tenant,
+            Begin::Later(seed) => &seed.tenant,
+        };
+        (tenant.as_str(), &self.workflow().hash)
+    }
+
+    pub fn workflow(&self) -> &Workflow {
+        &self.identity().workflow
+    }
+
+    pub fn correlation(&self) -> &CorrelationId {
+        &self.identity().correlation
+    }
+}
+
+enum Begin {
+    Now(Box<Actor>),
+    Later(Seed),
+}
+
+impl Hub {
+    /// Prepares an execution. Nothing has happened until the batch is committed; then `launch` it.
+    pub fn accept(&self, request: Request) -> Result<Accepted, Fault> {
+        let shared = &self.0;
+        shared.check_started()?;
+        let depth = shared.scheduler.depth().waiting_executions;
+        if depth >= shared.settings.queued_executions {
+            return Err(Fault::new(
+                Code::ResourceExhausted,
+                format!("{depth} executions wait for their turn; send again later"),
+            )
+            .with("reason", "queue_full")
+            .with("queueDepth", depth));
+        }
+        let mut seed = self.seed(request);
+        let mut batch = Batch::new();
+        let workflow = &seed.identity.workflow;
+        let tenant = seed.tenant.as_str();
+        if shared.recent.is_new_definition(tenant, &workflow.hash) {
+            batch.then(tables::definition_keep(tenant, &workflow.hash, workflow.source.to_string()));
+        }
+        let (id, num) = (seed.identity.execution.clone(), seed.num);
+        let slot = match shared.gates.try_enter(&seed, true, seed.created_ms)? {
+            Entry::Open(pass) => {
+                seed.pass = pass;
+                shared.scheduler.try_begin()
+            }
+            Entry::Shut { .. } => None,
+        };
+        let Some(slot) = slot else {
+            batch.then(insert(&seed, Status::Queued, None)?);
+            batch.wake(super::FEED);
+            return Ok(Accepted { id, num, status: Status::Queued, batch, begin: Begin::Later(seed) });
+        };
+        let at_ms = seed.created_ms;
+        batch.then(insert(&seed, Status::Running, Some(at_ms))?);
+        let state = State::new(seed.identity.clone());
+        let mut actor = Actor::new(self.clone(), seed, state, 0);
+        actor.begin(slot);
+        actor.absorb();
+        batch.merge(actor.take_batch());
+        Ok(Accepted { id, num, status: Status::Running, batch, begin: Begin::Now(Box::new(actor)) })
+    }
+
+    /// Begins what was accepted. Its batch must be durable.
+    pub fn launch(&self, accepted: Accepted) {
+        let (tenant, hash) = accepted.definition();
+        self.0.recent.definition_stored(tenant, hash);
+        match accepted.begin {
+            Begin::Now(actor) => actor.spawn(),
+            Begin::Later(seed) => self.line_up(seed),
+        }
+    }
+
+    /// Lets it wait for its turn, once its key lets it.
+    pub(super) fn line_up(&self, mut seed: Seed) {
+        let shared = &self.0;
+        if seed.pass.is_none() {
+            match shared.gates.try_enter(&seed, false, shared.now_ms()) {
+                Ok(Entry::Open(pass)) => seed.pass = pass,
+                Ok(Entry::Shut { wait_ms: Some(wait_ms) }) => {
+                    let (hub, sleep) = (self.clone(), shared.ports.clock.sleep(Duration::from_millis(wait_ms)));
+                    tokio::spawn(async move {
+                        sleep.await;
+                        hub.line_up(seed);
+                    });
+                    return;
+                }
+                Ok(Entry::Shut { wait_ms: None }) => return shared.gates.wait(seed),
+                Err(fault) => {
+                    // The key was resolved when it was accepted, so this does not happen; it begins without one.
+                    shared.log().error(
+                        "the key of an execution could not be read",
+                        json!({"execution": seed.identity.execution, "error": orchestr8_kernel::log::error(&fault)}),
+                    );
+                }
+            }
+        }
+        shared.scheduler.line_up(seed.priority, seed.num, seed);
+    }
+
+    fn seed(&self, request: Request) -> Seed {
+        let ports = &self.0.ports;
+        let id: Arc<str> = format!("exec-{}", ports.ids.fresh(For::Execution)).into();
+        let mut variables = request.workflow.variables.clone();
+        variables.extend(request.variables.clone());
+        let given = Given {
+            variables: request.variables,
+            timeout_ms: request.timeout_ms,
+            principal: request.principal.name.to_string(),
+            roles: request.principal.roles.iter().cloned().collect(),
+            parent: request.parent,
+            forked_from: request.forked_from,
+            kept: request.kept,
+        };
+        let identity = Identity {
+            execution: id,
+            correlation: request.correlation,
+            variables,
+            timeout_ms: request.timeout_ms,
+            workflow: request.workflow.clone(),
+        };
+        Seed {
+            num: self.0.fresh_number(),
+            tenant: request.principal.tenant.clone(),
+            identity: Arc::new(identity),
+            given: Arc::new(given),
+            priority: request.priority.unwrap_or(request.workflow.policies.priority),
+            created_ms: ports.clock.now_ms(),
+            principal: request.principal,
+            pass: None,
+        }
+    }
+}
+
+fn insert(
+    seed: &Seed,
+    status: Status,
+    started_ms: Option<i64>,
+) -> Result<orchestr8_kernel::ports::store::Statement, Fault> {
+    let workflow = &seed.identity.workflow;
+    let given = serde_json::to_string(&*seed.given)
+        .map_err(|error| Fault::internal("the request cannot be stored").because(error))?;
+    Ok(tables::execution_insert(tables::NewExecution {
+        num: seed.num,
+        tenant: seed.tenant.as_str(),
+        id: &seed.identity.execution,
+        workflow: &workflow.id,
+        name: &workflow.name,
+        version: &workflow.version,
+        hash: &workflow.hash,
+        status: status.as_str(),
+        priority: seed.priority,
+        correlation: seed.identity.correlation.as_str(),
+        given,
+        parent: seed.given.parent.as_ref().map(|parent| parent.num),
+        created_ms: seed.created_ms,
+        started_ms,
+    }))
+}
+
+/// An execution that waited gets its turn.
+pub async fn admit(hub: Hub, seed: Seed, slot: Slot) {
+    let num = seed.num;
+    // A message may have woken it while it waited; then its actor begins it, or it was cancelled meanwhile.
+    let line = match hub.0.claim(num) {
+        Ok(line) => line,
+        Err(live) => {
+            // An actor that has ended needs no turn; the slot goes back.
+            let _ = live.sender.send(Message::Begin(slot)).await;
+            return;
+        }
+    };
+    match load::fold(&hub, &seed).await {
+        Ok((state, seq)) if state.status == Status::Queued => {
+            let mut actor = Actor::with(line, hub, seed, state, seq);
+            actor.begin(slot);
+            actor.spawn_unrecorded();
+        }
+        Ok(_) => hub.0.disclaim(num),
+        Err(fault) => {
+            hub.0.disclaim(num);
+            let error = orchestr8_kernel::log::error(&fault);
+            hub.0.log().error("an execution could not begin", json!({"execution": num, "error": error}));
+        }
+    }
+}
+
+/// The first event of an execution: the environment it sees is fixed here.
+pub fn begun(hub: &Hub, seed: &Seed) -> Event {
+    let names = &seed.identity.workflow.env;
+    let mut env = Map::new();
+    for name in names {
+        if let Some(value) = (hub.0.settings.env)(name) {
+            env.insert(name.to_string(), value.into());
+        }
+    }
+    Event::Begun { env, kept: seed.given.kept.clone() }
+}
+
+/// Refuses children of children of children.
+pub fn check_depth(depth: usize) -> Result<(), Fault> {
+    if depth < limits::CHILD_DEPTH {
+        return Ok(());
+    }
+    let limit = limits::CHILD_DEPTH;
+    Err(Fault::new(Code::ResourceExhausted, format!("workflows inside workflows go {limit} deep at most")))
+}

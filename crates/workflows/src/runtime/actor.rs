@@ -1,0 +1,403 @@
+//! One execution under way. Events come in; the engine says what follows; it is written down; then it is done.
+//!
+//! Steps without effects outside run while events are taken in, so several of them share one commit. Everything else begins
+//! only after the commit that says so.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use orchestr8_kernel::log;
+use orchestr8_kernel::ports::store::{Batch, Statement};
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::accept::{Accepted, Seed, begun};
+use super::run_task::{self, Ended};
+use super::scheduler::{Begun, Slot};
+use super::{Hub, Live, MAILBOX, Posted, record, tables};
+use crate::engine::event::{Decision, Event, Task};
+use crate::engine::state::{Phase, State};
+use crate::engine::{self, event};
+use crate::{journal, limits};
+
+/// What an actor is told.
+pub enum Message {
+    /// Something happened; with its number in the inbox if it is stored there.
+    Event { event: Event, inbox: Option<i64> },
+    /// It may begin.
+    Begin(Slot),
+}
+
+/// The line over which an actor is reached.
+pub struct Line {
+    sender: mpsc::Sender<Message>,
+    mailbox: mpsc::Receiver<Message>,
+    seen: watch::Sender<u64>,
+}
+
+impl Line {
+    pub fn new() -> Self {
+        let (sender, mailbox) = mpsc::channel(MAILBOX);
+        Self { sender, mailbox, seen: watch::Sender::new(0) }
+    }
+
+    pub fn live(&self) -> Live {
+        Live { sender: self.sender.clone(), seen: self.seen.subscribe() }
+    }
+}
+
+/// A step that waits for a slot, or gave up waiting.
+type Grant = BoxFuture<'static, (Task, Option<Slot>)>;
+
+pub struct Actor {
+    pub(super) hub: Hub,
+    pub(super) seed: Seed,
+    pub(super) state: State,
+    /// The number of the last entry of the journal.
+    pub(super) seq: u64,
+    pub(super) journal_bytes: usize,
+    pub(super) last_ms: i64,
+    pub(super) queue: VecDeque<(Event, Option<i64>)>,
+    pub(super) batch: Batch,
+    /// What the row of the execution says: status and whether it is awake.
+    pub(super) written: (event::Status, bool),
+    /// Slots in hand that no step has taken yet.
+    pub(super) spare: Vec<Slot>,
+    pub(super) held: HashMap<Task, Slot>,
+    /// Steps that want a slot and may not ask for one yet, in the order of the definition.
+    pub(super) ready: BTreeSet<Task>,
+    pub(super) asked: BTreeSet<Task>,
+    pub(super) grants: FuturesUnordered<Grant>,
+    /// What begins after the next commit.
+    pub(super) starting: Vec<run_task::Start>,
+    /// Children to begin with the next commit.
+    pub(super) beginning: Vec<Task>,
+    pub(super) launching: Vec<Accepted>,
+    pub(super) tasks: JoinSet<Ended>,
+    pub(super) cancels: HashMap<Task, CancellationToken>,
+    pub(super) posting: Vec<Posted>,
+    pub(super) known: HashSet<i64>,
+    pub(super) mailbox: mpsc::Receiver<Message>,
+    pub(super) sender: mpsc::Sender<Message>,
+    pub(super) seen: watch::Sender<u64>,
+    pub(super) timers_changed: bool,
+    pub(super) counted: Option<Begun>,
+    pub(super) finished: bool,
+}
+
+impl Actor {
+    pub fn new(hub: Hub, seed: Seed, state: State, seq: u64) -> Self {
+        Self::with(Line::new(), hub, seed, state, seq)
+    }
+
+    /// An actor whose line is known to others already.
+    pub fn with(line: Line, hub: Hub, seed: Seed, state: State, seq: u64) -> Self {
+        let Line { sender, mailbox, seen } = line;
+        let written = (state.status, true);
+        Self {
+            last_ms: seed.created_ms,
+            journal_bytes: 0,
+            queue: VecDeque::new(),
+            batch: Batch::new(),
+            written,
+            spare: Vec::new(),
+            held: HashMap::new(),
+            ready: BTreeSet::new(),
+            asked: BTreeSet::new(),
+            grants: FuturesUnordered::new(),
+            starting: Vec::new(),
+            beginning: Vec::new(),
+            launching: Vec::new(),
+            tasks: JoinSet::new(),
+            cancels: HashMap::new(),
+            posting: Vec::new(),
+            known: HashSet::new(),
+            mailbox,
+            sender,
+            seen,
+            timers_changed: false,
+            counted: None,
+            finished: false,
+            hub,
+            seed,
+            state,
+            seq,
+        }
+    }
+
+    /// Lets it begin with this slot.
+    pub fn begin(&mut self, slot: Slot) {
+        self.spare.push(slot);
+        self.counted = Some(self.hub.0.scheduler.count_begun());
+        let event = begun(&self.hub, &self.seed);
+        self.queue.push_back((event, None));
+        if self.seq == 0 {
+            // The row that is inserted beside this says so already.
+            self.written = (event::Status::Running, true);
+        }
+    }
+
+    /// Continues an execution that had begun.
+    pub fn resume(&mut self) {
+        self.counted = Some(self.hub.0.scheduler.count_begun());
+    }
+
+    pub fn give(&mut self, event: Event, inbox: Option<i64>) {
+        if inbox.is_none_or(|id| self.known.insert(id)) {
+            self.queue.push_back((event, inbox));
+        }
+    }
+
+    /// Adds what others want written in the same commit.
+    pub fn add(&mut self, batch: Batch) {
+        self.batch.merge(batch);
+    }
+
+    pub fn statement(&mut self, statement: Statement) {
+        self.batch.then(statement);
+    }
+
+    /// Goes on with what was due when it was last recorded.
+    pub fn take_up(&mut self) {
+        for (task, work) in &self.state.work {
+            match work.phase {
+                Phase::Ready if self.state.pause.is_none() => {
+                    self.ready.insert(*task);
+                }
+                Phase::Beginning => self.beginning.push(*task),
+                Phase::Ready
+                | Phase::Running
+                | Phase::Retrying { .. }
+                | Phase::Child { .. }
+                | Phase::Waiting { .. }
+                | Phase::Asking { .. }
+                | Phase::Resting { .. }
+                | Phase::Unknown => {}
+            }
+        }
+    }
+
+    /// What is to be committed now.
+    pub fn take_batch(&mut self) -> Batch {
+        self.batch.wake(super::FEED);
+        std::mem::take(&mut self.batch)
+    }
+
+    /// Runs it in a task of its own; what `take_batch` gave is durable.
+    pub fn spawn(mut self) {
+        self.register();
+        tokio::spawn(async move {
+            self.act();
+            self.live().await;
+        });
+    }
+
+    /// Runs it in a task of its own; its line is known, and nothing of what it took in is written yet.
+    pub fn spawn_unrecorded(self) {
+        tokio::spawn(self.live());
+    }
+
+    fn register(&self) {
+        let live = Live { sender: self.sender.clone(), seen: self.seen.subscribe() };
+        self.hub.0.live.lock().insert(self.seed.num, live);
+    }
+
+    /// Takes in all events that wait, and what follows from them.
+    pub fn absorb(&mut self) {
+        self.start_ready();
+        while let Some((event, inbox)) = self.queue.pop_front() {
+            self.take_in(event, inbox);
+            self.start_ready();
+        }
+        self.note_progress();
+    }
+
+    fn take_in(&mut self, event: Event, inbox: Option<i64>) {
+        let at_ms = self.hub.0.now_ms().max(self.last_ms);
+        self.last_ms = at_ms;
+        if let Some(id) = inbox {
+            self.batch.then_one(tables::inbox_take(id));
+        }
+        if self.state.status.is_final() && !matches!(event, Event::Again) {
+            return;
+        }
+        let entry = record::of_event(&self.state, &event, at_ms);
+        match record::record(&event) {
+            Ok(text) => self.write(entry, Some(text), at_ms),
+            Err(fault) => {
+                self.hub.0.log().error("an event was dropped", json!({"error": log::error(&fault)}));
+                return;
+            }
+        }
+        if let Event::Succeeded { task, .. } | Event::Failed { task, .. } = &event {
+            self.held.remove(task);
+            self.cancels.remove(task);
+            self.asked.remove(task);
+        }
+        if let Event::Due { task } = &event {
+            self.batch.then(tables::timer_clear(self.seed.num, &timer_name(*task)));
+        }
+        let graceful = !matches!(event, Event::CancelAsked { graceful: false, .. });
+        for decision in engine::next(&mut self.state, event, at_ms) {
+            self.decide(decision, at_ms);
+        }
+        if !graceful && !self.state.status.is_final() {
+            self.queue.push_back((Event::Forced, None));
+        }
+    }
+
+    fn decide(&mut self, decision: Decision, at_ms: i64) {
+        let num = self.seed.num;
+        match decision {
+            Decision::Run { task } => {
+                self.ready.insert(task);
+            }
+            Decision::Begin { task } => self.beginning.push(task),
+            Decision::Wake { task, due_ms } => {
+                self.batch.then(tables::timer_set(num, &timer_name(task), due_ms));
+                self.timers_changed = true;
+            }
+            Decision::Forget { task } => {
+                self.batch.then(tables::timer_clear(num, &timer_name(task)));
+            }
+            Decision::Ask { task, due_ms } => self.ask(task, due_ms),
+            Decision::Unask { task } => {
+                self.batch.then(tables::approval_close(num, &task.to_string()));
+            }
+            Decision::Stop { task } => self.stop_task(task),
+            Decision::Withdraw => {
+                self.ready.clear();
+                self.asked.retain(|task| self.held.contains_key(task));
+                self.grants = FuturesUnordered::new();
+                self.spare.clear();
+            }
+            Decision::Note(note) => {
+                let entry = record::of_note(&self.state, &note, at_ms);
+                self.write(entry, None, at_ms);
+            }
+            Decision::Finish => self.finish(),
+        }
+    }
+
+    /// The end: whoever waits for it as a child is told in the same commit.
+    fn finish(&mut self) {
+        self.finished = true;
+        self.batch.then(tables::timers_clear(self.seed.num));
+        if let Some(parent) = &self.seed.given.parent {
+            let event = super::deliver::child_ended(&self.state, parent.task);
+            match self.hub.post_to(parent.num, event, &mut self.batch) {
+                Ok(posted) => self.posting.push(posted),
+                Err(fault) => self.hub.0.log().error("a parent was not told", json!({"error": log::error(&fault)})),
+            }
+        }
+    }
+
+    /// Adds an entry to the journal, within its limits.
+    pub(super) fn write(&mut self, entry: record::Entry, record: Option<String>, at_ms: i64) {
+        let workflow = self.state.workflow().clone();
+        let rules = &workflow.policies.journal;
+        let mut prepared = journal::prepare(entry.data, rules, &self.hub.0.secrets);
+        if self.journal_bytes > limits::JOURNAL_BYTES {
+            prepared = journal::left_out(&prepared);
+        }
+        self.journal_bytes += prepared.data.len();
+        self.seq += 1;
+        self.batch.then(crate::tables::journal_append(crate::tables::JournalRow {
+            execution: self.seed.num,
+            seq: i64::try_from(self.seq).unwrap_or(i64::MAX),
+            at_ms,
+            kind: entry.kind,
+            step: entry.step.map(|step| &*workflow.steps[step].id),
+            level: entry.level,
+            data: prepared.data,
+            truncated: prepared.truncated,
+            record,
+        }));
+    }
+
+    /// Keeps the row of the execution in step.
+    fn note_progress(&mut self) {
+        let status = self.state.status;
+        let awake = !status.is_final() && !self.state.is_idle();
+        if self.written == (status, awake) {
+            return;
+        }
+        self.written = (status, awake);
+        let error = self.state.errors.first().filter(|_| status.is_final()).map(|problem| {
+            let step = problem.step.map(|step| &*self.state.workflow().steps[step].id);
+            engine::view::error(&problem.fault, step).to_string()
+        });
+        self.batch.then_one(crate::tables::execution_update(crate::tables::Progress {
+            num: self.seed.num,
+            status: status.as_str(),
+            awake,
+            started_ms: self.state.started_ms,
+            ended_ms: self.state.ended_ms,
+            error,
+        }));
+    }
+
+    /// Gives slots to what is ready, in the order of the definition, and asks for more.
+    fn start_ready(&mut self) {
+        let max = self.state.workflow().policies.max_concurrency.unwrap_or(usize::MAX);
+        while self.asked.len() < max
+            && let Some(task) = self.ready.pop_first()
+        {
+            self.asked.insert(task);
+            let taken = match self.spare.pop() {
+                Some(slot) => Ok(slot),
+                None => self.hub.0.scheduler.take(self.seed.num),
+            };
+            match taken {
+                Ok(slot) => self.start(task, slot),
+                Err(receiver) => {
+                    let wait_ms = self.state.workflow().policies.queue_wait_ms;
+                    let wait_ms = wait_ms.unwrap_or(self.hub.0.settings.queue_wait_ms);
+                    let expired = self.hub.0.ports.clock.sleep(Duration::from_millis(wait_ms));
+                    self.grants.push(Box::pin(async move {
+                        tokio::select! {
+                            biased;
+                            slot = receiver => (task, slot.ok()),
+                            () = expired => (task, None),
+                        }
+                    }));
+                }
+            }
+        }
+        if self.state.status != event::Status::Queued {
+            self.spare.clear();
+        }
+    }
+
+    pub(super) fn start(&mut self, task: Task, slot: Slot) {
+        // After a crash an attempt keeps its number, so that what it calls can recognise it.
+        let attempt = self.state.work.get(&task).map_or(1, |work| work.attempts.max(1));
+        self.held.insert(task, slot);
+        self.take_in(Event::Started { task, attempt }, None);
+        let cancel = CancellationToken::new();
+        self.cancels.insert(task, cancel.clone());
+        match run_task::prepare(self, task, attempt, cancel) {
+            run_task::Prepared::Done(ended) => self.queue.push_back((ended.into_event(), None)),
+            run_task::Prepared::Start(start) => self.starting.push(start),
+        }
+    }
+
+    fn stop_task(&mut self, task: Task) {
+        if let Some(cancel) = self.cancels.get(&task) {
+            cancel.cancel();
+        }
+        if let Some(Phase::Child { execution }) = self.state.work.get(&task).map(|work| &work.phase) {
+            let reason = String::from("the execution it belongs to stops");
+            let event = Event::CancelAsked { reason, graceful: true };
+            self.posting.push(Posted::Cancel { execution: execution.clone(), event });
+        }
+    }
+}
+
+fn timer_name(task: Option<Task>) -> String {
+    task.map_or_else(|| String::from("all"), |task| task.to_string())
+}

@@ -1,0 +1,115 @@
+//! What an execution asks of others: child executions, and people.
+
+use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ports::clock::iso;
+use orchestr8_kernel::ports::ids::For;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+use super::accept::{Accepted, Parent, Request, check_depth};
+use super::actor::Actor;
+use super::tables;
+use crate::definition::model::{Kind, Which, Workflow};
+use crate::engine::event::{Event, Task};
+use crate::engine::scope::Frame;
+use crate::expression::Template;
+use crate::stored;
+
+/// The workflow a step names.
+enum Wanted {
+    Inline(Arc<Workflow>),
+    Stored { id: Arc<str>, version: Option<String> },
+    Nothing,
+}
+
+impl Actor {
+    /// Accepts the children that are due; they are stored in the same commit as the fact that they were begun.
+    pub async fn begin_children(&mut self) {
+        for task in std::mem::take(&mut self.beginning) {
+            let definition = match self.wanted(task) {
+                Wanted::Inline(workflow) => Ok(workflow),
+                Wanted::Stored { id, version } => {
+                    let (hub, tenant) = (self.hub.clone(), self.seed.tenant.clone());
+                    stored::find(&hub, tenant.as_str(), &id, version.as_deref()).await
+                }
+                Wanted::Nothing => Err(Fault::internal("the step is no workflow")),
+            };
+            match definition.and_then(|definition| self.child(task, definition)) {
+                Ok(mut accepted) => {
+                    self.add(std::mem::take(&mut accepted.batch));
+                    self.give(Event::ChildBegun { task, execution: accepted.id.clone() }, None);
+                    self.launching.push(accepted);
+                }
+                Err(fault) => {
+                    let fault = StoredFault::from(&fault);
+                    self.give(Event::Failed { task, attempts: 1, fault }, None);
+                }
+            }
+        }
+    }
+
+    fn wanted(&self, task: Task) -> Wanted {
+        match &self.state.workflow().steps[task.step].kind {
+            Kind::Workflow(child) => match &child.which {
+                Which::Inline(workflow) => Wanted::Inline(workflow.clone()),
+                Which::Stored { id, version } => Wanted::Stored { id: id.clone(), version: version.clone() },
+            },
+            Kind::Agent(_) | Kind::Wait(_) | Kind::Approval(_) | Kind::Switch(_) => Wanted::Nothing,
+        }
+    }
+
+    fn child(&self, task: Task, definition: Arc<Workflow>) -> Result<Accepted, Fault> {
+        let workflow = self.state.workflow().clone();
+        let Kind::Workflow(child) = &workflow.steps[task.step].kind else {
+            return Err(Fault::internal("the step is no workflow"));
+        };
+        let depth = self.seed.given.parent.as_ref().map_or(0, |parent| parent.depth) + 1;
+        check_depth(depth)?;
+        let variables = self.object(&child.inputs, task)?;
+        self.hub.accept(Request {
+            workflow: definition,
+            variables,
+            correlation: self.state.identity.correlation.clone(),
+            principal: self.seed.principal.clone(),
+            timeout_ms: None,
+            priority: Some(self.seed.priority),
+            parent: Some(Parent {
+                num: self.seed.num,
+                id: self.state.identity.execution.clone(),
+                task,
+                depth,
+            }),
+            forked_from: None,
+            kept: Vec::new(),
+        })
+    }
+
+    fn object(&self, template: &Template, task: Task) -> Result<Map<String, Value>, Fault> {
+        match template.resolve(&Frame::at(&self.state, task))? {
+            Value::Object(map) => Ok(map),
+            Value::Null => Ok(Map::new()),
+            other => Err(Fault::new(Code::InvalidArgument, format!("inputs must give an object, and gives {other}"))),
+        }
+    }
+
+    /// Asks somebody to decide. The token is what they decide with.
+    pub fn ask(&mut self, task: Task, due_ms: Option<i64>) {
+        let workflow = self.state.workflow().clone();
+        let step = &workflow.steps[task.step];
+        let Kind::Approval(approval) = &step.kind else { return };
+        let message = match approval.message.resolve(&Frame::at(&self.state, task)) {
+            Ok(Value::String(text)) => text,
+            Ok(other) => other.to_string(),
+            Err(fault) => {
+                let fault = StoredFault::from(&fault);
+                return self.give(Event::Failed { task, attempts: 1, fault }, None);
+            }
+        };
+        let token = self.hub.0.ports.ids.fresh(For::Record).simple().to_string();
+        let ask = json!({"stepId": step.id, "message": message, "who": approval.who, "form": approval.form,
+                         "expiresAt": due_ms.map(iso)});
+        let (tenant, num) = (self.seed.tenant.clone(), self.seed.num);
+        self.statement(tables::approval_ask(&token, tenant.as_str(), num, &task.to_string(), ask.to_string()));
+    }
+}

@@ -1,0 +1,164 @@
+//! Messages to executions: stored first, then handed to the actor, which is woken if there is none.
+
+use std::sync::Arc;
+
+use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::id::Tenant;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::log;
+use orchestr8_kernel::ports::store::Batch;
+use serde_json::{Map, Value, json};
+
+use super::actor::{Actor, Message};
+use super::{Hub, fault, load, tables};
+use crate::engine::event::{Event, Status, Task};
+use crate::engine::state::{Phase, State};
+
+/// A message that is durable, or that only has to be looked for.
+pub enum Posted {
+    Event { num: i64, event: Event, inbox: i64 },
+    /// A child that must stop; it is found by its id.
+    Cancel { execution: Arc<str>, event: Event },
+    /// There is something in the inbox.
+    Wake { num: i64 },
+}
+
+/// What a child's end means for the step that waits for it.
+pub fn child_ended(state: &State, task: Task) -> Event {
+    let execution = &state.identity.execution;
+    if state.status == Status::Completed {
+        let mut outputs = Map::new();
+        for (place, step) in state.workflow().steps.iter().enumerate() {
+            if let Some(output) = state.output(place) {
+                outputs.insert(step.id.to_string(), output.clone());
+            }
+        }
+        return Event::Succeeded { task, attempts: 1, output: Value::Object(outputs), usage: state.usage };
+    }
+    let cause = state.errors.first().map(|problem| &problem.fault);
+    let code = match state.status {
+        Status::Cancelled => Code::Cancelled,
+        Status::Queued
+        | Status::Running
+        | Status::Paused
+        | Status::Cancelling
+        | Status::Completed
+        | Status::Failed => cause.map_or(Code::AgentFailed, |fault| fault.code),
+    };
+    let why = cause.map_or(state.status.as_str(), |fault| &fault.message);
+    let fault = Fault::new(code, format!("the child execution {execution} did not complete: {why}"))
+        .with("childExecutionId", &**execution);
+    Event::Failed { task, attempts: 1, fault: StoredFault::from(&fault) }
+}
+
+impl Hub {
+    /// Adds a message to a batch; deliver it once the batch is durable.
+    pub fn post_to(&self, num: i64, event: Event, batch: &mut Batch) -> Result<Posted, Fault> {
+        let inbox = self.0.fresh_message();
+        let text = super::record::record(&event)?;
+        batch.then(tables::inbox_put(inbox, num, self.0.now_ms(), text));
+        Ok(Posted::Event { num, event, inbox })
+    }
+
+    /// Delivers in the background what is durable.
+    pub fn deliver_later(&self, tenant: Tenant, posted: Posted) {
+        let hub = self.clone();
+        tokio::spawn(async move {
+            if let Err(fault) = hub.deliver(tenant, posted).await {
+                hub.0.log().error("a message to an execution waits in its inbox", json!({"error": log::error(&fault)}));
+            }
+        });
+    }
+
+    async fn deliver(&self, tenant: Tenant, posted: Posted) -> Result<(), Fault> {
+        match posted {
+            Posted::Event { num, event, inbox } => {
+                let live = self.0.live.lock().get(&num).map(|live| live.sender.clone());
+                if let Some(sender) = live
+                    && sender.send(Message::Event { event, inbox: Some(inbox) }).await.is_ok()
+                {
+                    return Ok(());
+                }
+                self.wake(num).await
+            }
+            Posted::Cancel { execution, event } => {
+                let Some(row) = load::find(self, tenant.as_str(), &execution).await? else { return Ok(()) };
+                let mut batch = Batch::new();
+                let posted = self.post_to(row.num, event, &mut batch)?;
+                self.0.ports.store.commit(batch).await.map_err(fault)?;
+                Box::pin(self.deliver(tenant, posted)).await
+            }
+            Posted::Wake { num } => self.wake(num).await,
+        }
+    }
+
+    /// Gives an execution that has no actor one again, with everything its inbox holds.
+    pub(super) async fn wake(&self, num: i64) -> Result<(), Fault> {
+        self.wake_with(num, None).await
+    }
+
+    /// The time of a task has come.
+    pub(super) async fn wake_due(&self, num: i64, task: Option<Task>) -> Result<(), Fault> {
+        let live = self.0.live.lock().get(&num).map(|live| live.sender.clone());
+        let event = Event::Due { task };
+        if let Some(sender) = live
+            && sender.send(Message::Event { event: event.clone(), inbox: None }).await.is_ok()
+        {
+            return Ok(());
+        }
+        self.wake_with(num, Some(event)).await
+    }
+
+    async fn wake_with(&self, num: i64, event: Option<Event>) -> Result<(), Fault> {
+        let line = match self.0.claim(num) {
+            Ok(line) => line,
+            Err(live) => {
+                let told = match event {
+                    Some(event) => live.sender.send(Message::Event { event, inbox: None }).await.is_ok(),
+                    None => true,
+                };
+                // It retired in this very moment: the next look finds it gone.
+                return if told { Ok(()) } else { Err(Fault::new(Code::Unavailable, "the execution is just ending")) };
+            }
+        };
+        match self.revive(line, num, event).await {
+            Ok(()) => Ok(()),
+            Err(fault) => {
+                self.0.disclaim(num);
+                Err(fault)
+            }
+        }
+    }
+
+    async fn revive(&self, line: super::actor::Line, num: i64, event: Option<Event>) -> Result<(), Fault> {
+        let loaded = load::by_number(self, num).await?;
+        let messages = self.0.ports.store.query(tables::inbox_of(num)).await.map_err(fault)?;
+        let load::Loaded { seed, state, seq, .. } = loaded;
+        let had_begun = !state.status.is_final() && state.status != Status::Queued;
+        let lost = lost(&state);
+        let mut actor = Actor::with(line, self.clone(), seed, state, seq);
+        if had_begun {
+            actor.resume();
+        }
+        for event in lost {
+            actor.give(event, None);
+        }
+        for row in messages {
+            let event = serde_json::from_str(row.text(1).map_err(fault)?)
+                .map_err(|error| Fault::internal("a stored message cannot be read").because(error))?;
+            actor.give(event, Some(row.int(0).map_err(fault)?));
+        }
+        if let Some(event) = event {
+            actor.give(event, None);
+        }
+        actor.take_up();
+        actor.spawn_unrecorded();
+        Ok(())
+    }
+}
+
+/// Attempts that died with their process.
+fn lost(state: &State) -> Vec<Event> {
+    let ran = |phase: &Phase| matches!(phase, Phase::Running | Phase::Retrying { .. });
+    state.work.iter().filter(|(_, work)| ran(&work.phase)).map(|(task, _)| Event::Lost { task: *task }).collect()
+}

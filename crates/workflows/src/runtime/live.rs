@@ -1,0 +1,198 @@
+//! The life of an actor: take in, write down, act, wait; until it ends, only waits, or the process stops.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ports::store::Error;
+use serde_json::json;
+
+use super::actor::{Actor, Message};
+use super::scheduler::Slot;
+use super::{Posted, record, run_task};
+use crate::engine::event::{self, Event, Task};
+use crate::limits;
+
+impl Actor {
+    /// Does what became durable.
+    pub(super) fn act(&mut self) {
+        self.seen.send_replace(self.seq);
+        for accepted in std::mem::take(&mut self.launching) {
+            self.hub.launch(accepted);
+        }
+        if std::mem::take(&mut self.timers_changed) {
+            self.hub.0.timers.notify_one();
+        }
+        for posted in std::mem::take(&mut self.posting) {
+            self.hub.deliver_later(self.seed.tenant.clone(), posted);
+        }
+        for start in std::mem::take(&mut self.starting) {
+            match run_task::start(start) {
+                Ok(ended) => self.queue.push_back((ended.into_event(), None)),
+                Err(running) => {
+                    self.tasks.spawn(running);
+                }
+            }
+        }
+    }
+
+    /// Until it ends, only waits, or the process stops.
+    pub(super) async fn live(mut self) {
+        let mut grace: Option<BoxFuture<'static, ()>> = None;
+        loop {
+            self.absorb();
+            if !self.beginning.is_empty() {
+                self.begin_children().await;
+                continue;
+            }
+            if !self.batch.is_empty() {
+                if !self.commit().await {
+                    return;
+                }
+                self.act();
+            }
+            if !self.queue.is_empty() {
+                continue;
+            }
+            if self.finished {
+                return self.end().await;
+            }
+            if self.state.is_idle() && self.tasks.is_empty() && self.retire() {
+                return;
+            }
+            if self.state.cancel.is_some() && grace.is_none() {
+                let limit = Duration::from_millis(self.hub.0.settings.grace_ms);
+                grace = Some(self.hub.0.ports.clock.sleep(limit));
+            }
+            self.wait(&mut grace).await;
+            if self.hub.0.stop.is_cancelled() {
+                return;
+            }
+        }
+    }
+
+    async fn wait(&mut self, grace: &mut Option<BoxFuture<'static, ()>>) {
+        let graced = async {
+            match grace {
+                Some(grace) => grace.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.hub.0.stop.cancelled() => {}
+            message = self.mailbox.recv() => match message {
+                Some(Message::Event { event, inbox }) => self.give(event, inbox),
+                Some(Message::Begin(slot)) if self.state.status == event::Status::Queued => self.begin(slot),
+                Some(Message::Begin(_)) | None => {}
+            },
+            Some((task, slot)) = self.grants.next(), if !self.grants.is_empty() => self.granted(task, slot),
+            Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => match ended {
+                Ok(ended) => self.queue.push_back((ended.into_event(), None)),
+                Err(error) => {
+                    self.hub.0.log().error("the task of a step was lost", json!({"cause": error.to_string()}));
+                }
+            },
+            () = graced => {
+                *grace = None;
+                self.queue.push_back((Event::Forced, None));
+            }
+        }
+    }
+
+    fn granted(&mut self, task: Task, slot: Option<Slot>) {
+        match slot {
+            Some(slot) => {
+                self.start(task, slot);
+            }
+            None => {
+                let fault = Fault::new(Code::Timeout, "no slot became free in time").with("reason", "queue_wait");
+                let event = Event::Failed { task, attempts: 0, fault: event::stored(&fault) };
+                self.queue.push_back((event, None));
+            }
+        }
+    }
+
+    /// Writes what was taken in. A full disk is waited for; a store that stopped ends the actor.
+    async fn commit(&mut self) -> bool {
+        const AGAIN: Duration = Duration::from_secs(1);
+        let batch = self.take_batch();
+        loop {
+            let error = match self.hub.0.ports.store.commit(batch.clone()).await {
+                Ok(()) => return true,
+                Err(error) => error,
+            };
+            let fields = json!({"executionId": self.state.identity.execution, "cause": error.to_string()});
+            match error {
+                Error::Full(_) => {
+                    self.hub.0.log().error("an execution waits until the store can write", fields);
+                    tokio::select! {
+                        () = self.hub.0.ports.clock.sleep(AGAIN) => {}
+                        () = self.hub.0.stop.cancelled() => return false,
+                    }
+                }
+                Error::Conflict { .. } | Error::Refused(_) | Error::Corrupt(_) | Error::Closed => {
+                    self.hub.0.log().error("an execution stops where it is", fields);
+                    self.hub.0.live.lock().remove(&self.seed.num);
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Only waits from now on, so it needs no actor. False when a message has come in between.
+    fn retire(&mut self) -> bool {
+        let mut live = self.hub.0.live.lock();
+        match self.mailbox.try_recv() {
+            Ok(Message::Event { event, inbox }) => {
+                drop(live);
+                self.give(event, inbox);
+                false
+            }
+            Ok(Message::Begin(slot)) => {
+                drop(live);
+                if self.state.status == event::Status::Queued {
+                    self.begin(slot);
+                }
+                false
+            }
+            Err(_) => {
+                live.remove(&self.seed.num);
+                self.mailbox.close();
+                true
+            }
+        }
+    }
+
+    /// The end is durable. Late ends of cancelled steps are still noted for a while (WF-19.4).
+    async fn end(mut self) {
+        self.hub.0.recent.put(self.seed.num, Arc::new(self.state.clone()), self.seq);
+        self.hub.0.live.lock().remove(&self.seed.num);
+        self.seen.send_replace(self.seq);
+        self.mailbox.close();
+        while let Ok(message) = self.mailbox.try_recv() {
+            if let Message::Event { inbox: Some(_), .. } = message {
+                let posted = Posted::Wake { num: self.seed.num };
+                self.hub.deliver_later(self.seed.tenant.clone(), posted);
+            }
+        }
+        self.held.clear();
+        let over = self.hub.0.ports.clock.sleep(Duration::from_millis(limits::CLEANUP_MS));
+        tokio::pin!(over);
+        loop {
+            let late = tokio::select! {
+                Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => ended,
+                () = &mut over, if !self.tasks.is_empty() => return,
+                else => return,
+            };
+            let Ok(late) = late else { continue };
+            let at_ms = self.hub.0.now_ms().max(self.last_ms);
+            let entry = record::late(late.task, at_ms);
+            self.write(entry, None, at_ms);
+            if !self.commit().await {
+                return;
+            }
+        }
+    }
+}

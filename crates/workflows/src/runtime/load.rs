@@ -1,0 +1,240 @@
+//! Executions as they are stored, folded back into what they are.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use orchestr8_contract::id::{CorrelationId, Tenant};
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::Principal;
+use orchestr8_kernel::ports::store;
+use parking_lot::Mutex;
+
+use super::accept::{Given, Seed};
+use super::{Hub, fault};
+use crate::definition::model::Workflow;
+use crate::engine::event::{Event, Status};
+use crate::engine::state::{Identity, State};
+use crate::engine::{self, view};
+use crate::{limits, tables};
+
+/// One row of the table of executions.
+#[derive(Debug, Clone)]
+pub struct Row {
+    pub num: i64,
+    pub tenant: Tenant,
+    pub id: Arc<str>,
+    pub workflow: String,
+    pub name: String,
+    pub version: String,
+    pub hash: String,
+    pub status: Status,
+    pub priority: i32,
+    pub correlation: CorrelationId,
+    pub given: Arc<Given>,
+    pub created_ms: i64,
+    pub started_ms: Option<i64>,
+    pub ended_ms: Option<i64>,
+    pub error: Option<String>,
+}
+
+/// An execution with its state.
+pub struct Loaded {
+    pub row: Row,
+    pub seed: Seed,
+    pub state: State,
+    pub seq: u64,
+}
+
+impl Loaded {
+    pub fn resource(&self, now_ms: i64) -> serde_json::Value {
+        view::resource(&self.state, &self.row.facts(self.seq, now_ms))
+    }
+}
+
+impl Row {
+    pub fn facts(&self, seq: u64, now_ms: i64) -> view::Facts {
+        view::Facts {
+            created_ms: self.created_ms,
+            parent: self.given.parent.as_ref().map(|parent| parent.id.to_string()),
+            forked_from: self.given.forked_from.as_ref().map(ToString::to_string),
+            last_sequence: seq,
+            now_ms,
+        }
+    }
+}
+
+fn damaged(what: &str) -> Fault {
+    Fault::new(Code::StoreCorrupt, format!("the stored execution cannot be read: {what}"))
+}
+
+pub fn read(row: &store::Row) -> Result<Row, Fault> {
+    let text = |column| row.text(column).map_err(fault);
+    let int = |column| row.int(column).map_err(fault);
+    let optional = |column: usize| match row.0.get(column) {
+        Some(store::Cell::Null) | None => Ok(None),
+        Some(_) => int(column).map(Some),
+    };
+    let given: Given = serde_json::from_str(text(10)?).map_err(|error| damaged("given").because(error))?;
+    Ok(Row {
+        num: int(0)?,
+        tenant: Tenant::parse(text(1)?).map_err(|_| damaged("tenant"))?,
+        id: text(2)?.into(),
+        workflow: text(3)?.to_owned(),
+        name: text(4)?.to_owned(),
+        version: text(5)?.to_owned(),
+        hash: text(6)?.to_owned(),
+        status: Status::parse(text(7)?).ok_or_else(|| damaged("status"))?,
+        priority: i32::try_from(int(8)?).map_err(|_| damaged("priority"))?,
+        correlation: CorrelationId::parse(text(9)?).map_err(|_| damaged("correlation"))?,
+        given: Arc::new(given),
+        created_ms: int(12)?,
+        started_ms: optional(13)?,
+        ended_ms: optional(14)?,
+        error: row.optional_text(15).map_err(fault)?.map(str::to_owned),
+    })
+}
+
+pub async fn find(hub: &Hub, tenant: &str, id: &str) -> Result<Option<Row>, Fault> {
+    let rows = hub.0.ports.store.query(tables::execution_find(tenant, id)).await.map_err(fault)?;
+    rows.first().map(read).transpose()
+}
+
+pub async fn by_number(hub: &Hub, num: i64) -> Result<Loaded, Fault> {
+    let rows = hub.0.ports.store.query(tables::execution_by_number(num)).await.map_err(fault)?;
+    let Some(row) = rows.first() else {
+        return Err(Fault::new(Code::NotFound, "the execution is gone"));
+    };
+    whole(hub, read(row)?, u64::MAX).await
+}
+
+/// The state after the entry with this number.
+pub async fn whole(hub: &Hub, row: Row, up_to: u64) -> Result<Loaded, Fault> {
+    let seed = seed(hub, &row).await?;
+    if up_to == u64::MAX
+        && row.status.is_final()
+        && let Some((state, seq)) = hub.0.recent.get(row.num)
+    {
+        return Ok(Loaded { row, seed, state: (*state).clone(), seq });
+    }
+    let (state, seq) = fold_to(hub, &seed, up_to).await?;
+    Ok(Loaded { row, seed, state, seq })
+}
+
+pub async fn seed(hub: &Hub, row: &Row) -> Result<Seed, Fault> {
+    let workflow = definition(hub, row.tenant.as_str(), &row.hash).await?;
+    let given = row.given.clone();
+    let mut variables = workflow.variables.clone();
+    variables.extend(given.variables.clone());
+    let identity = Identity {
+        execution: row.id.clone(),
+        correlation: row.correlation.clone(),
+        variables,
+        timeout_ms: given.timeout_ms,
+        workflow,
+    };
+    let principal = Principal {
+        name: given.principal.as_str().into(),
+        tenant: row.tenant.clone(),
+        roles: given.roles.iter().cloned().collect(),
+    };
+    Ok(Seed {
+        num: row.num,
+        tenant: row.tenant.clone(),
+        identity: Arc::new(identity),
+        given,
+        priority: row.priority,
+        created_ms: row.created_ms,
+        principal: Arc::new(principal),
+        pass: None,
+    })
+}
+
+/// The definition an execution is pinned to.
+pub async fn definition(hub: &Hub, tenant: &str, hash: &str) -> Result<Arc<Workflow>, Fault> {
+    if let Some(workflow) = hub.0.definitions.get(hash) {
+        return Ok(workflow);
+    }
+    let rows = hub.0.ports.store.query(tables::definition_find(tenant, hash)).await.map_err(fault)?;
+    let Some(row) = rows.first() else { return Err(damaged("its definition is gone")) };
+    let source = serde_json::from_str(row.text(0).map_err(fault)?)
+        .map_err(|error| damaged("its definition is no JSON").because(error))?;
+    hub.0.definitions.get_or_read(&source).map_err(|_| damaged("its definition is not valid any more"))
+}
+
+pub async fn fold(hub: &Hub, seed: &Seed) -> Result<(State, u64), Fault> {
+    fold_to(hub, seed, u64::MAX).await
+}
+
+async fn fold_to(hub: &Hub, seed: &Seed, up_to: u64) -> Result<(State, u64), Fault> {
+    let limit = i64::try_from(up_to).unwrap_or(i64::MAX);
+    let store = &hub.0.ports.store;
+    let rows = store.query(tables::records(seed.num, limit)).await.map_err(fault)?;
+    let mut state = State::new(seed.identity.clone());
+    for row in rows {
+        let event: Event = serde_json::from_str(row.text(2).map_err(fault)?)
+            .map_err(|error| damaged("a record").because(error))?;
+        engine::next(&mut state, event, row.int(1).map_err(fault)?);
+    }
+    let end = store.query(tables::journal_end(seed.num)).await.map_err(fault)?;
+    let last = end.first().map_or(Ok(0), |row| row.int(0)).map_err(fault)?;
+    Ok((state, u64::try_from(last.min(limit)).unwrap_or(0)))
+}
+
+/// What was needed lately and is cheap to keep.
+#[derive(Default)]
+pub struct Recent {
+    ended: Mutex<Ended>,
+    /// Definitions that are known to be stored.
+    stored: Mutex<HashMap<String, ()>>,
+}
+
+#[derive(Default)]
+struct Ended {
+    states: HashMap<i64, (Arc<State>, u64)>,
+    order: VecDeque<i64>,
+}
+
+impl Recent {
+    pub fn put(&self, num: i64, state: Arc<State>, seq: u64) {
+        // A large one would crowd out many small ones.
+        const KEPT_BYTES: usize = 65_536;
+        let mut ended = self.ended.lock();
+        if state.outputs_bytes > KEPT_BYTES || !state.status.is_final() {
+            ended.states.remove(&num);
+            return;
+        }
+        if ended.states.insert(num, (state, seq)).is_none() {
+            ended.order.push_back(num);
+        }
+        if ended.order.len() > limits::RECENT
+            && let Some(oldest) = ended.order.pop_front()
+        {
+            ended.states.remove(&oldest);
+        }
+    }
+
+    pub fn get(&self, num: i64) -> Option<(Arc<State>, u64)> {
+        self.ended.lock().states.get(&num).cloned()
+    }
+
+    pub fn forget(&self, num: i64) {
+        self.ended.lock().states.remove(&num);
+    }
+
+    /// Whether the definition may not be stored yet. Forgetting costs a statement that changes nothing.
+    pub fn is_new_definition(&self, tenant: &str, hash: &str) -> bool {
+        let key = format!("{tenant}:{hash}");
+        let stored = self.stored.lock();
+        !stored.contains_key(&key)
+    }
+
+    /// The definition is stored.
+    pub fn definition_stored(&self, tenant: &str, hash: &str) {
+        let mut stored = self.stored.lock();
+        if stored.len() >= limits::DEFINITIONS_KEPT {
+            stored.clear();
+        }
+        stored.insert(format!("{tenant}:{hash}"), ());
+    }
+}

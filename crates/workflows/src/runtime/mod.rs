@@ -1,0 +1,256 @@
+//! What drives executions: one actor for each that is under way, a scheduler they share, timers, and the way back after a crash.
+//!
+//! ```text
+//! accept -> (slot? begin : line up) -> actor: event -> engine::next -> commit -> act on decisions -> event ...
+//! ```
+//!
+//! Whatever an actor decides is durable before it acts on it. An execution that only waits has no actor: a timer, a message
+//! or a person wakes it, and it is folded from its records again.
+
+mod accept;
+mod actor;
+mod breakers;
+mod children;
+mod deliver;
+mod gates;
+mod live;
+pub(crate) mod load;
+mod record;
+mod recover;
+mod run_task;
+mod scheduler;
+pub(crate) mod tables;
+mod timers;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ports::store;
+use orchestr8_kernel::{Kernel, Log, Ports};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+pub use accept::{Accepted, Request};
+use actor::{Line, Message};
+pub use deliver::Posted;
+pub use load::{Loaded, Row};
+pub use scheduler::Depth;
+use scheduler::Scheduler;
+
+use crate::agents::Agents;
+use crate::agents::secrets::Secrets;
+use crate::definition::Cache;
+use crate::limits;
+use gates::Gates;
+use load::Recent;
+
+/// What an installation sets for workflows.
+#[derive(Clone)]
+pub struct Settings {
+    /// Steps that run at once.
+    pub running_steps: usize,
+    pub queue_wait_ms: u64,
+    pub grace_ms: u64,
+    /// Executions that may wait for their turn; beyond it new ones are refused.
+    pub queued_executions: usize,
+    /// What the environment says, of the names that definitions allow.
+    pub env: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            running_steps: limits::RUNNING_STEPS,
+            queue_wait_ms: limits::QUEUE_WAIT_MS,
+            grace_ms: limits::GRACE_MS,
+            queued_executions: limits::QUEUED_EXECUTIONS,
+            env: Arc::new(|_| None),
+        }
+    }
+}
+
+/// Everything executions share. Cheap to clone.
+#[derive(Clone)]
+pub struct Hub(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub settings: Settings,
+    pub agents: Agents,
+    pub secrets: Arc<Secrets>,
+    pub ports: Ports,
+    pub kernel: Kernel,
+    started: AtomicBool,
+    pub definitions: Cache,
+    scheduler: Scheduler<accept::Seed>,
+    gates: Gates,
+    live: Mutex<HashMap<i64, Live>>,
+    recent: Recent,
+    numbers: AtomicI64,
+    messages: AtomicI64,
+    timers: Notify,
+    stop: CancellationToken,
+}
+
+/// The way to an actor.
+#[derive(Clone)]
+struct Live {
+    sender: mpsc::Sender<Message>,
+    seen: watch::Receiver<u64>,
+}
+
+/// The topic that wakes whoever follows the journals.
+pub const FEED: &str = "workflows.feed";
+
+/// Messages that may wait for one actor; senders wait beyond it.
+const MAILBOX: usize = 256;
+
+impl Hub {
+    pub fn new(kernel: Kernel, agents: Agents, secrets: Arc<Secrets>, settings: Settings) -> Self {
+        Self(Arc::new(Shared {
+            scheduler: Scheduler::new(settings.running_steps),
+            agents,
+            secrets,
+            ports: kernel.ports().clone(),
+            kernel,
+            started: AtomicBool::new(false),
+            definitions: Cache::new(limits::DEFINITIONS_KEPT, limits::DEFINITIONS_BYTES),
+            gates: Gates::default(),
+            live: Mutex::default(),
+            recent: Recent::default(),
+            numbers: AtomicI64::new(0),
+            messages: AtomicI64::new(0),
+            timers: Notify::new(),
+            stop: CancellationToken::new(),
+            settings,
+        }))
+    }
+
+    /// Reads where numbering goes on, takes up what was under way, and begins to run. Nothing may be accepted before.
+    pub async fn start(&self) -> Result<(), Fault> {
+        let rows = self.0.ports.store.query(crate::tables::highest_numbers()).await.map_err(fault)?;
+        if let Some(row) = rows.first() {
+            let number = row.int(0).map_err(fault)?.max(row.int(2).map_err(fault)?);
+            self.0.numbers.store(number, Ordering::Release);
+            self.0.messages.store(row.int(1).map_err(fault)?, Ordering::Release);
+        }
+        breakers::restore(&self.0).await?;
+        self.0.started.store(true, Ordering::Release);
+        let weak = Arc::downgrade(&self.0);
+        self.0.scheduler.on_admit(Arc::new(move |seed, slot| {
+            if let Some(shared) = weak.upgrade() {
+                tokio::spawn(accept::admit(Hub(shared), seed, slot));
+            }
+        }));
+        let weak = Arc::downgrade(&self.0);
+        self.0.gates.on_open(Arc::new(move |seed| {
+            if let Some(shared) = weak.upgrade() {
+                Hub(shared).line_up(seed);
+            }
+        }));
+        tokio::spawn(recover::recover(self.clone()));
+        tokio::spawn(timers::run(self.clone()));
+        tokio::spawn(breakers::keep(self.clone()));
+        Ok(())
+    }
+
+    /// Ends all actors where they are. What they have not recorded did not happen; the next start takes it up.
+    pub fn stop(&self) {
+        self.0.stop.cancel();
+    }
+
+    pub fn depth(&self) -> Depth {
+        self.0.scheduler.depth()
+    }
+
+    /// Executions that have an actor.
+    pub fn live(&self) -> usize {
+        self.0.live.lock().len()
+    }
+
+    pub fn agents(&self) -> &Agents {
+        &self.0.agents
+    }
+
+    pub fn definitions(&self) -> &Cache {
+        &self.0.definitions
+    }
+
+    pub fn ports(&self) -> &Ports {
+        &self.0.ports
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub fn secrets(&self) -> &Secrets {
+        &self.0.secrets
+    }
+
+    /// Something about schedules has changed.
+    pub fn look_at_timers(&self) {
+        self.0.timers.notify_one();
+    }
+
+    /// What was kept of an ended execution is not true any more.
+    pub fn forget(&self, number: i64) {
+        self.0.recent.forget(number);
+    }
+
+    /// Wakes whoever follows one execution; None when it is not under way.
+    pub fn follow(&self, number: i64) -> Option<watch::Receiver<u64>> {
+        self.0.live.lock().get(&number).map(|live| live.seen.clone())
+    }
+}
+
+impl Shared {
+    fn check_started(&self) -> Result<(), Fault> {
+        match self.started.load(Ordering::Acquire) {
+            true => Ok(()),
+            false => Err(Fault::new(Code::Unavailable, "workflows have not started yet")),
+        }
+    }
+
+    fn log(&self) -> &Log {
+        &self.ports.log
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.ports.clock.now_ms()
+    }
+
+    /// Takes the line of an execution that has no actor, or gives the way to the one it has.
+    fn claim(&self, num: i64) -> Result<Line, Live> {
+        let mut live = self.live.lock();
+        if let Some(live) = live.get(&num) {
+            return Err(live.clone());
+        }
+        let line = Line::new();
+        live.insert(num, line.live());
+        Ok(line)
+    }
+
+    fn disclaim(&self, num: i64) {
+        self.live.lock().remove(&num);
+    }
+
+    fn fresh_number(&self) -> i64 {
+        self.numbers.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    fn fresh_message(&self) -> i64 {
+        self.messages.fetch_add(1, Ordering::AcqRel) + 1
+    }
+}
+
+/// A failure of the store as callers see it.
+pub fn fault(error: store::Error) -> Fault {
+    orchestr8_kernel::ledger::store_fault(error)
+}
+

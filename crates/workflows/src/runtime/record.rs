@@ -1,0 +1,162 @@
+//! What is written of an event: its place in the journal for people, and the record for the engine.
+
+use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ports::clock::iso;
+use orchestr8_kernel::redact::REDACTED;
+use serde_json::{Value, json};
+
+use crate::engine::event::{Event, Note, Status, Task};
+use crate::engine::state::State;
+
+/// An entry before it is made fit for the journal.
+pub struct Entry {
+    pub kind: &'static str,
+    pub step: Option<usize>,
+    pub level: &'static str,
+    pub data: Value,
+}
+
+fn entry(kind: &'static str, step: Option<usize>, level: &'static str, data: Value) -> Entry {
+    Entry { kind, step, level, data }
+}
+
+/// The record of an event, as it is stored.
+pub fn record(event: &Event) -> Result<String, Fault> {
+    serde_json::to_string(event).map_err(|error| Fault::internal("an event cannot be stored").because(error))
+}
+
+/// What the journal says of an event. Told before the event is applied to the state.
+pub fn of_event(state: &State, event: &Event, at_ms: i64) -> Entry {
+    match event {
+        Event::Begun { .. } => {
+            let workflow = state.workflow();
+            let data = json!({"status": "running", "workflowId": workflow.id, "version": workflow.version, "hash": workflow.hash});
+            entry("execution-start", None, "info", data)
+        }
+        Event::Started { task, attempt } => {
+            entry("step-start", Some(task.step), "info", with_part(json!({"attempt": attempt}), *task))
+        }
+        Event::ChildBegun { task, execution } => {
+            let data = json!({"attempt": 1, "childExecutionId": execution});
+            entry("step-start", Some(task.step), "info", with_part(data, *task))
+        }
+        Event::Retrying { task, attempt, fault, wait_ms } => {
+            let data = json!({"attempt": attempt, "retryCount": attempt, "delayMs": wait_ms, "error": told(fault)});
+            entry("step-retry", Some(task.step), "warn", with_part(data, *task))
+        }
+        Event::Succeeded { task, attempts, output, .. } => {
+            let data = json!({"status": "completed", "attempt": attempts, "duration": duration(state, *task, at_ms), "output": shown(state, "output", output)});
+            entry(if task.undo { "step-compensated" } else { "step-complete" }, Some(task.step), "info", with_part(data, *task))
+        }
+        Event::Failed { task, attempts, fault } => {
+            let data = json!({"status": "failed", "attempt": attempts, "duration": duration(state, *task, at_ms), "error": told(fault)});
+            let kind = if fault.code == Code::Timeout { "timeout" } else { "step-failed" };
+            entry(kind, Some(task.step), "error", with_part(data, *task))
+        }
+        Event::Lost { task } => {
+            let data = json!({"reason": "the server stopped while the step ran"});
+            entry("step-lost", Some(task.step), "warn", with_part(data, *task))
+        }
+        Event::Resolved { task, .. } => entry("step-resolved", Some(task.step), "info", with_part(json!({}), *task)),
+        Event::Due { task } => entry("timer", task.map(|task| task.step), "info", json!({"dueAt": iso(at_ms)})),
+        Event::Signal { name, payload } => {
+            entry("event-received", None, "info", json!({"name": name, "payload": shown(state, "payload", payload)}))
+        }
+        Event::Decided { task, approved, by, comment, data } => {
+            let decision = if *approved { "approved" } else { "rejected" };
+            let data = json!({"decision": decision, "by": by, "comment": comment, "data": shown(state, "data", data)});
+            entry("approval-decided", Some(task.step), "info", data)
+        }
+        Event::CancelAsked { reason, graceful } => {
+            let data = json!({"requestedAt": at_ms, "reason": reason, "graceful": graceful, "gracePeriodMs": crate::limits::GRACE_MS});
+            entry("cancellation", None, "warn", data)
+        }
+        Event::Forced => entry("debug", None, "debug", json!({"reason": "the time for clean-up is over"})),
+        Event::Paused { reason } => entry("execution-paused", None, "info", json!({"reason": reason})),
+        Event::Resumed { budget } => entry("execution-resumed", None, "info", json!({"budget": budget})),
+        Event::Again => entry("execution-retried", None, "info", json!({})),
+    }
+}
+
+/// What the journal says of what followed from an event. Told after the event was applied.
+pub fn of_note(state: &State, note: &Note, at_ms: i64) -> Entry {
+    match note {
+        Note::Completed { step } => {
+            let own = &state.steps[*step];
+            let data = json!({"status": "completed", "attempt": own.attempts, "duration": duration(state, Task::of(*step), at_ms), "output": own.output.as_ref().map(|output| shown(state, "output", output))});
+            entry("step-complete", Some(*step), "info", data)
+        }
+        Note::Failed { step } => {
+            let own = &state.steps[*step];
+            let data = json!({"status": "failed", "attempt": own.attempts, "duration": duration(state, Task::of(*step), at_ms),
+                              "error": own.fault.as_ref().map(told)});
+            entry("step-failed", Some(*step), "error", data)
+        }
+        Note::Skipped { step } => {
+            let reason = state.steps[*step].skip.as_ref().map(|skip| skip.reason.clone());
+            entry("step-skipped", Some(*step), "info", json!({"status": "skipped", "skipReason": reason}))
+        }
+        Note::Paused => {
+            let reason = state.pause.as_ref().map(|pause| pause.reason.clone());
+            entry("execution-paused", None, "warn", json!({"reason": reason, "budget": true}))
+        }
+        Note::Waiting { step } => {
+            let due = state.work.get(&Task::of(*step)).and_then(|work| work.phase.due_ms());
+            entry("step-waiting", Some(*step), "info", json!({"until": due.map(iso)}))
+        }
+        Note::Compensating => entry("compensation", None, "warn", json!({"steps": state.undoing.as_ref().map(Vec::len)})),
+        Note::Finished { forced } => finished(state, *forced, at_ms),
+    }
+}
+
+fn finished(state: &State, forced: bool, at_ms: i64) -> Entry {
+    let duration = state.started_ms.map_or(0, |started| at_ms - started);
+    match (state.status, &state.cancel) {
+        (Status::Cancelled, Some(cancel)) => {
+            let elapsed = at_ms - cancel.asked_ms;
+            let (kind, moment) = match forced {
+                true => ("cancellation-forced", "forcedAt"),
+                false => ("cancellation-complete", "completedAt"),
+            };
+            let data = json!({moment: at_ms, "elapsedMs": elapsed, "graceful": !forced, "finalState": "cancelled", "duration": duration});
+            entry(kind, None, "warn", data)
+        }
+        (Status::Completed, _) => {
+            entry("execution-complete", None, "info", json!({"status": "completed", "duration": duration}))
+        }
+        (status, _) => {
+            let errors: Vec<Value> = state.errors.iter().take(10).map(|problem| told(&problem.fault)).collect();
+            let data = json!({"status": status, "duration": duration, "errors": errors});
+            entry("execution-failed", None, "error", data)
+        }
+    }
+}
+
+fn duration(state: &State, task: Task, at_ms: i64) -> i64 {
+    state.steps[task.step].started_ms.map_or(0, |started| at_ms - started)
+}
+
+fn told(fault: &StoredFault) -> Value {
+    json!({"code": fault.code, "message": fault.message})
+}
+
+fn with_part(mut data: Value, task: Task) -> Value {
+    if let (Some(part), Some(map)) = (task.part, data.as_object_mut()) {
+        map.insert("index".to_owned(), part.into());
+    }
+    data
+}
+
+/// A value that only a rule of the workflow lets into the journal: copied only then.
+fn shown(state: &State, name: &str, value: &Value) -> Value {
+    match state.workflow().policies.journal.allow.iter().any(|allowed| allowed == name) {
+        true => value.clone(),
+        false => REDACTED.into(),
+    }
+}
+
+/// A step that was cancelled by force has ended after all.
+pub fn late(task: Task, at_ms: i64) -> Entry {
+    entry("debug", Some(task.step), "debug", with_part(json!({"status": "late", "at": iso(at_ms)}), task))
+}

@@ -1,0 +1,59 @@
+//! After a start: everything that was under way is taken up again, in the order in which it came.
+
+use orchestr8_contract::Fault;
+use orchestr8_kernel::log;
+use serde_json::json;
+
+use super::{Hub, fault, load, tables};
+use crate::engine::event::Status;
+
+/// Rows read at once.
+const PAGE: i64 = 256;
+
+pub async fn recover(hub: Hub) {
+    let taken_up = match take_up(&hub).await {
+        Ok(count) => count,
+        Err(fault) => {
+            hub.0.log().error("executions could not be taken up", json!({"error": log::error(&fault)}));
+            return;
+        }
+    };
+    if taken_up > 0 {
+        hub.0.log().info("took up what was under way", json!({"executions": taken_up}));
+    }
+}
+
+async fn take_up(hub: &Hub) -> Result<usize, Fault> {
+    let store = &hub.0.ports.store;
+    let (mut after, mut count) = (0, 0);
+    loop {
+        let rows = store.query(crate::tables::executions_awake(after, PAGE)).await.map_err(fault)?;
+        let Some(last) = rows.last() else { break };
+        after = last.int(0).map_err(fault)?;
+        for row in &rows {
+            let row = load::read(row)?;
+            count += 1;
+            if let Err(fault) = one(hub, row).await {
+                hub.0.log().error("an execution could not be taken up", json!({"error": log::error(&fault)}));
+            }
+        }
+    }
+    let mut after = 0;
+    loop {
+        let rows = store.query(tables::inbox_executions(after, PAGE)).await.map_err(fault)?;
+        let Some(last) = rows.last() else { return Ok(count) };
+        after = last.int(0).map_err(fault)?;
+        for row in &rows {
+            hub.wake(row.int(0).map_err(fault)?).await?;
+        }
+    }
+}
+
+async fn one(hub: &Hub, row: load::Row) -> Result<(), Fault> {
+    if row.status == Status::Queued {
+        let seed = load::seed(hub, &row).await?;
+        hub.line_up(seed);
+        return Ok(());
+    }
+    hub.wake(row.num).await
+}

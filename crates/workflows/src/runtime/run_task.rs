@@ -1,0 +1,190 @@
+//! One step at work: its agent, behind `retry(breaker(timeout(call)))`, with its heartbeat.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::resilience::{self, Resilience};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::Hub;
+use super::actor::{Actor, Message};
+use crate::agents::{Agent, Answer, Call, Heartbeat};
+use crate::engine::event::{Event, Task};
+use crate::engine::scope;
+
+/// How an attempt, or all attempts of a step, ended.
+pub struct Ended {
+    pub task: Task,
+    attempts: u32,
+    result: Result<Answer, Fault>,
+}
+
+impl Ended {
+    pub fn into_event(self) -> Event {
+        let Self { task, attempts, result } = self;
+        match result {
+            Ok(Answer { output, usage }) => Event::Succeeded { task, attempts, output, usage },
+            Err(fault) => Event::Failed { task, attempts, fault: StoredFault::from(&fault) },
+        }
+    }
+}
+
+/// A step that begins once the record of its beginning is durable.
+pub struct Start(BoxFuture<'static, Ended>);
+
+pub enum Prepared {
+    /// It has ended already: it could not be called, or its agent is pure.
+    Done(Ended),
+    Start(Start),
+}
+
+/// Begins it. What ends at once costs no task.
+pub fn start(Start(mut running): Start) -> Result<Ended, BoxFuture<'static, Ended>> {
+    match poll_once(running.as_mut()) {
+        Poll::Ready(ended) => Ok(ended),
+        Poll::Pending => Err(running),
+    }
+}
+
+fn poll_once<T>(future: Pin<&mut (dyn Future<Output = T> + Send)>) -> Poll<T> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Resolves the call of a task and makes it ready to begin.
+pub fn prepare(actor: &Actor, task: Task, attempt: u32, cancel: CancellationToken) -> Prepared {
+    let failed = |fault: Fault| Prepared::Done(Ended { task, attempts: attempt, result: Err(fault) });
+    let (state, hub) = (&actor.state, &actor.hub);
+    let step = &state.workflow().steps[task.step];
+    let resolved = match scope::resolve(state, task, &hub.0.secrets) {
+        Ok(resolved) => resolved,
+        Err(fault) => return failed(fault),
+    };
+    let Some(agent) = hub.0.agents.find(&resolved.call.agent) else {
+        return failed(unknown_agent(hub, &resolved.call.agent));
+    };
+    let breaker = resilience::breaker::key(&resolved.call.agent, agent.target(&resolved.input, &resolved.config).as_deref());
+    let call = Call {
+        execution: state.identity.execution.clone(),
+        workflow: state.workflow().id.clone(),
+        step: step.id.clone(),
+        attempt,
+        key: resolved.key.into(),
+        agent: resolved.call.agent.clone(),
+        input: resolved.input,
+        config: resolved.config,
+        correlation: state.identity.correlation.clone(),
+        principal: actor.seed.principal.clone(),
+        cancel: cancel.clone(),
+        heartbeat: Heartbeat::default(),
+    };
+    if agent.is_pure()
+        && !step.checkpoint
+        && let Poll::Ready(result) = poll_once(agent.call(call.clone()).as_mut())
+    {
+        return Prepared::Done(Ended { task, attempts: attempt, result: result.map_err(|fault| hide(hub, fault)) });
+    }
+    let mut policy = step.resilience.clone();
+    policy.max_attempts = policy.max_attempts.saturating_sub(attempt - 1).max(1);
+    let run = Run {
+        hub: hub.clone(),
+        agent: agent.clone(),
+        call,
+        policy,
+        breaker,
+        heartbeat_ms: step.heartbeat_timeout_ms,
+        notes: actor.sender.clone(),
+        task,
+    };
+    Prepared::Start(Start(run.all(cancel).boxed()))
+}
+
+fn unknown_agent(hub: &Hub, id: &str) -> Fault {
+    let mut known: Vec<&str> = hub.0.agents.all().map(|agent| agent.id()).collect();
+    known.sort_unstable();
+    Fault::new(Code::NotFound, format!("there is no agent named '{id}'")).with("agentId", id).with("known", known)
+}
+
+/// Whatever an agent says, no secret leaves with it.
+fn hide(hub: &Hub, mut fault: Fault) -> Fault {
+    if !hub.0.secrets.is_empty() {
+        fault.message = hub.0.secrets.redact(&fault.message).into_owned().into();
+    }
+    fault
+}
+
+/// All attempts of one step.
+struct Run {
+    hub: Hub,
+    agent: Arc<dyn Agent>,
+    call: Call,
+    policy: Resilience,
+    breaker: String,
+    heartbeat_ms: Option<u64>,
+    notes: mpsc::Sender<Message>,
+    task: Task,
+}
+
+impl Run {
+    async fn all(self, cancel: CancellationToken) -> Ended {
+        let (task, first) = (self.task, self.call.attempt);
+        let mut attempts = first;
+        let ports = &self.hub.0.ports;
+        let work = |attempt: resilience::Attempt| {
+            attempts = first + attempt.number - 1;
+            self.once(attempts, attempt.cancel)
+        };
+        let retrying = |number: u32, fault: &Fault, wait_ms: u64| {
+            self.tell_retry(first + number - 1, fault, wait_ms);
+        };
+        let result = resilience::run_telling(
+            &self.policy,
+            &self.breaker,
+            work,
+            retrying,
+            &cancel,
+            self.hub.0.kernel.breakers(),
+            &*ports.clock,
+            &*ports.random,
+        )
+        .await;
+        Ended { task, attempts, result: result.map_err(|fault| hide(&self.hub, fault)) }
+    }
+
+    fn once(&self, attempt: u32, cancel: CancellationToken) -> BoxFuture<'static, Result<Answer, Fault>> {
+        let heartbeat = Heartbeat::default();
+        let call = Call { attempt, cancel, heartbeat: heartbeat.clone(), ..self.call.clone() };
+        let working = self.agent.call(call);
+        let Some(limit_ms) = self.heartbeat_ms else { return working };
+        let clock = self.hub.0.ports.clock.clone();
+        Box::pin(async move {
+            tokio::pin!(working);
+            loop {
+                tokio::select! {
+                    result = &mut working => return result,
+                    () = heartbeat.beaten() => {}
+                    () = clock.sleep(Duration::from_millis(limit_ms)) => {
+                        return Err(Fault::new(Code::Timeout, format!("no sign of life for {limit_ms} ms"))
+                            .with("heartbeatTimeoutMs", limit_ms));
+                    }
+                }
+            }
+        })
+    }
+
+    fn tell_retry(&self, attempt: u32, fault: &Fault, wait_ms: u64) {
+        let fault = StoredFault::from(&hide(&self.hub, fault.clone()));
+        let event = Event::Retrying { task: self.task, attempt, fault, wait_ms };
+        if self.notes.try_send(Message::Event { event, inbox: None }).is_err() {
+            let fields = json!({"executionId": self.call.execution, "stepId": self.call.step});
+            self.hub.0.log().warn("a retry was not recorded: the execution is busy", fields);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Properties of the scheduler (WF-19.3): the limit holds, nobody starves, and what is given back is used.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use proptest::prelude::*;
+use tokio::sync::oneshot;
+
+use super::{Scheduler, Slot};
+
+#[derive(Debug, Clone)]
+enum Move {
+    Take(i64),
+    LineUp(i32),
+    Release(usize),
+    GiveUp(usize),
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = prop_oneof![
+        4 => (0_i64..5).prop_map(Move::Take),
+        2 => (-2_i32..3).prop_map(Move::LineUp),
+        4 => (0_usize..16).prop_map(Move::Release),
+        1 => (0_usize..16).prop_map(Move::GiveUp),
+    ];
+    prop::collection::vec(one, 1..120)
+}
+
+struct World {
+    scheduler: Scheduler<i64>,
+    held: Arc<Mutex<Vec<Slot>>>,
+    waiting: Vec<oneshot::Receiver<Slot>>,
+    number: i64,
+}
+
+impl World {
+    fn new(max: usize) -> Self {
+        let held: Arc<Mutex<Vec<Slot>>> = Arc::default();
+        let scheduler = Scheduler::new(max);
+        let sink = held.clone();
+        scheduler.on_admit(Arc::new(move |_, slot| sink.lock().push(slot)));
+        Self { scheduler, held, waiting: Vec::new(), number: 0 }
+    }
+
+    fn collect(&mut self) {
+        let held = &self.held;
+        self.waiting.retain_mut(|receiver| match receiver.try_recv() {
+            Ok(slot) => {
+                held.lock().push(slot);
+                false
+            }
+            Err(oneshot::error::TryRecvError::Empty) => true,
+            Err(oneshot::error::TryRecvError::Closed) => false,
+        });
+    }
+
+    fn release(&self, at: usize) {
+        let slot = {
+            let mut held = self.held.lock();
+            if held.is_empty() {
+                return;
+            }
+            let at = at % held.len();
+            held.swap_remove(at)
+        };
+        drop(slot);
+    }
+
+    fn play(&mut self, play: Move) {
+        match play {
+            Move::Take(execution) => match self.scheduler.take(execution) {
+                Ok(slot) => self.held.lock().push(slot),
+                Err(receiver) => self.waiting.push(receiver),
+            },
+            Move::LineUp(priority) => {
+                self.number += 1;
+                self.scheduler.line_up(priority, self.number, self.number);
+            }
+            Move::Release(at) => self.release(at),
+            Move::GiveUp(at) => {
+                if !self.waiting.is_empty() {
+                    let at = at % self.waiting.len();
+                    drop(self.waiting.swap_remove(at));
+                }
+            }
+        }
+        self.collect();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    #[test]
+    fn wf_19_3_the_limit_holds_and_no_slot_is_lost(max in 1_usize..5, plays in moves()) {
+        let mut world = World::new(max);
+        for play in plays {
+            world.play(play);
+            let held = world.held.lock().len();
+            prop_assert!(held <= max, "{held} slots of {max}");
+            let depth = world.scheduler.depth();
+            prop_assert_eq!(depth.running, held, "a slot is with nobody");
+            // Work-conserving: nobody waits while there is room.
+            prop_assert!(held == max || world.waiting.is_empty());
+        }
+        // Everything that waits gets its turn once slots come back.
+        for _ in 0..10_000 {
+            if world.held.lock().is_empty() && world.waiting.is_empty() {
+                break;
+            }
+            world.release(0);
+            world.collect();
+        }
+        let depth = world.scheduler.depth();
+        prop_assert_eq!((depth.running, depth.waiting_executions), (0, 0));
+        prop_assert!(world.waiting.is_empty());
+    }
+
+    #[test]
+    fn wf_19_3_turns_go_round_by_execution(counts in prop::collection::vec(1_usize..6, 2..6)) {
+        let scheduler: Scheduler<()> = Scheduler::new(1);
+        let first = scheduler.take(-1).ok();
+        let mut waiting: Vec<(usize, oneshot::Receiver<Slot>)> = Vec::new();
+        for (execution, count) in counts.iter().enumerate() {
+            for _ in 0..*count {
+                if let Err(receiver) = scheduler.take(i64::try_from(execution).unwrap()) {
+                    waiting.push((execution, receiver));
+                }
+            }
+        }
+        drop(first);
+        let mut order = Vec::new();
+        while !waiting.is_empty() {
+            let at = waiting.iter_mut().position(|(_, receiver)| receiver.try_recv().is_ok());
+            // The slot received above is dropped at once, which hands it to the next.
+            let (execution, _) = waiting.remove(at.unwrap());
+            order.push(execution);
+        }
+        // No execution is served twice while another with waiting steps is not served once.
+        let mut served: HashMap<usize, usize> = HashMap::new();
+        for execution in order {
+            let before = served.get(&execution).copied().unwrap_or(0);
+            for (other, count) in counts.iter().enumerate() {
+                let theirs = served.get(&other).copied().unwrap_or(0);
+                prop_assert!(theirs >= (*count).min(before), "{other} starves behind {execution}");
+            }
+            served.insert(execution, before + 1);
+        }
+    }
+}
+
+#[test]
+fn the_higher_priority_begins_first_and_then_the_older() {
+    let order: Arc<Mutex<Vec<i64>>> = Arc::default();
+    let scheduler = Scheduler::new(1);
+    let blocker = scheduler.take(0).ok();
+    for (priority, number) in [(0, 1), (5, 2), (0, 3), (5, 4), (-1, 5)] {
+        scheduler.line_up(priority, number, number);
+    }
+    let sink = order.clone();
+    scheduler.on_admit(Arc::new(move |number, _slot| sink.lock().push(number)));
+    drop(blocker);
+    assert_eq!(*order.lock(), [2, 4, 1, 3, 5]);
+}
+
+#[test]
+fn an_execution_begins_at_once_only_when_nobody_comes_before_it() {
+    let scheduler: Scheduler<i64> = Scheduler::new(1);
+    let slot = scheduler.try_begin();
+    assert!(slot.is_some());
+    assert!(scheduler.try_begin().is_none());
+    scheduler.line_up(0, 1, 1);
+    drop(slot);
+    assert!(scheduler.try_begin().is_none(), "another one is in line");
+    scheduler.on_admit(Arc::new(|_, _slot| {}));
+    assert!(scheduler.try_begin().is_some());
+}

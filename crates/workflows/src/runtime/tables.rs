@@ -1,0 +1,118 @@
+//! Statements over what wakes executions: timers, messages, questions to people, and the breakers they share.
+
+use orchestr8_kernel::ports::store::Statement;
+
+pub fn timer_set(execution: i64, task: &str, due_ms: i64) -> Statement {
+    Statement::new(
+        "INSERT INTO wf_timers (execution, task, due_ms) VALUES (?1, ?2, ?3)
+         ON CONFLICT (execution, task) DO UPDATE SET due_ms = excluded.due_ms",
+        vec![execution.into(), task.into(), due_ms.into()],
+    )
+}
+
+pub fn timer_clear(execution: i64, task: &str) -> Statement {
+    Statement::new(
+        "DELETE FROM wf_timers WHERE execution = ?1 AND task = ?2",
+        vec![execution.into(), task.into()],
+    )
+}
+
+pub fn timers_clear(execution: i64) -> Statement {
+    Statement::new("DELETE FROM wf_timers WHERE execution = ?1", vec![execution.into()])
+}
+
+/// What is due, the earliest first. Columns: execution, task, due_ms.
+pub fn timers_due(until_ms: i64, limit: i64) -> Statement {
+    Statement::new(
+        "SELECT execution, task, due_ms FROM wf_timers WHERE due_ms <= ?1 ORDER BY due_ms LIMIT ?2",
+        vec![until_ms.into(), limit.into()],
+    )
+}
+
+/// Column: when the next one is due after this time, or null.
+pub fn timer_next(after_ms: i64) -> Statement {
+    Statement::new("SELECT MIN(due_ms) FROM wf_timers WHERE due_ms > ?1", vec![after_ms.into()])
+}
+
+pub fn inbox_put(id: i64, execution: i64, at_ms: i64, event: String) -> Statement {
+    Statement::new(
+        "INSERT INTO wf_inbox (id, execution, at_ms, event) VALUES (?1, ?2, ?3, ?4)",
+        vec![id.into(), execution.into(), at_ms.into(), event.into()],
+    )
+}
+
+/// Changes one row, or the message has been taken already.
+pub fn inbox_take(id: i64) -> Statement {
+    Statement::new("DELETE FROM wf_inbox WHERE id = ?1", vec![id.into()])
+}
+
+/// Columns: id, event.
+pub fn inbox_of(execution: i64) -> Statement {
+    Statement::new("SELECT id, event FROM wf_inbox WHERE execution = ?1 ORDER BY id", vec![execution.into()])
+}
+
+/// How many messages wait for an execution.
+pub fn inbox_count(execution: i64) -> Statement {
+    Statement::new("SELECT COUNT(*) FROM wf_inbox WHERE execution = ?1", vec![execution.into()])
+}
+
+/// Executions that have messages, a page at a time. Column: execution.
+pub fn inbox_executions(after: i64, limit: i64) -> Statement {
+    Statement::new(
+        "SELECT DISTINCT execution FROM wf_inbox WHERE execution > ?1 ORDER BY execution LIMIT ?2",
+        vec![after.into(), limit.into()],
+    )
+}
+
+pub fn approval_ask(token: &str, tenant: &str, execution: i64, task: &str, ask: String) -> Statement {
+    Statement::new(
+        "INSERT INTO wf_approvals (token, tenant, execution, task, ask) VALUES (?1, ?2, ?3, ?4, ?5)",
+        vec![token.into(), tenant.into(), execution.into(), task.into(), ask.into()],
+    )
+}
+
+pub fn approval_close(execution: i64, task: &str) -> Statement {
+    Statement::new(
+        "DELETE FROM wf_approvals WHERE execution = ?1 AND task = ?2",
+        vec![execution.into(), task.into()],
+    )
+}
+
+/// Changes one row, or somebody has decided already.
+pub fn approval_take(token: &str) -> Statement {
+    Statement::new("DELETE FROM wf_approvals WHERE token = ?1", vec![token.into()])
+}
+
+/// Columns: token, execution, task, ask.
+pub fn approval_find(tenant: &str, token: &str) -> Statement {
+    Statement::new(
+        "SELECT token, execution, task, ask FROM wf_approvals WHERE tenant = ?1 AND token = ?2",
+        vec![tenant.into(), token.into()],
+    )
+}
+
+/// Columns: token, execution, task, ask, execution id.
+pub fn approvals_open(tenant: &str, execution: Option<&str>, limit: i64) -> Statement {
+    Statement::new(
+        "SELECT a.token, a.execution, a.task, a.ask, e.id FROM wf_approvals a
+         JOIN wf_executions e ON e.num = a.execution
+         WHERE a.tenant = ?1 AND (?2 IS NULL OR e.id = ?2) ORDER BY a.execution, a.task LIMIT ?3",
+        vec![tenant.into(), execution.into(), limit.into()],
+    )
+}
+
+pub fn breaker_keep(key: &str, state: String) -> Statement {
+    Statement::new(
+        "INSERT INTO wf_breakers (key, state) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET state = excluded.state",
+        vec![key.into(), state.into()],
+    )
+}
+
+pub fn breakers_clear() -> Statement {
+    Statement::new("DELETE FROM wf_breakers", Vec::new())
+}
+
+/// Column: state.
+pub fn breakers_kept() -> Statement {
+    Statement::new("SELECT state FROM wf_breakers", Vec::new())
+}

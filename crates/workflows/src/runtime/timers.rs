@@ -1,0 +1,91 @@
+//! The timers of all executions: they live in the store, and one loop waits for the next.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use orchestr8_contract::Fault;
+use orchestr8_kernel::log;
+use serde_json::json;
+
+use super::{Hub, fault, tables};
+use crate::engine::event::Task;
+
+/// Timers fired at once.
+const PAGE: i64 = 500;
+
+/// Looked at this often even if nothing is due, since the clock of the machine may be set.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// A fired timer is gone once its execution has recorded it; until then it is not fired again.
+const AGAIN: Duration = Duration::from_millis(50);
+
+pub async fn run(hub: Hub) {
+    let mut fired: HashSet<(i64, String)> = HashSet::new();
+    loop {
+        let wait = match fire(&hub, &mut fired).await {
+            Ok(wait) => wait,
+            Err(fault) => {
+                hub.0.log().error("timers could not be read", json!({"error": log::error(&fault)}));
+                Duration::from_secs(1)
+            }
+        };
+        tokio::select! {
+            () = hub.0.stop.cancelled() => return,
+            () = hub.0.timers.notified() => {}
+            () = hub.0.ports.clock.sleep(wait.min(LONGEST)) => {}
+        }
+    }
+}
+
+/// Fires what is due and says how long to wait for the next.
+async fn fire(hub: &Hub, fired: &mut HashSet<(i64, String)>) -> Result<Duration, Fault> {
+    let now_ms = hub.0.now_ms();
+    let store = &hub.0.ports.store;
+    let rows = store.query(tables::timers_due(now_ms, PAGE)).await.map_err(fault)?;
+    let mut due = HashSet::new();
+    for row in &rows {
+        let key = (row.int(0).map_err(fault)?, row.text(1).map_err(fault)?.to_owned());
+        if fired.insert(key.clone())
+            && let Err(fault) = hub.wake_due(key.0, task(&key.1)).await
+        {
+            fired.remove(&key);
+            hub.0.log().warn("a timer waits", json!({"error": log::error(&fault)}));
+        }
+        due.insert(key);
+    }
+    // What is not due any more has been recorded, or was set anew.
+    fired.retain(|key| due.contains(key));
+    if !rows.is_empty() {
+        return Ok(AGAIN);
+    }
+    let schedules = crate::schedules::fire(hub, now_ms).await?;
+    let next = store.query(tables::timer_next(now_ms)).await.map_err(fault)?;
+    let next_ms = next.first().and_then(|row| row.int(0).ok());
+    let until = |moment: Option<i64>| {
+        moment.map_or(LONGEST, |ms| Duration::from_millis(u64::try_from(ms - now_ms).unwrap_or(1).max(1)))
+    };
+    Ok(until(next_ms).min(until(schedules)))
+}
+
+/// The task a timer names: `3`, `3.17`, `3u`; `all` is the whole execution.
+fn task(name: &str) -> Option<Task> {
+    let (rest, undo) = name.strip_suffix('u').map_or((name, false), |rest| (rest, true));
+    let (step, part) = match rest.split_once('.') {
+        Some((step, part)) => (step, part.parse().ok()),
+        None => (rest, None),
+    };
+    Some(Task { step: step.parse().ok()?, part, undo })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_read_back_from_its_name() {
+        for one in [Task::of(3), Task::part(3, 17), Task::undo(12)] {
+            assert_eq!(task(&one.to_string()), Some(one));
+        }
+        assert_eq!(task("all"), None);
+    }
+}

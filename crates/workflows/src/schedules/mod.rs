@@ -1,0 +1,301 @@
+//! Workflows that start by themselves: cron with a time zone. Starting one and moving to the next time is one commit, so a
+//! crash neither loses nor repeats a start.
+
+mod tables;
+
+#[cfg(test)]
+mod tests;
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use croner::Cron;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use orchestr8_contract::id::{CorrelationId, Tenant};
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ports::clock::iso;
+use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::ports::store::{self, Batch, Statement};
+use orchestr8_kernel::{Principal, log};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::engine::event::Event;
+use crate::runtime::{Hub, Request, fault, load};
+use crate::stored;
+
+/// Missed times that are made up for at most; a schedule that slept for a year must not start a million executions.
+const BACKFILL: usize = 1000;
+
+/// How long a schedule that is due and may not start waits until it is looked at again.
+const LOOK_AGAIN_MS: i64 = 500;
+
+/// Schedules looked at together.
+const PAGE: i64 = 100;
+
+/// What to do when the execution before has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Overlap {
+    /// Leave this time out.
+    #[default]
+    Skip,
+    /// Start when the one before has ended.
+    Queue,
+    /// Cancel the one before.
+    Cancel,
+    /// Start beside it.
+    Allow,
+}
+
+/// What to do about times that were missed while the server was down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backfill {
+    None,
+    /// Start once for all of them.
+    #[default]
+    One,
+    All,
+}
+
+/// What a schedule says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Spec {
+    pub workflow_id: String,
+    pub cron: String,
+    #[serde(default = "utc")]
+    pub time_zone: String,
+    #[serde(default)]
+    pub inputs: Map<String, Value>,
+    #[serde(default)]
+    pub overlap: Overlap,
+    #[serde(default)]
+    pub backfill: Backfill,
+    /// On whose behalf it starts.
+    #[serde(default)]
+    pub principal: String,
+    #[serde(default)]
+    pub roles: Vec<String>,
+}
+
+fn utc() -> String {
+    String::from("UTC")
+}
+
+impl Spec {
+    /// Refuses what would never start.
+    pub fn check(&self) -> Result<(), Fault> {
+        self.times()?;
+        Ok(())
+    }
+
+    fn times(&self) -> Result<(Cron, TimeZone), Fault> {
+        let cron = Cron::from_str(&self.cron).map_err(|error| {
+            Fault::invalid(format!("/cron: '{}' is no cron expression: {error}", self.cron))
+                .with("path", "/cron")
+                .with("hint", "five fields: minute hour day month weekday, for example 0 8 * * 1-5")
+        })?;
+        let zone = TimeZone::get(&self.time_zone).map_err(|_| {
+            Fault::invalid(format!("/timeZone: '{}' is no time zone", self.time_zone))
+                .with("path", "/timeZone")
+                .with("hint", "a name such as UTC or Europe/Zurich")
+        })?;
+        Ok((cron, zone))
+    }
+
+    /// The first time after this one. Times that a change of clocks leaves out run after it; doubled ones run once.
+    pub fn next_after(&self, after_ms: i64) -> Result<Option<i64>, Fault> {
+        let (cron, zone) = self.times()?;
+        let after = Timestamp::from_millisecond(after_ms)
+            .map_err(|_| Fault::internal("a time is out of range"))?
+            .to_zoned(zone);
+        match cron.find_next_occurrence(&after, false) {
+            Ok(next) => Ok(Some(next.timestamp().as_millisecond())),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+/// A schedule as it is stored.
+pub struct Schedule {
+    pub tenant: String,
+    pub id: String,
+    pub spec: Spec,
+    pub paused: bool,
+    pub next_ms: Option<i64>,
+    pub last_ms: Option<i64>,
+    pub last_execution: Option<String>,
+}
+
+impl Schedule {
+    fn read(row: &store::Row) -> Result<Self, Fault> {
+        let spec = serde_json::from_str(row.text(1).map_err(fault)?)
+            .map_err(|error| Fault::new(Code::StoreCorrupt, "a schedule cannot be read").because(error))?;
+        Ok(Self {
+            id: row.text(0).map_err(fault)?.to_owned(),
+            spec,
+            paused: row.int(2).map_err(fault)? != 0,
+            next_ms: row.int(3).ok(),
+            last_ms: row.int(4).ok(),
+            last_execution: row.optional_text(5).map_err(fault)?.map(str::to_owned),
+            tenant: row.text(6).map_err(fault)?.to_owned(),
+        })
+    }
+
+    pub fn shown(&self) -> Value {
+        let spec = &self.spec;
+        json!({"id": self.id, "workflowId": spec.workflow_id, "cron": spec.cron, "timeZone": spec.time_zone,
+               "inputs": spec.inputs, "overlap": spec.overlap, "backfill": spec.backfill, "paused": self.paused,
+               "nextAt": self.next_ms.filter(|_| !self.paused).map(iso), "lastAt": self.last_ms.map(iso),
+               "lastExecutionId": self.last_execution})
+    }
+}
+
+pub async fn find(hub: &Hub, tenant: &str, id: &str) -> Result<Schedule, Fault> {
+    let rows = hub.ports().store.query(tables::find(tenant, id)).await.map_err(fault)?;
+    rows.first().map(Schedule::read).transpose()?.ok_or_else(|| {
+        Fault::new(Code::NotFound, format!("there is no schedule named '{id}'")).with("scheduleId", id)
+    })
+}
+
+pub async fn list(hub: &Hub, tenant: &str, after: &str, limit: i64) -> Result<Vec<Schedule>, Fault> {
+    let rows = hub.ports().store.query(tables::page(tenant, after, limit)).await.map_err(fault)?;
+    rows.iter().map(Schedule::read).collect()
+}
+
+/// What storing it changes, and when it is next due.
+pub fn put(tenant: &str, id: &str, spec: &Spec, paused: bool, now_ms: i64) -> Result<(Statement, Option<i64>), Fault> {
+    let next_ms = spec.next_after(now_ms)?;
+    let text = serde_json::to_string(spec)
+        .map_err(|error| Fault::internal("a schedule cannot be stored").because(error))?;
+    Ok((tables::put(tenant, id, text, paused, next_ms), next_ms))
+}
+
+pub fn delete(tenant: &str, id: &str) -> Statement {
+    tables::delete(tenant, id)
+}
+
+/// Starts what is due. Says when the next one is.
+pub async fn fire(hub: &Hub, now_ms: i64) -> Result<Option<i64>, Fault> {
+    let store = &hub.ports().store;
+    for row in store.query(tables::due(now_ms, PAGE)).await.map_err(fault)? {
+        let schedule = Schedule::read(&row)?;
+        if let Err(fault) = start_due(hub, &schedule, now_ms).await {
+            let fields = json!({"scheduleId": schedule.id, "error": log::error(&fault)});
+            hub.ports().log.error("a schedule could not start its workflow", fields);
+            skip(hub, &schedule, now_ms).await?;
+        }
+    }
+    let next = store.query(tables::next_due()).await.map_err(fault)?;
+    // One that waits for the execution before it stays due, and is looked at again after a while.
+    Ok(next.first().and_then(|row| row.int(0).ok()).map(|next_ms| next_ms.max(now_ms + LOOK_AGAIN_MS)))
+}
+
+async fn skip(hub: &Hub, schedule: &Schedule, now_ms: i64) -> Result<(), Fault> {
+    let Some(due_ms) = schedule.next_ms else { return Ok(()) };
+    let next_ms = schedule.spec.next_after(now_ms)?;
+    let mut batch = Batch::new();
+    batch.then(tables::advance(&schedule.tenant, &schedule.id, due_ms, next_ms, due_ms, None));
+    hub.ports().store.commit(batch).await.map_err(fault)
+}
+
+/// How many times are due now, the first included, and when the next one is.
+pub fn missed(spec: &Spec, due_ms: i64, now_ms: i64) -> Result<(usize, Option<i64>), Fault> {
+    let (mut count, mut at_ms) = (1, due_ms);
+    loop {
+        match spec.next_after(at_ms)? {
+            Some(next_ms) if next_ms <= now_ms && count < BACKFILL => {
+                count += 1;
+                at_ms = next_ms;
+            }
+            Some(next_ms) if next_ms <= now_ms => return Ok((count, spec.next_after(now_ms)?)),
+            next => return Ok((count, next)),
+        }
+    }
+}
+
+/// A start this much after its time was missed while the server was down.
+const LATE_MS: i64 = 60_000;
+
+async fn start_due(hub: &Hub, schedule: &Schedule, now_ms: i64) -> Result<(), Fault> {
+    let Some(due_ms) = schedule.next_ms else { return Ok(()) };
+    let (due, next_ms) = missed(&schedule.spec, due_ms, now_ms)?;
+    let late = now_ms - due_ms > LATE_MS;
+    let mut times = match (schedule.spec.backfill, late) {
+        (Backfill::None, true) => 0,
+        (Backfill::All, _) => due,
+        (Backfill::None | Backfill::One, _) => 1,
+    };
+    match may_start(hub, schedule).await? {
+        Turn::Now => {}
+        Turn::Never => times = 0,
+        Turn::Later => return Ok(()),
+    }
+    let mut batch = Batch::new();
+    let mut started = Vec::new();
+    for _ in 0..times {
+        let mut accepted = hub.accept(request(hub, schedule).await?)?;
+        batch.merge(std::mem::take(&mut accepted.batch));
+        started.push(accepted);
+    }
+    let last = started.last().map(|accepted| accepted.id.clone());
+    let advance = tables::advance(&schedule.tenant, &schedule.id, due_ms, next_ms, due_ms, last.as_deref());
+    batch.then_one(advance);
+    hub.ports().store.commit(batch).await.map_err(fault)?;
+    started.into_iter().for_each(|accepted| hub.launch(accepted));
+    Ok(())
+}
+
+enum Turn {
+    Now,
+    Later,
+    Never,
+}
+
+/// Whether the execution before lets a new one start, as the overlap policy says.
+async fn may_start(hub: &Hub, schedule: &Schedule) -> Result<Turn, Fault> {
+    let Some(last) = &schedule.last_execution else { return Ok(Turn::Now) };
+    let Some(row) = load::find(hub, &schedule.tenant, last).await? else { return Ok(Turn::Now) };
+    if row.status.is_final() {
+        return Ok(Turn::Now);
+    }
+    match schedule.spec.overlap {
+        Overlap::Allow => Ok(Turn::Now),
+        Overlap::Skip => Ok(Turn::Never),
+        Overlap::Queue => Ok(Turn::Later),
+        Overlap::Cancel => {
+            let reason = format!("schedule '{}' starts anew", schedule.id);
+            let mut batch = Batch::new();
+            let posted = hub.post_to(row.num, Event::CancelAsked { reason, graceful: true }, &mut batch)?;
+            hub.ports().store.commit(batch).await.map_err(fault)?;
+            hub.deliver_later(row.tenant, posted);
+            Ok(Turn::Now)
+        }
+    }
+}
+
+/// What a schedule wants executed.
+pub async fn request(hub: &Hub, schedule: &Schedule) -> Result<Request, Fault> {
+    let spec = &schedule.spec;
+    let tenant = Tenant::parse(&schedule.tenant)
+        .map_err(|_| Fault::new(Code::StoreCorrupt, "the tenant of a schedule cannot be read"))?;
+    let workflow = stored::find(hub, &schedule.tenant, &spec.workflow_id, None).await?;
+    Ok(Request {
+        workflow,
+        variables: spec.inputs.clone(),
+        correlation: CorrelationId::from_uuid(hub.ports().ids.fresh(For::Correlation)),
+        principal: Arc::new(Principal {
+            name: spec.principal.as_str().into(),
+            tenant,
+            roles: spec.roles.iter().cloned().collect(),
+        }),
+        timeout_ms: None,
+        priority: None,
+        parent: None,
+        forked_from: None,
+        kept: Vec::new(),
+    })
+}

@@ -1,0 +1,133 @@
+//! Workflows that are kept under their id, in every revision. An execution is pinned to the one it began with.
+
+mod tables;
+
+use std::sync::Arc;
+
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ports::clock::iso;
+use orchestr8_kernel::ports::store::{self, Batch};
+use serde_json::{Value, json};
+
+use crate::definition::model::Workflow;
+use crate::runtime::{Hub, fault, load};
+
+/// Revisions shown of one workflow.
+const REVISIONS: i64 = 100;
+
+/// One revision as it is listed.
+pub struct Revision {
+    pub id: String,
+    pub revision: i64,
+    pub version: String,
+    pub name: String,
+    pub about: Value,
+    pub hash: String,
+    pub applied_ms: i64,
+}
+
+impl Revision {
+    fn read(row: &store::Row) -> Result<Self, Fault> {
+        let text = |column| row.text(column).map(str::to_owned).map_err(fault);
+        Ok(Self {
+            id: text(0)?,
+            revision: row.int(1).map_err(fault)?,
+            version: text(2)?,
+            name: text(3)?,
+            about: serde_json::from_str(&text(4)?).unwrap_or(Value::Null),
+            hash: text(5)?,
+            applied_ms: row.int(6).map_err(fault)?,
+        })
+    }
+
+    pub fn summary(&self) -> Value {
+        json!({"id": self.id, "name": self.name, "version": self.version, "revision": self.revision, "hash": self.hash,
+               "description": self.about["description"], "tags": self.about["tags"], "steps": self.about["steps"],
+               "appliedAt": iso(self.applied_ms)})
+    }
+}
+
+fn unknown(id: &str, version: Option<&str>) -> Fault {
+    let what = version.map_or(String::new(), |version| format!(" with version {version}"));
+    Fault::new(Code::NotFound, format!("there is no workflow named '{id}'{what}")).with("workflowId", id)
+}
+
+async fn query(hub: &Hub, statement: store::Statement) -> Result<Vec<Revision>, Fault> {
+    let rows = hub.ports().store.query(statement).await.map_err(fault)?;
+    rows.iter().map(Revision::read).collect()
+}
+
+/// The newest revision, or the newest with this version.
+pub async fn find(hub: &Hub, tenant: &str, id: &str, version: Option<&str>) -> Result<Arc<Workflow>, Fault> {
+    let statement = match version {
+        Some(version) => tables::with_version(tenant, id, version),
+        None => tables::newest(tenant, id),
+    };
+    let found = query(hub, statement).await?.into_iter().next().ok_or_else(|| unknown(id, version))?;
+    load::definition(hub, tenant, &found.hash).await
+}
+
+/// What applying a definition changes.
+pub struct Applied {
+    pub answer: Value,
+    pub effects: Batch,
+}
+
+pub async fn apply(hub: &Hub, tenant: &str, workflow: &Workflow) -> Result<Applied, Fault> {
+    let newest = query(hub, tables::newest(tenant, &workflow.id)).await?.into_iter().next();
+    let answer = |revision: i64, unchanged: bool| {
+        json!({"id": workflow.id, "name": workflow.name, "version": workflow.version, "revision": revision,
+               "hash": workflow.hash, "unchanged": unchanged})
+    };
+    if let Some(same) = newest.as_ref().filter(|newest| *newest.hash == *workflow.hash) {
+        return Ok(Applied { answer: answer(same.revision, true), effects: Batch::new() });
+    }
+    let last = hub.ports().store.query(tables::last_revision(tenant, &workflow.id)).await.map_err(fault)?;
+    let revision = last.first().and_then(|row| row.int(0).ok()).unwrap_or(0) + 1;
+    let about = json!({"description": workflow.description, "tags": workflow.tags, "steps": workflow.steps.len()});
+    let mut effects = Batch::new();
+    effects.then(crate::tables::definition_keep(tenant, &workflow.hash, workflow.source.to_string()));
+    effects.then(tables::supersede(tenant, &workflow.id));
+    effects.then_one(tables::add(tables::Revision {
+        tenant,
+        id: &workflow.id,
+        revision,
+        version: &workflow.version,
+        name: &workflow.name,
+        about: about.to_string(),
+        hash: &workflow.hash,
+        applied_ms: hub.ports().clock.now_ms(),
+    }));
+    Ok(Applied { answer: answer(revision, false), effects })
+}
+
+pub async fn list(hub: &Hub, tenant: &str, after: &str, search: Option<&str>, limit: i64) -> Result<Vec<Revision>, Fault> {
+    query(hub, tables::page(tenant, after, search, limit)).await
+}
+
+pub async fn show(hub: &Hub, tenant: &str, id: &str, revision: Option<i64>) -> Result<Value, Fault> {
+    let revisions = query(hub, tables::revisions(tenant, id, REVISIONS)).await?;
+    let shown = revisions
+        .iter()
+        .find(|one| revision.is_none_or(|wanted| one.revision == wanted))
+        .ok_or_else(|| unknown(id, None))?;
+    let workflow = load::definition(hub, tenant, &shown.hash).await?;
+    let mut answer = shown.summary();
+    answer["workflow"] = (*workflow.source).clone();
+    answer["inputs"] = workflow.inputs.clone().unwrap_or(Value::Null);
+    answer["revisions"] = revisions
+        .iter()
+        .map(|one| json!({"revision": one.revision, "version": one.version, "hash": one.hash, "appliedAt": iso(one.applied_ms)}))
+        .collect();
+    Ok(answer)
+}
+
+/// What deleting changes; executions that run go on.
+pub async fn delete(hub: &Hub, tenant: &str, id: &str) -> Result<Batch, Fault> {
+    if query(hub, tables::newest(tenant, id)).await?.is_empty() {
+        return Err(unknown(id, None));
+    }
+    let mut effects = Batch::new();
+    effects.then(tables::delete(tenant, id));
+    Ok(effects)
+}

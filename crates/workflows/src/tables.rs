@@ -1,0 +1,326 @@
+//! The tables of workflows and every statement over them. The only SQL of this crate.
+//!
+//! Executions have a number besides their id: numbers grow, so what belongs to one execution lies together on disk and the
+//! cost of a record does not grow with the number of executions stored.
+
+use orchestr8_kernel::ports::store::{Cell, Statement};
+
+/// Applied in order, once, by the store.
+pub const MIGRATIONS: &[(&str, &str)] = &[(
+    "workflows-1",
+    "CREATE TABLE wf_definitions (
+        tenant TEXT NOT NULL, hash TEXT NOT NULL, source TEXT NOT NULL,
+        PRIMARY KEY (tenant, hash)) STRICT, WITHOUT ROWID;
+     CREATE TABLE wf_workflows (
+        tenant TEXT NOT NULL, id TEXT NOT NULL, revision INTEGER NOT NULL, version TEXT NOT NULL, name TEXT NOT NULL,
+        about TEXT NOT NULL, hash TEXT NOT NULL, applied_ms INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0,
+        newest INTEGER NOT NULL DEFAULT 1,
+        PRIMARY KEY (tenant, id, revision)) STRICT, WITHOUT ROWID;
+     CREATE TABLE wf_executions (
+        num INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, workflow TEXT NOT NULL, name TEXT NOT NULL,
+        version TEXT NOT NULL, hash TEXT NOT NULL, status TEXT NOT NULL, awake INTEGER NOT NULL, priority INTEGER NOT NULL,
+        correlation TEXT NOT NULL, given TEXT NOT NULL, parent INTEGER, created_ms INTEGER NOT NULL,
+        started_ms INTEGER, ended_ms INTEGER, error TEXT) STRICT;
+     CREATE UNIQUE INDEX wf_executions_id ON wf_executions (tenant, id);
+     CREATE INDEX wf_executions_workflow ON wf_executions (tenant, workflow, num);
+     CREATE INDEX wf_executions_status ON wf_executions (tenant, status, num);
+     CREATE INDEX wf_executions_correlation ON wf_executions (tenant, correlation);
+     CREATE INDEX wf_executions_created ON wf_executions (created_ms);
+     CREATE INDEX wf_executions_awake ON wf_executions (num) WHERE awake = 1;
+     CREATE TABLE wf_journal (
+        id INTEGER PRIMARY KEY, execution INTEGER NOT NULL, seq INTEGER NOT NULL, at_ms INTEGER NOT NULL,
+        kind TEXT NOT NULL, step TEXT, level TEXT NOT NULL, data TEXT NOT NULL, truncated TEXT, record TEXT) STRICT;
+     CREATE UNIQUE INDEX wf_journal_seq ON wf_journal (execution, seq);
+     CREATE TABLE wf_timers (
+        execution INTEGER NOT NULL, task TEXT NOT NULL, due_ms INTEGER NOT NULL,
+        PRIMARY KEY (execution, task)) STRICT, WITHOUT ROWID;
+     CREATE INDEX wf_timers_due ON wf_timers (due_ms);
+     CREATE TABLE wf_inbox (
+        id INTEGER PRIMARY KEY, execution INTEGER NOT NULL, at_ms INTEGER NOT NULL, event TEXT NOT NULL) STRICT;
+     CREATE INDEX wf_inbox_execution ON wf_inbox (execution);
+     CREATE TABLE wf_approvals (
+        token TEXT NOT NULL PRIMARY KEY, tenant TEXT NOT NULL, execution INTEGER NOT NULL, task TEXT NOT NULL,
+        ask TEXT NOT NULL) STRICT, WITHOUT ROWID;
+     CREATE INDEX wf_approvals_execution ON wf_approvals (execution, task);
+     CREATE TABLE wf_schedules (
+        tenant TEXT NOT NULL, id TEXT NOT NULL, spec TEXT NOT NULL, paused INTEGER NOT NULL, next_ms INTEGER,
+        last_ms INTEGER, last_execution TEXT, PRIMARY KEY (tenant, id)) STRICT, WITHOUT ROWID;
+     CREATE INDEX wf_schedules_due ON wf_schedules (next_ms) WHERE paused = 0 AND next_ms IS NOT NULL;
+     CREATE TABLE wf_breakers (key TEXT NOT NULL PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;",
+)];
+
+/// Deletes ended executions, a slice at a time; their journals follow.
+pub const EXECUTIONS_SWEEP: &str = "DELETE FROM wf_executions WHERE num IN
+    (SELECT num FROM wf_executions WHERE created_ms <= ?1 AND ended_ms IS NOT NULL AND ended_ms <= ?1 LIMIT ?2)";
+pub const EXECUTIONS_OLD: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM wf_executions
+    WHERE created_ms <= ?1 AND ended_ms IS NOT NULL AND ended_ms <= ?1 LIMIT ?2)";
+
+/// Deletes journal entries whose execution is gone.
+pub const JOURNAL_SWEEP: &str = "DELETE FROM wf_journal WHERE id IN
+    (SELECT id FROM wf_journal WHERE at_ms <= ?1
+     AND NOT EXISTS (SELECT 1 FROM wf_executions WHERE num = wf_journal.execution) LIMIT ?2)";
+pub const JOURNAL_OLD: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM wf_journal WHERE at_ms <= ?1
+     AND NOT EXISTS (SELECT 1 FROM wf_executions WHERE num = wf_journal.execution) LIMIT ?2)";
+
+pub fn definition_keep(tenant: &str, hash: &str, source: String) -> Statement {
+    Statement::new(
+        "INSERT INTO wf_definitions (tenant, hash, source) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        vec![tenant.into(), hash.into(), source.into()],
+    )
+}
+
+/// Column: source.
+pub fn definition_find(tenant: &str, hash: &str) -> Statement {
+    Statement::new(
+        "SELECT source FROM wf_definitions WHERE tenant = ?1 AND hash = ?2",
+        vec![tenant.into(), hash.into()],
+    )
+}
+
+/// One execution as it is first stored.
+pub struct NewExecution<'a> {
+    pub num: i64,
+    pub tenant: &'a str,
+    pub id: &'a str,
+    pub workflow: &'a str,
+    pub name: &'a str,
+    pub version: &'a str,
+    pub hash: &'a str,
+    pub status: &'static str,
+    pub priority: i32,
+    pub correlation: &'a str,
+    pub given: String,
+    pub parent: Option<i64>,
+    pub created_ms: i64,
+    pub started_ms: Option<i64>,
+}
+
+pub fn execution_insert(new: NewExecution<'_>) -> Statement {
+    Statement::new(
+        "INSERT INTO wf_executions (num, tenant, id, workflow, name, version, hash, status, awake, priority,
+            correlation, given, parent, created_ms, started_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9, ?10, ?11, ?12, ?13, ?14)",
+        vec![
+            new.num.into(),
+            new.tenant.into(),
+            new.id.into(),
+            new.workflow.into(),
+            new.name.into(),
+            new.version.into(),
+            new.hash.into(),
+            new.status.into(),
+            i64::from(new.priority).into(),
+            new.correlation.into(),
+            new.given.into(),
+            new.parent.into(),
+            new.created_ms.into(),
+            new.started_ms.into(),
+        ],
+    )
+}
+
+/// What changes of an execution while it lives.
+pub struct Progress {
+    pub num: i64,
+    pub status: &'static str,
+    pub awake: bool,
+    pub started_ms: Option<i64>,
+    pub ended_ms: Option<i64>,
+    pub error: Option<String>,
+}
+
+/// Changes one row, or the execution is gone.
+pub fn execution_update(progress: Progress) -> Statement {
+    Statement::new(
+        "UPDATE wf_executions SET status = ?2, awake = ?3, started_ms = ?4, ended_ms = ?5, error = ?6 WHERE num = ?1",
+        vec![
+            progress.num.into(),
+            progress.status.into(),
+            i64::from(progress.awake).into(),
+            progress.started_ms.into(),
+            progress.ended_ms.into(),
+            progress.error.into(),
+        ],
+    )
+}
+
+const EXECUTION: &str = "num, tenant, id, workflow, name, version, hash, status, priority, correlation, given, parent,
+    created_ms, started_ms, ended_ms, error";
+
+/// The columns of `EXECUTION`.
+pub fn execution_find(tenant: &str, id: &str) -> Statement {
+    Statement {
+        sql: format!("SELECT {EXECUTION} FROM wf_executions WHERE tenant = ?1 AND id = ?2").into(),
+        cells: vec![tenant.into(), id.into()],
+    }
+}
+
+/// The columns of `EXECUTION`, whatever the tenant: for the engine itself.
+pub fn execution_by_number(num: i64) -> Statement {
+    Statement {
+        sql: format!("SELECT {EXECUTION} FROM wf_executions WHERE num = ?1").into(),
+        cells: vec![num.into()],
+    }
+}
+
+/// Which executions a list shows. Null cells do not restrict.
+pub struct Wanted<'a> {
+    pub tenant: &'a str,
+    pub status: Option<&'a str>,
+    pub workflow: Option<&'a str>,
+    pub correlation: Option<&'a str>,
+    pub since_ms: Option<i64>,
+    pub until_ms: Option<i64>,
+    pub before: i64,
+    pub limit: i64,
+}
+
+/// Newest first. Each filter that has an index gets a statement that uses it; the others only narrow it down.
+pub fn executions_page(wanted: &Wanted<'_>) -> Statement {
+    let mut sql = format!("SELECT {EXECUTION} FROM wf_executions WHERE tenant = ?1 AND num < ?2");
+    let mut cells: Vec<Cell> = vec![wanted.tenant.into(), wanted.before.into()];
+    let mut narrow = |column: &str, cell: Option<Cell>| {
+        if let Some(cell) = cell {
+            cells.push(cell);
+            sql.push_str(&format!(" AND {column} ?{}", cells.len()));
+        }
+    };
+    narrow("status =", wanted.status.map(Cell::from));
+    narrow("workflow =", wanted.workflow.map(Cell::from));
+    narrow("correlation =", wanted.correlation.map(Cell::from));
+    narrow("created_ms >=", wanted.since_ms.map(Cell::from));
+    narrow("created_ms <=", wanted.until_ms.map(Cell::from));
+    cells.push(wanted.limit.into());
+    sql.push_str(&format!(" ORDER BY num DESC LIMIT ?{}", cells.len()));
+    Statement { sql: sql.into(), cells }
+}
+
+/// Columns: status, count.
+pub fn executions_counted(tenant: &str) -> Statement {
+    Statement::new(
+        "SELECT status, COUNT(*) FROM wf_executions WHERE tenant = ?1 GROUP BY status",
+        vec![tenant.into()],
+    )
+}
+
+/// Executions to take up after a start, a page at a time. Columns of `EXECUTION`.
+pub fn executions_awake(after: i64, limit: i64) -> Statement {
+    Statement {
+        sql: format!(
+            "SELECT {EXECUTION} FROM wf_executions WHERE awake = 1 AND num > ?1 ORDER BY num LIMIT ?2"
+        )
+        .into(),
+        cells: vec![after.into(), limit.into()],
+    }
+}
+
+/// Column: the highest number so far.
+pub fn highest_numbers() -> Statement {
+    Statement::new(
+        "SELECT COALESCE((SELECT MAX(num) FROM wf_executions), 0), COALESCE((SELECT MAX(id) FROM wf_inbox), 0),
+                COALESCE((SELECT MAX(execution) FROM wf_journal), 0)",
+        Vec::new(),
+    )
+}
+
+pub struct JournalRow<'a> {
+    pub execution: i64,
+    pub seq: i64,
+    pub at_ms: i64,
+    pub kind: &'static str,
+    pub step: Option<&'a str>,
+    pub level: &'static str,
+    pub data: String,
+    pub truncated: Option<String>,
+    pub record: Option<String>,
+}
+
+pub fn journal_append(row: JournalRow<'_>) -> Statement {
+    Statement::new(
+        "INSERT INTO wf_journal (execution, seq, at_ms, kind, step, level, data, truncated, record)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        vec![
+            row.execution.into(),
+            row.seq.into(),
+            row.at_ms.into(),
+            row.kind.into(),
+            row.step.into(),
+            row.level.into(),
+            row.data.into(),
+            row.truncated.into(),
+            row.record.into(),
+        ],
+    )
+}
+
+/// The records of an execution up to a number. Columns: seq, at_ms, record.
+pub fn records(execution: i64, up_to: i64) -> Statement {
+    Statement::new(
+        "SELECT seq, at_ms, record FROM wf_journal WHERE execution = ?1 AND seq <= ?2 AND record IS NOT NULL ORDER BY seq",
+        vec![execution.into(), up_to.into()],
+    )
+}
+
+/// Columns: the last number, its time, how many bytes of data.
+pub fn journal_end(execution: i64) -> Statement {
+    Statement::new(
+        "SELECT COALESCE(MAX(seq), 0), COALESCE(MAX(at_ms), 0), COALESCE(SUM(LENGTH(data)), 0),
+                SUM(level = 'error'), SUM(level = 'warn'), SUM(kind = 'step-retry')
+         FROM wf_journal WHERE execution = ?1",
+        vec![execution.into()],
+    )
+}
+
+/// A page of a journal. Columns: seq, at_ms, kind, step, level, data, truncated.
+pub fn journal_page(
+    execution: i64,
+    after: i64,
+    since_ms: Option<i64>,
+    levels: &[&str],
+    kinds: &[String],
+    limit: i64,
+) -> Statement {
+    let mut sql = String::from(
+        "SELECT seq, at_ms, kind, step, level, data, truncated FROM wf_journal WHERE execution = ?1 AND seq > ?2",
+    );
+    let mut cells: Vec<Cell> = vec![execution.into(), after.into()];
+    let mut one_of = |column: &str, values: Vec<Cell>, test: &str| {
+        if values.is_empty() {
+            return;
+        }
+        let places: Vec<String> = values
+            .into_iter()
+            .map(|cell| {
+                cells.push(cell);
+                format!("?{}", cells.len())
+            })
+            .collect();
+        sql.push_str(&format!(" AND {column} {test} ({})", places.join(", ")));
+    };
+    one_of("level", levels.iter().map(|level| (*level).into()).collect(), "IN");
+    one_of("kind", kinds.iter().map(|kind| kind.as_str().into()).collect(), "IN");
+    one_of("at_ms", since_ms.map(Cell::from).into_iter().collect(), ">");
+    cells.push(limit.into());
+    sql.push_str(&format!(" ORDER BY seq LIMIT ?{}", cells.len()));
+    Statement { sql: sql.into(), cells }
+}
+
+/// The live feed. Columns: id, kind, step, level, data, at_ms, execution id, workflow id.
+pub fn feed(tenant: &str, after: i64, execution: Option<&str>, limit: i64) -> Statement {
+    let mut sql = String::from(
+        "SELECT j.id, j.kind, j.step, j.level, j.data, j.at_ms, e.id, e.workflow
+         FROM wf_journal j JOIN wf_executions e ON e.num = j.execution WHERE j.id > ?1 AND e.tenant = ?2",
+    );
+    let mut cells: Vec<Cell> = vec![after.into(), tenant.into(), limit.into()];
+    if let Some(execution) = execution {
+        cells.push(execution.into());
+        sql.push_str(" AND e.id = ?4");
+    }
+    sql.push_str(" ORDER BY j.id LIMIT ?3");
+    Statement { sql: sql.into(), cells }
+}
+
+/// Column: the id of the newest entry of all journals.
+pub fn feed_end() -> Statement {
+    Statement::new("SELECT COALESCE(MAX(id), 0) FROM wf_journal", Vec::new())
+}

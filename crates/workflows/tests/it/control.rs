@@ -1,0 +1,137 @@
+//! Cancelling, pausing, budgets, retrying, forking.
+
+use serde_json::json;
+
+use crate::world::{World, flow, step, with};
+
+#[tokio::test]
+async fn wf_19_4_cancelling_stops_what_runs_and_ends_gracefully() {
+    let world = World::new().await;
+    let id = world.start(json!([step("a", &[], json!({"hold": true})), step("b", &["a"], json!({}))])).await;
+    world.desk.called("a", 1).await;
+    let answer = world.ask("executions.cancel", json!({"executionId": id, "reason": "enough"})).await;
+    assert_eq!((answer["status"].as_str(), answer["graceful"].as_bool()), (Some("cancelling"), Some(true)));
+    let end = world.end(&id).await;
+    assert_eq!(end["status"], "cancelled");
+    let kinds = world.kinds(&id).await;
+    assert!(kinds.contains(&"cancellation".to_owned()) && kinds.contains(&"cancellation-complete".to_owned()), "{kinds:?}");
+    let again = world.ask("executions.cancel", json!({"executionId": id})).await;
+    assert_eq!((again["status"].as_str(), again["alreadyFinal"].as_bool()), (Some("cancelled"), Some(true)));
+    assert_eq!(world.desk.count("b"), 0);
+}
+
+#[tokio::test]
+async fn wf_19_4_what_does_not_stop_is_cut_off() {
+    let world = World::new().await;
+    let id = world.start(json!([step("a", &[], json!({"hold": true, "stubborn": true}))])).await;
+    world.desk.called("a", 1).await;
+    world.ask("executions.cancel", json!({"executionId": id, "graceful": false})).await;
+    let end = world.end(&id).await;
+    assert_eq!(end["status"], "cancelled");
+    assert!(world.kinds(&id).await.contains(&"cancellation-forced".to_owned()));
+}
+
+#[tokio::test]
+async fn a_paused_execution_begins_nothing_until_it_is_resumed() {
+    let world = World::new().await;
+    let id = world.start(json!([step("a", &[], json!({"hold": true})), step("b", &["a"], json!({}))])).await;
+    world.desk.called("a", 1).await;
+    world.ask("executions.pause", json!({"executionId": id})).await;
+    world.until(&id, "paused").await;
+    world.desk.gate("a").notify_one();
+    world.until_true(&id, |now| now["steps"]["a"]["status"] == "completed").await;
+    assert_eq!(world.desk.count("b"), 0);
+    world.ask("executions.resume", json!({"executionId": id})).await;
+    assert_eq!(world.end(&id).await["status"], "completed");
+}
+
+#[tokio::test]
+async fn a_budget_that_is_used_up_pauses_and_a_larger_one_resumes() {
+    let world = World::new().await;
+    let mut workflow = flow(json!([
+        step("a", &[], json!({"tokens": 60, "value": 1})),
+        step("b", &["a"], json!({"tokens": 60, "value": 2})),
+        step("c", &["b"], json!({"tokens": 60, "value": 3})),
+    ]));
+    workflow["policies"] = json!({"budget": {"tokens": 100}});
+    let id = world.start_whole(workflow, json!({})).await;
+    let paused = world.until(&id, "paused").await;
+    assert_eq!(paused["pauseReason"], "budget: 120 of 100 tokens used");
+    assert_eq!(world.desk.count("c"), 0);
+    let fault = world.refused("executions.resume", json!({"executionId": id})).await;
+    assert_eq!(fault.code.as_str(), "BUDGET_EXCEEDED");
+    world.ask("executions.resume", json!({"executionId": id, "budget": {"tokens": 1000}})).await;
+    assert_eq!(world.end(&id).await["status"], "completed");
+}
+
+#[tokio::test]
+async fn a_failed_execution_is_taken_up_where_it_failed() {
+    let world = World::new().await;
+    let id = world
+        .start(json!([
+            step("a", &[], json!({"value": 1})),
+            with(step("b", &["a"], json!({"failTimes": 1, "value": 2})), json!({"resilience": {"maxAttempts": 1}})),
+            step("c", &["b"], json!({"value": 3})),
+        ]))
+        .await;
+    assert_eq!(world.end(&id).await["status"], "failed");
+    world.ask("executions.retry", json!({"executionId": id})).await;
+    let end = world.until(&id, "completed").await;
+    assert_eq!((world.desk.count("a"), world.desk.count("b"), world.desk.count("c")), (1, 2, 1));
+    assert_eq!(end["errors"], json!([]));
+    assert_eq!(world.refused("executions.retry", json!({"executionId": id})).await.code.as_str(), "CONFLICT");
+}
+
+#[tokio::test]
+async fn a_fork_keeps_what_came_before_and_runs_the_rest_anew() {
+    let world = World::new().await;
+    let mut workflow = flow(json!([
+        step("a", &[], json!({"value": 1})),
+        step("b", &["a"], json!({"value": "${variables.word}-${steps.a.output}"})),
+    ]));
+    workflow["variables"] = json!({"word": "old"});
+    let id = world.start_whole(workflow, json!({})).await;
+    assert_eq!(world.end(&id).await["outputs"]["b"], "old-1");
+    let forked = world
+        .ask("executions.fork", json!({"executionId": id, "fromStep": "b", "inputs": {"word": "new"}}))
+        .await;
+    let end = world.end(forked["executionId"].as_str().unwrap()).await;
+    assert_eq!((&end["outputs"]["b"], &end["forkedFrom"]), (&json!("new-1"), &json!(id)));
+    assert_eq!(world.desk.count("a"), 1);
+}
+
+#[tokio::test]
+async fn the_state_at_any_moment_can_be_seen_again() {
+    let world = World::new().await;
+    let end = world.run(json!([step("a", &[], json!({"value": 1})), step("b", &["a"], json!({"value": 2}))])).await;
+    let id = end["executionId"].as_str().unwrap();
+    let then = world.ask("executions.get", json!({"executionId": id, "at": 3})).await;
+    assert_eq!((then["status"].as_str(), then["steps"]["a"]["status"].as_str()), (Some("running"), Some("completed")));
+    assert_eq!(then["outputs"].get("b"), None);
+}
+
+#[tokio::test]
+async fn a_whole_execution_that_takes_too_long_fails_with_a_timeout() {
+    let world = World::new().await;
+    let mut workflow = flow(json!([step("a", &[], json!({"hold": true}))]));
+    workflow["policies"] = json!({"timeout": 40});
+    let id = world.start_whole(workflow, json!({})).await;
+    let end = world.end(&id).await;
+    assert_eq!((end["status"].as_str(), end["errors"][0]["code"].as_str()), (Some("failed"), Some("TIMEOUT")));
+}
+
+#[tokio::test]
+async fn executions_with_one_key_run_one_after_the_other() {
+    let world = World::new().await;
+    let mut workflow = flow(json!([step("a", &[], json!({"hold": true}))]));
+    workflow["policies"] = json!({"concurrency": {"key": "one", "limit": 1}});
+    let first = world.start_whole(workflow.clone(), json!({})).await;
+    let second = world.start_whole(workflow, json!({})).await;
+    world.desk.called("a", 1).await;
+    assert_eq!(world.ask("executions.get", json!({"executionId": second})).await["status"], "queued");
+    world.desk.gate("a").notify_one();
+    world.end(&first).await;
+    world.desk.called("a", 2).await;
+    world.desk.gate("a").notify_one();
+    assert_eq!(world.end(&second).await["status"], "completed");
+}

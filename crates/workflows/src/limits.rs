@@ -45,6 +45,91 @@ pub const FIELD_BYTES: usize = 1024;
 /// The journal of one execution (WF-19.7).
 pub const JOURNAL_BYTES: usize = 10_485_760;
 
+/// What an entry holds beside its data: ids, type, level, and which fields were truncated.
+pub const ENTRY_FRAME_BYTES: usize = 2048;
+
+/// Operations of one `@orchestr8/transform`, nested ones included.
+pub const OPERATIONS: usize = 64;
+
+/// Operations inside operations: their reader and their work call themselves.
+pub const OPERATION_DEPTH: usize = 8;
+
+/// What all operations of one transform may make together, so that few words cannot grow into much memory.
+pub const TRANSFORMED_BYTES: usize = 16_777_216;
+
+/// A response that `@orchestr8/http` or a remote agent reads; a step's output is smaller still.
+pub const RESPONSE_BYTES: usize = 1_048_576;
+
+/// What is read of the body of a refusal, and what of it a fault shows.
+pub const REFUSAL_READ_BYTES: usize = 4096;
+pub const REFUSAL_SHOWN_BYTES: usize = 1024;
+
+/// Headers of one request, and the bytes of one of them, as servers commonly limit them.
+pub const REQUEST_HEADERS: usize = 64;
+pub const REQUEST_HEADER_BYTES: usize = 8192;
+
+/// The address of a request.
+pub const URL_BYTES: usize = 8192;
+
+/// How long a connection may take to be made; an attempt has its own limit for the whole.
+pub const CONNECT_MS: u64 = 10_000;
+
+/// Connections to one host that are kept for the next call.
+pub const IDLE_CONNECTIONS: usize = 8;
+
+/// How long a remote agent may take when its settings do not say.
+pub const REMOTE_AGENT_MS: u64 = 30_000;
+
+/// How long a remote agent may take to say whether it is well.
+pub const REMOTE_HEALTH_MS: u64 = 2000;
+
+/// What a fault shows of what a tool says when it fails.
+pub const TOOL_MESSAGE_BYTES: usize = 2048;
+
+/// Arguments of a program of `@orchestr8/exec`, and the bytes of one, below what systems accept.
+pub const PROGRAM_ARGUMENTS: usize = 256;
+pub const PROGRAM_ARGUMENT_BYTES: usize = 65_536;
+
+/// What is kept of a program's stderr, and what of it a fault shows.
+pub const STDERR_KEPT_BYTES: usize = 8192;
+pub const STDERR_SHOWN_BYTES: usize = 2048;
+
+/// How long a program may take to end once it was asked to; then it is killed.
+pub const PROGRAM_TERM_MS: u64 = 2000;
+
+/// How long the last words of a program that has ended are waited for.
+pub const PROGRAM_CLOSE_MS: u64 = 500;
+
+/// Tasks that wait for workers or are with them, in all queues together: each holds its input in memory.
+pub const WORKER_TASKS: usize = 10_000;
+
+/// Polls of workers that wait at once.
+pub const WORKER_POLLS: usize = 1000;
+
+/// How long one poll may wait: proxies cut off longer silence.
+pub const WORKER_WAIT_MS: u64 = 60_000;
+
+/// Tasks one poll may take.
+pub const WORKER_BATCH: usize = 100;
+
+/// How long a task is a worker's without a sign of life, when its step does not say; and the bounds for saying it.
+pub const LEASE_MS: u64 = 30_000;
+pub const LEASE_MIN_MS: u64 = 100;
+pub const LEASE_MAX_MS: u64 = 3_600_000;
+
+/// Ended tasks whose workers can still learn that they were cancelled.
+pub const ENDED_TASKS_KEPT: usize = 1024;
+
+/// A worker's error message beyond this is cut.
+pub const WORKER_MESSAGE_BYTES: usize = 4096;
+
+/// Named secrets, and the bytes of one: every text that is written is searched for each of them.
+pub const SECRETS: usize = 256;
+pub const SECRET_BYTES: usize = 65_536;
+
+/// A shorter secret is not searched for: it would be found everywhere.
+pub const SECRET_SEARCHED_BYTES: usize = 4;
+
 /// Steps that run at once in the whole process (WF-19.3).
 pub const RUNNING_STEPS: usize = 10;
 
@@ -71,3 +156,9 @@ pub const RECENT: usize = 512;
 
 /// Messages that may wait for one execution.
 pub const INBOX: i64 = 1000;
+
+/// A longer name of a field is cut in the journal.
+pub const FIELD_NAME_BYTES: usize = 128;
+
+/// So many fields that were cut are named in an entry; `*` stands for the others.
+pub const CUT_FIELDS_NAMED: usize = 8;

@@ -144,7 +144,8 @@ pub fn execution_update(progress: Progress) -> Statement {
     )
 }
 
-const EXECUTION: &str = "num, tenant, id, workflow, name, version, hash, status, priority, correlation, given, parent,
+const EXECUTION: &str =
+    "num, tenant, id, workflow, name, version, hash, status, priority, correlation, given, parent,
     created_ms, started_ms, ended_ms, error";
 
 /// The columns of `EXECUTION`.

@@ -71,7 +71,10 @@ struct Found {
 async fn find(hub: &Hub, tenant: &str, token: &str) -> Result<Found, Fault> {
     let rows = hub.ports().store.query(tables::approval_find(tenant, token)).await.map_err(fault)?;
     let Some(row) = rows.first() else {
-        return Err(Fault::new(Code::NotFound, "nothing waits for this decision; it may have been made already"));
+        return Err(Fault::new(
+            Code::NotFound,
+            "nothing waits for this decision; it may have been made already",
+        ));
     };
     Ok(Found {
         execution: row.int(1).map_err(fault)?,

@@ -79,7 +79,13 @@ pub fn tell(hub: &Hub, row: &Row, event: Event, answer: Value) -> Result<Reply, 
     tell_with(hub, row, event, answer, Batch::new())
 }
 
-pub fn tell_with(hub: &Hub, row: &Row, event: Event, answer: Value, mut effects: Batch) -> Result<Reply, Halt> {
+pub fn tell_with(
+    hub: &Hub,
+    row: &Row,
+    event: Event,
+    answer: Value,
+    mut effects: Batch,
+) -> Result<Reply, Halt> {
     let posted = hub.post_to(row.num, event, &mut effects)?;
     let (hub, tenant) = (hub.clone(), row.tenant.clone());
     Ok(Reply::new(Output::json(answer), effects).then(move || hub.deliver_later(tenant, posted)))
@@ -95,9 +101,7 @@ fn over(row: &Row, wanted: &str) -> Fault {
 async fn cancel(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let row = execution(&hub, &args, &context).await?;
     let graceful = args.get("graceful").and_then(Value::as_bool).unwrap_or(true);
-    let answer = |status: Status, message: String| {
-        json!({"executionId": row.id, "status": status, "graceful": graceful, "alreadyFinal": status.is_final(), "message": message})
-    };
+    let answer = |status: Status, message: String| json!({"executionId": row.id, "status": status, "graceful": graceful, "alreadyFinal": status.is_final(), "message": message});
     if row.status.is_final() {
         let message = format!("The execution has already {}", past(row.status));
         return Ok(Output::json(answer(row.status, message)).into());
@@ -189,7 +193,9 @@ async fn resolve(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     let loaded = load::whole(&hub, row, u64::MAX).await?;
     let id = args.text("stepId").unwrap_or_default();
     let Some(step) = loaded.state.workflow().place(id) else {
-        return Err(Fault::new(Code::NotFound, format!("the execution has no step named '{id}'")).with("stepId", id).into());
+        return Err(Fault::new(Code::NotFound, format!("the execution has no step named '{id}'"))
+            .with("stepId", id)
+            .into());
     };
     let part = args.get("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok());
     let task = Task { step, part, undo: false };
@@ -201,7 +207,9 @@ async fn resolve(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     }
     let how = match args.text("action") {
         Some("retry") => Resolution::Retry,
-        Some("complete") => Resolution::Complete { output: args.get("output").cloned().unwrap_or(Value::Null) },
+        Some("complete") => {
+            Resolution::Complete { output: args.get("output").cloned().unwrap_or(Value::Null) }
+        }
         _ => Resolution::Fail,
     };
     let answer = json!({"executionId": loaded.row.id, "stepId": id, "accepted": true});

@@ -10,7 +10,14 @@ use crate::tables;
 pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
     let nothing = || object(json!({}), &[]);
     Ok(vec![
-        hidden("workflows.metrics", "Counts what runs and what has run.", nothing(), reading(), hub, metrics)?,
+        hidden(
+            "workflows.metrics",
+            "Counts what runs and what has run.",
+            nothing(),
+            reading(),
+            hub,
+            metrics,
+        )?,
         hidden("workflows.system", "Shows how the engine stands.", nothing(), reading(), hub, system)?,
         hidden("workflows.agents", "Lists what steps can call.", nothing(), reading(), hub, agents)?,
     ])

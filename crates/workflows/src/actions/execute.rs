@@ -45,12 +45,17 @@ async fn execute(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
 pub async fn definition(hub: &Hub, args: &Args, context: &Context) -> Result<Arc<Workflow>, Fault> {
     match (args.get("workflow"), args.text("workflowId")) {
         (Some(_), Some(_)) => {
-            Err(Fault::invalid("/workflowId: give workflow or workflowId, not both").with("path", "/workflowId"))
+            Err(Fault::invalid("/workflowId: give workflow or workflowId, not both")
+                .with("path", "/workflowId"))
         }
         (Some(source), None) => Ok(hub.definitions().get_or_read(source)?),
-        (None, Some(id)) => stored::find(hub, context.principal.tenant.as_str(), id, args.text("version")).await,
-        (None, None) => Err(Fault::invalid("/workflow: a definition is missing; or name a stored one with workflowId")
-            .with("path", "/workflow")),
+        (None, Some(id)) => {
+            stored::find(hub, context.principal.tenant.as_str(), id, args.text("version")).await
+        }
+        (None, None) => {
+            Err(Fault::invalid("/workflow: a definition is missing; or name a stored one with workflowId")
+                .with("path", "/workflow"))
+        }
     }
 }
 
@@ -75,7 +80,10 @@ pub fn accept(hub: &Hub, workflow: Arc<Workflow>, args: &Args, context: &Context
         correlation,
         principal: context.principal.clone(),
         timeout_ms: given.and_then(|given| given.get("timeout")).and_then(Value::as_u64),
-        priority: args.get("priority").and_then(Value::as_i64).and_then(|priority| i32::try_from(priority).ok()),
+        priority: args
+            .get("priority")
+            .and_then(Value::as_i64)
+            .and_then(|priority| i32::try_from(priority).ok()),
         parent: None,
         forked_from: None,
         kept: Vec::new(),
@@ -85,8 +93,9 @@ pub fn accept(hub: &Hub, workflow: Arc<Workflow>, args: &Args, context: &Context
 /// Inputs that break the schema their author gave are refused, all of them at once.
 fn check_inputs(workflow: &Workflow, inputs: &Map<String, Value>) -> Result<(), Fault> {
     let Some(schema) = &workflow.inputs else { return Ok(()) };
-    let compiled = schema::Schema::compile(schema.clone())
-        .map_err(|error| Fault::internal("the inputs schema of a checked workflow is wrong").because(error))?;
+    let compiled = schema::Schema::compile(schema.clone()).map_err(|error| {
+        Fault::internal("the inputs schema of a checked workflow is wrong").because(error)
+    })?;
     let value = Value::Object(inputs.clone());
     compiled.check(&value).map_err(|fault| {
         let details = fault.details.clone();

@@ -83,4 +83,3 @@ pub async fn wait_for(hub: &Hub, row: Row, wait: &Wait, context: &Context) -> Re
 
 /// An execution that only waits has nobody to tell of it; it is looked at this often.
 const IDLE_LOOK: Duration = Duration::from_millis(100);
-

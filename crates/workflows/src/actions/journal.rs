@@ -42,7 +42,8 @@ async fn show(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let statement = tables::journal_page(row.num, after, since_ms, &levels, &kinds, limit + 1);
     let rows = store.query(statement).await.map_err(fault)?;
     let shown = usize::try_from(limit).unwrap_or(usize::MAX).min(rows.len());
-    let entries: Vec<Value> = rows[..shown].iter().map(|one| entry(one, &row)).collect::<Result<_, Fault>>()?;
+    let entries: Vec<Value> =
+        rows[..shown].iter().map(|one| entry(one, &row)).collect::<Result<_, Fault>>()?;
     let has_more = rows.len() > shown;
     let next = entries.last().filter(|_| has_more).map(|entry| entry["sequence"].to_string());
     let end = store.query(tables::journal_end(row.num)).await.map_err(fault)?;

@@ -7,13 +7,23 @@ use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
 use serde_json::{Value, json};
 
 use super::get::{LONGEST_WAIT_MS, Wait, wait_for};
-use super::{changing, control, execute, execution, execution_id, number, object, reading, unknown_execution};
+use super::{
+    changing, control, execute, execution, execution_id, number, object, reading, unknown_execution,
+};
 use crate::engine::event::{Event, Status};
 use crate::runtime::{Hub, Loaded, load};
 use crate::{definition, stored};
 
 pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
-    Ok(vec![run(hub)?, status(hub)?, cancel(hub)?, workflow(hub)?, execution_resource(hub)?, create(hub)?, analyze(hub)?])
+    Ok(vec![
+        run(hub)?,
+        status(hub)?,
+        cancel(hub)?,
+        workflow(hub)?,
+        execution_resource(hub)?,
+        create(hub)?,
+        analyze(hub)?,
+    ])
 }
 
 /// What all three tools answer with.
@@ -28,13 +38,21 @@ fn envelope() -> Value {
     })
 }
 
-fn tool<F, R>(hub: &Hub, name: &str, about: &str, input: Value, policy: Policy, work: F) -> Result<Action, schema::Error>
+fn tool<F, R>(
+    hub: &Hub,
+    name: &str,
+    about: &str,
+    input: Value,
+    policy: Policy,
+    work: F,
+) -> Result<Action, schema::Error>
 where
     F: Fn(Hub, Args, Context) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Reply, Halt>> + Send + 'static,
 {
     let hub = hub.clone();
-    Action::tool(name, about, input, policy, move |args, context| work(hub.clone(), args, context))?.giving(envelope())
+    Action::tool(name, about, input, policy, move |args, context| work(hub.clone(), args, context))?
+        .giving(envelope())
 }
 
 fn run(hub: &Hub) -> Result<Action, schema::Error> {
@@ -85,7 +103,8 @@ fn status(hub: &Hub) -> Result<Action, schema::Error> {
                              "description": "Wait for its end, at most this long."}}),
         &["executionId"],
     );
-    let about = "Says how an execution goes, with its outputs once it has ended. Waits for the end if asked to.";
+    let about =
+        "Says how an execution goes, with its outputs once it has ended. Waits for the end if asked to.";
     Ok(tool(hub, "get_status", about, input, reading(), get_status)?.titled("Ask how an execution goes"))
 }
 
@@ -139,8 +158,12 @@ async fn cancel_workflow(hub: Hub, args: Args, context: Context) -> Result<Reply
 
 fn json_resource(uri: &str, value: &Value) -> Output {
     let data = ResourceData::Text(format!("{value:#}"));
-    let contents =
-        ResourceContents { uri: uri.to_owned(), mime_type: Some("application/json".into()), data, meta: None };
+    let contents = ResourceContents {
+        uri: uri.to_owned(),
+        mime_type: Some("application/json".into()),
+        data,
+        meta: None,
+    };
     Output::Resource { contents: vec![contents] }
 }
 
@@ -151,19 +174,27 @@ fn template(hub: &Hub, name: &str, about: &str, uri: &str, read: Read) -> Result
         size: None,
     };
     let hub = hub.clone();
-    Action::resource(name, about, resource, move |args: Args, context: Context| read(hub.clone(), args, context))
+    Action::resource(name, about, resource, move |args: Args, context: Context| {
+        read(hub.clone(), args, context)
+    })
 }
 
 type Read = fn(Hub, Args, Context) -> futures::future::BoxFuture<'static, Result<Reply, Halt>>;
 
 fn workflow(hub: &Hub) -> Result<Action, schema::Error> {
-    template(hub, "workflow", "A stored workflow with its revisions.", "workflow://{id}", |hub, args, context| {
-        Box::pin(async move {
-            let (id, uri) = (args.text("id").unwrap_or_default(), args.text("uri").unwrap_or_default());
-            let shown = stored::show(&hub, context.principal.tenant.as_str(), id, None).await?;
-            Ok(json_resource(uri, &shown).into())
-        })
-    })
+    template(
+        hub,
+        "workflow",
+        "A stored workflow with its revisions.",
+        "workflow://{id}",
+        |hub, args, context| {
+            Box::pin(async move {
+                let (id, uri) = (args.text("id").unwrap_or_default(), args.text("uri").unwrap_or_default());
+                let shown = stored::show(&hub, context.principal.tenant.as_str(), id, None).await?;
+                Ok(json_resource(uri, &shown).into())
+            })
+        },
+    )
 }
 
 fn execution_resource(hub: &Hub) -> Result<Action, schema::Error> {

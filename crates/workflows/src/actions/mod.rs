@@ -71,7 +71,8 @@ where
     R: Future<Output = Result<Reply, Halt>> + Send + 'static,
 {
     let hub = hub.clone();
-    Ok(Action::tool(name, about, input, policy, move |args, context| work(hub.clone(), args, context))?.hidden())
+    Ok(Action::tool(name, about, input, policy, move |args, context| work(hub.clone(), args, context))?
+        .hidden())
 }
 
 /// A closed object schema.
@@ -114,7 +115,8 @@ fn page(args: &Args, preset: i64, max: i64) -> i64 {
 /// A moment given as ISO 8601 or as milliseconds since 1970.
 fn moment(args: &Args, name: &str) -> Result<Option<i64>, Fault> {
     let wrong = |value: &Value| {
-        Fault::invalid(format!("/{name}: {value} is no moment such as 2027-01-31T08:00:00Z")).with("path", format!("/{name}"))
+        Fault::invalid(format!("/{name}: {value} is no moment such as 2027-01-31T08:00:00Z"))
+            .with("path", format!("/{name}"))
     };
     match args.get(name) {
         None | Some(Value::Null) => Ok(None),

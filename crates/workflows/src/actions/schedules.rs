@@ -59,7 +59,8 @@ async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
 }
 
 fn keep(hub: &Hub, context: &Context, id: &str, spec: Spec, paused: bool) -> Result<Reply, Halt> {
-    let (statement, next_ms) = schedules::put(tenant(context), id, &spec, paused, hub.ports().clock.now_ms())?;
+    let (statement, next_ms) =
+        schedules::put(tenant(context), id, &spec, paused, hub.ports().clock.now_ms())?;
     let shown = Schedule {
         tenant: tenant(context).to_owned(),
         id: id.to_owned(),

@@ -58,7 +58,8 @@ where
     R: Future<Output = Result<Reply, Halt>> + Send + 'static,
 {
     let workers = workers.clone();
-    Ok(Action::tool(name, about, input, policy, move |args, context| work(workers.clone(), args, context))?.hidden())
+    Ok(Action::tool(name, about, input, policy, move |args, context| work(workers.clone(), args, context))?
+        .hidden())
 }
 
 async fn poll(workers: Workers, args: Args, context: Context) -> Result<Reply, Halt> {
@@ -84,7 +85,8 @@ fn shown(task: &Task) -> Value {
 fn task_id(args: &Args) -> Result<Uuid, Fault> {
     let text = args.text("taskId").unwrap_or_default();
     Uuid::parse_str(text).map_err(|_| {
-        Fault::new(Code::NotFound, "there is no such task: it was ended, cancelled or timed out").with("path", "/taskId")
+        Fault::new(Code::NotFound, "there is no such task: it was ended, cancelled or timed out")
+            .with("path", "/taskId")
     })
 }
 

@@ -1,15 +1,69 @@
 //! What a step can call. An agent gets an input and gives an output; one file per agent.
 
+mod discreet;
+mod echo;
+mod exec;
+mod http;
+mod members;
+mod remote;
+pub mod secrets;
+pub mod settings;
+mod tool;
+mod transform;
+pub mod workers;
+
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use orchestr8_contract::Fault;
 use orchestr8_contract::id::CorrelationId;
-use orchestr8_kernel::Principal;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::{Kernel, Principal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+use discreet::{Discreet, Discretion};
+
+pub use secrets::Secrets;
+pub use settings::Settings;
+pub use workers::Workers;
+
+/// What agents use of the program around them.
+#[derive(Clone)]
+pub struct Parts {
+    pub kernel: Kernel,
+    pub secrets: Arc<Secrets>,
+    pub workers: Workers,
+}
+
+/// The agents that come with the program. To add one: its file, and its line here.
+pub fn builtin(settings: &Settings, parts: &Parts) -> Vec<Arc<dyn Agent>> {
+    let ports = parts.kernel.ports();
+    let discretion = Discretion { secrets: parts.secrets.clone(), redactor: ports.redactor.clone() };
+    let mut all: Vec<Arc<dyn Agent>> = vec![
+        Arc::new(echo::Echo),
+        Arc::new(transform::Transform),
+        Arc::new(http::Http::new(&settings.http, ports.clock.clone())),
+        Arc::new(tool::Tool::new(parts.kernel.clone())),
+        Arc::new(exec::Exec::new(settings.exec.as_ref(), ports.clock.clone(), discretion.clone())),
+        Arc::new(workers::Worker::new(parts.workers.clone())),
+    ];
+    let client = Arc::new(http::client::Client::trusted());
+    all.extend(settings.remote.iter().map(|(name, remote)| -> Arc<dyn Agent> {
+        Arc::new(remote::Remote::new(name, remote, client.clone(), ports.clock.clone()))
+    }));
+    all.into_iter().map(|agent| discreet(agent, &discretion)).collect()
+}
+
+/// What a pure agent says in a fault is of our own making, so only the others need to be watched.
+fn discreet(agent: Arc<dyn Agent>, discretion: &Discretion) -> Arc<dyn Agent> {
+    if agent.is_pure() { agent } else { Discreet::around(agent, discretion.clone()) }
+}
 
 /// One attempt of one step, as an agent gets it.
 #[derive(Clone)]
@@ -86,6 +140,16 @@ pub trait Agent: Send + Sync + 'static {
     }
 
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, Fault>>;
+
+    /// Whether what it calls is well; none where there is nothing to ask.
+    fn health(&self) -> Option<BoxFuture<'static, Result<(), Fault>>> {
+        None
+    }
+
+    /// Whether it is meant by this id. An agent whose own id ends with `/` may stand for all ids that begin so.
+    fn answers_to(&self, id: &str) -> bool {
+        id == self.id()
+    }
 }
 
 /// The agents of this installation, by name.
@@ -98,10 +162,23 @@ impl Agents {
     }
 
     pub fn find(&self, id: &str) -> Option<&Arc<dyn Agent>> {
-        self.0.get(id)
+        let family = || self.0.get(&id[..=id.find('/')?]);
+        self.0.get(id).or_else(family).filter(|agent| agent.answers_to(id))
     }
 
     pub fn all(&self) -> impl Iterator<Item = &Arc<dyn Agent>> {
         self.0.values()
+    }
+}
+
+/// The work, or CANCELLED as soon as the token fires; the work is dropped then.
+pub(crate) async fn until_cancelled<T>(
+    cancel: &CancellationToken,
+    work: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(Fault::new(Code::Cancelled, "the step was cancelled")),
+        result = work => result,
     }
 }

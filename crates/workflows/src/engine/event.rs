@@ -180,19 +180,35 @@ impl NewBudget {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// Run an attempt of this as soon as there is a slot.
-    Run { task: Task },
+    Run {
+        task: Task,
+    },
     /// Begin another execution for this.
-    Begin { task: Task },
+    Begin {
+        task: Task,
+    },
     /// Wake it at this time, with `Event::Due`.
-    Wake { task: Option<Task>, due_ms: i64 },
+    Wake {
+        task: Option<Task>,
+        due_ms: i64,
+    },
     /// It need not be woken any more.
-    Forget { task: Option<Task> },
+    Forget {
+        task: Option<Task>,
+    },
     /// Somebody must be asked.
-    Ask { task: Task, due_ms: Option<i64> },
+    Ask {
+        task: Task,
+        due_ms: Option<i64>,
+    },
     /// Nobody needs to be asked any more.
-    Unask { task: Task },
+    Unask {
+        task: Task,
+    },
     /// Stop the attempt that runs.
-    Stop { task: Task },
+    Stop {
+        task: Task,
+    },
     /// Take back what waits for a slot.
     Withdraw,
     /// Something to tell people that is no event of its own.

@@ -192,7 +192,8 @@ fn begin(state: &mut State, step: usize, at_ms: i64, out: &mut Vec<Decision>) {
         }
     }
     if definition.is_fallback && state.steps[step].alias_for.is_none() {
-        let mut primaries = workflow.steps.iter().zip(&state.steps).filter(|(one, _)| one.fallback == Some(step));
+        let mut primaries =
+            workflow.steps.iter().zip(&state.steps).filter(|(one, _)| one.fallback == Some(step));
         if primaries.all(|(_, own)| own.outcome.is_some()) {
             skip(state, step, String::from("No step needed this fallback"), false, at_ms, out);
         }

@@ -121,13 +121,7 @@ fn started(state: &mut State, task: Task, attempt: u32, at_ms: i64) {
 }
 
 /// A piece of work has ended, one way or the other.
-fn end_task(
-    state: &mut State,
-    task: Task,
-    attempts: u32,
-    result: Result<Value, StoredFault>,
-    at_ms: i64,
-) {
+fn end_task(state: &mut State, task: Task, attempts: u32, result: Result<Value, StoredFault>, at_ms: i64) {
     // An end nobody waits for any more, for example after a forced cancellation.
     if state.work.remove(&task).is_none() {
         return;

@@ -94,11 +94,9 @@ pub fn resolve<'s>(state: &'s State, task: Task, secrets: &Secrets) -> Result<Re
     let step = &state.workflow().steps[task.step];
     let call = match (&step.kind, &step.compensate, task.undo) {
         (_, Some(call), true) | (Kind::Agent(call), _, false) => call,
-        (
-            Kind::Agent(_) | Kind::Workflow(_) | Kind::Wait(_) | Kind::Approval(_) | Kind::Switch(_),
-            _,
-            _,
-        ) => return Err(Fault::internal("the step calls no agent")),
+        (Kind::Agent(_) | Kind::Workflow(_) | Kind::Wait(_) | Kind::Approval(_) | Kind::Switch(_), _, _) => {
+            return Err(Fault::internal("the step calls no agent"));
+        }
     };
     let frame = Frame { state, task: Some(task), secrets: Some(secrets) };
     let key = match &step.idempotency_key {

@@ -58,7 +58,11 @@ pub fn begin_again(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
             .filter(|step| {
                 let definition = &workflow.steps[*step];
                 let follows = definition.dependencies.iter().any(|one| again[*one]);
-                let stands_in = workflow.steps.iter().enumerate().any(|(place, one)| again[place] && one.fallback == Some(*step));
+                let stands_in = workflow
+                    .steps
+                    .iter()
+                    .enumerate()
+                    .any(|(place, one)| again[place] && one.fallback == Some(*step));
                 !again[*step] && (follows || stands_in)
             })
             .collect();

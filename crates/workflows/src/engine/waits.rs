@@ -101,9 +101,7 @@ fn undecided(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>)
     let on_timeout = approval.on_timeout;
     state.work.remove(&task);
     out.push(Decision::Unask { task });
-    let output = |approved: bool| {
-        json!({"decision": "timeout", "approved": approved, "by": null, "comment": null, "data": null, "at": iso(at_ms)})
-    };
+    let output = |approved: bool| json!({"decision": "timeout", "approved": approved, "by": null, "comment": null, "data": null, "at": iso(at_ms)});
     match on_timeout {
         OnTimeout::Approve => complete(state, task.step, output(true), at_ms, out),
         OnTimeout::Reject => complete(state, task.step, output(false), at_ms, out),
@@ -130,7 +128,8 @@ pub fn decided(state: &mut State, task: Task, verdict: Verdict, at_ms: i64, out:
 
 /// Goes to the first step that waits for it, or is kept for one that will.
 pub fn signal(state: &mut State, name: String, payload: Value, at_ms: i64, out: &mut Vec<Decision>) {
-    let waits_for_it = |work: &Work| matches!(&work.phase, Phase::Waiting { event: Some(event), .. } if *event == name);
+    let waits_for_it =
+        |work: &Work| matches!(&work.phase, Phase::Waiting { event: Some(event), .. } if *event == name);
     let Some((task, work)) = state.work.iter().find(|(_, work)| waits_for_it(work)) else {
         if state.signals.len() >= limits::SIGNALS_KEPT {
             state.signals.pop_front();

@@ -178,7 +178,8 @@ impl Hub {
             match shared.gates.try_enter(&seed, false, shared.now_ms()) {
                 Ok(Entry::Open(pass)) => seed.pass = pass,
                 Ok(Entry::Shut { wait_ms: Some(wait_ms) }) => {
-                    let (hub, sleep) = (self.clone(), shared.ports.clock.sleep(Duration::from_millis(wait_ms)));
+                    let (hub, sleep) =
+                        (self.clone(), shared.ports.clock.sleep(Duration::from_millis(wait_ms)));
                     tokio::spawn(async move {
                         sleep.await;
                         hub.line_up(seed);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use orchestr8_contract::Fault;
 use orchestr8_kernel::bus::{CIRCUIT_CLOSE, CIRCUIT_OPEN, Filter};
+use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::resilience::Snapshot;
-use orchestr8_kernel::log;
 use serde_json::json;
 
 use super::{Hub, Shared, fault, tables};
@@ -30,7 +30,9 @@ pub async fn restore(shared: &Shared) -> Result<(), Fault> {
 /// Keeps the store in step until the hub stops.
 pub async fn keep(hub: Hub) {
     let kernel = hub.0.kernel.clone();
-    let Ok(mut changes) = kernel.bus().subscribe(&Filter::names([CIRCUIT_OPEN, CIRCUIT_CLOSE])) else { return };
+    let Ok(mut changes) = kernel.bus().subscribe(&Filter::names([CIRCUIT_OPEN, CIRCUIT_CLOSE])) else {
+        return;
+    };
     let mut kept: Vec<Snapshot> = kernel.breakers().snapshot();
     loop {
         tokio::select! {
@@ -44,7 +46,9 @@ pub async fn keep(hub: Hub) {
         }
         match write(&hub, &now).await {
             Ok(()) => kept = now,
-            Err(fault) => hub.0.log().warn("breakers could not be kept", json!({"error": log::error(&fault)})),
+            Err(fault) => {
+                hub.0.log().warn("breakers could not be kept", json!({"error": log::error(&fault)}))
+            }
         }
     }
 }

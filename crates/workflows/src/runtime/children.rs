@@ -89,7 +89,10 @@ impl Actor {
         match template.resolve(&Frame::at(&self.state, task))? {
             Value::Object(map) => Ok(map),
             Value::Null => Ok(Map::new()),
-            other => Err(Fault::new(Code::InvalidArgument, format!("inputs must give an object, and gives {other}"))),
+            other => Err(Fault::new(
+                Code::InvalidArgument,
+                format!("inputs must give an object, and gives {other}"),
+            )),
         }
     }
 
@@ -110,6 +113,12 @@ impl Actor {
         let ask = json!({"stepId": step.id, "message": message, "who": approval.who, "form": approval.form,
                          "expiresAt": due_ms.map(iso)});
         let (tenant, num) = (self.seed.tenant.clone(), self.seed.num);
-        self.statement(tables::approval_ask(&token, tenant.as_str(), num, &task.to_string(), ask.to_string()));
+        self.statement(tables::approval_ask(
+            &token,
+            tenant.as_str(),
+            num,
+            &task.to_string(),
+            ask.to_string(),
+        ));
     }
 }

@@ -16,11 +16,20 @@ use crate::engine::state::{Phase, State};
 
 /// A message that is durable, or that only has to be looked for.
 pub enum Posted {
-    Event { num: i64, event: Event, inbox: i64 },
+    Event {
+        num: i64,
+        event: Event,
+        inbox: i64,
+    },
     /// A child that must stop; it is found by its id.
-    Cancel { execution: Arc<str>, event: Event },
+    Cancel {
+        execution: Arc<str>,
+        event: Event,
+    },
     /// There is something in the inbox.
-    Wake { num: i64 },
+    Wake {
+        num: i64,
+    },
 }
 
 /// What a child's end means for the step that waits for it.
@@ -65,7 +74,10 @@ impl Hub {
         let hub = self.clone();
         tokio::spawn(async move {
             if let Err(fault) = hub.deliver(tenant, posted).await {
-                hub.0.log().error("a message to an execution waits in its inbox", json!({"error": log::error(&fault)}));
+                hub.0.log().error(
+                    "a message to an execution waits in its inbox",
+                    json!({"error": log::error(&fault)}),
+                );
             }
         });
     }
@@ -118,7 +130,11 @@ impl Hub {
                     None => true,
                 };
                 // It retired in this very moment: the next look finds it gone.
-                return if told { Ok(()) } else { Err(Fault::new(Code::Unavailable, "the execution is just ending")) };
+                return if told {
+                    Ok(())
+                } else {
+                    Err(Fault::new(Code::Unavailable, "the execution is just ending"))
+                };
             }
         };
         match self.revive(line, num, event).await {
@@ -160,5 +176,10 @@ impl Hub {
 /// Attempts that died with their process.
 fn lost(state: &State) -> Vec<Event> {
     let ran = |phase: &Phase| matches!(phase, Phase::Running | Phase::Retrying { .. });
-    state.work.iter().filter(|(_, work)| ran(&work.phase)).map(|(task, _)| Event::Lost { task: *task }).collect()
+    state
+        .work
+        .iter()
+        .filter(|(_, work)| ran(&work.phase))
+        .map(|(task, _)| Event::Lost { task: *task })
+        .collect()
 }

@@ -81,7 +81,9 @@ impl Gates {
             }
             if gate.starts.len() >= usize::try_from(*limit).unwrap_or(usize::MAX) {
                 let first = gate.starts.front().copied().unwrap_or(now_ms);
-                return Ok(Entry::Shut { wait_ms: Some(u64::try_from(first + per_ms - now_ms).unwrap_or(1)) });
+                return Ok(Entry::Shut {
+                    wait_ms: Some(u64::try_from(first + per_ms - now_ms).unwrap_or(1)),
+                });
             }
         }
         let mut pass = None;

@@ -107,7 +107,8 @@ impl Actor {
                 self.start(task, slot);
             }
             None => {
-                let fault = Fault::new(Code::Timeout, "no slot became free in time").with("reason", "queue_wait");
+                let fault =
+                    Fault::new(Code::Timeout, "no slot became free in time").with("reason", "queue_wait");
                 let event = Event::Failed { task, attempts: 0, fault: event::stored(&fault) };
                 self.queue.push_back((event, None));
             }

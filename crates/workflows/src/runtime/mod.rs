@@ -119,7 +119,7 @@ impl Hub {
             ports: kernel.ports().clone(),
             kernel,
             started: AtomicBool::new(false),
-            definitions: Cache::new(limits::DEFINITIONS_KEPT, limits::DEFINITIONS_BYTES),
+            definitions: Cache::default(),
             gates: Gates::default(),
             live: Mutex::default(),
             recent: Recent::default(),
@@ -253,4 +253,3 @@ impl Shared {
 pub fn fault(error: store::Error) -> Fault {
     orchestr8_kernel::ledger::store_fault(error)
 }
-

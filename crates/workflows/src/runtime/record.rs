@@ -42,15 +42,20 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64) -> Entry {
             entry("step-start", Some(task.step), "info", with_part(data, *task))
         }
         Event::Retrying { task, attempt, fault, wait_ms } => {
-            let data = json!({"attempt": attempt, "retryCount": attempt, "delayMs": wait_ms, "error": told(fault)});
+            let data = json!({"attempt": attempt, "retryCount": attempt, "delayMs": wait_ms, "code": fault.code, "error": told(fault)});
             entry("step-retry", Some(task.step), "warn", with_part(data, *task))
         }
         Event::Succeeded { task, attempts, output, .. } => {
             let data = json!({"status": "completed", "attempt": attempts, "duration": duration(state, *task, at_ms), "output": shown(state, "output", output)});
-            entry(if task.undo { "step-compensated" } else { "step-complete" }, Some(task.step), "info", with_part(data, *task))
+            entry(
+                if task.undo { "step-compensated" } else { "step-complete" },
+                Some(task.step),
+                "info",
+                with_part(data, *task),
+            )
         }
         Event::Failed { task, attempts, fault } => {
-            let data = json!({"status": "failed", "attempt": attempts, "duration": duration(state, *task, at_ms), "error": told(fault)});
+            let data = json!({"status": "failed", "attempt": attempts, "duration": duration(state, *task, at_ms), "code": fault.code, "error": told(fault)});
             let kind = if fault.code == Code::Timeout { "timeout" } else { "step-failed" };
             entry(kind, Some(task.step), "error", with_part(data, *task))
         }
@@ -58,11 +63,18 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64) -> Entry {
             let data = json!({"reason": "the server stopped while the step ran"});
             entry("step-lost", Some(task.step), "warn", with_part(data, *task))
         }
-        Event::Resolved { task, .. } => entry("step-resolved", Some(task.step), "info", with_part(json!({}), *task)),
-        Event::Due { task } => entry("timer", task.map(|task| task.step), "info", json!({"dueAt": iso(at_ms)})),
-        Event::Signal { name, payload } => {
-            entry("event-received", None, "info", json!({"name": name, "payload": shown(state, "payload", payload)}))
+        Event::Resolved { task, .. } => {
+            entry("step-resolved", Some(task.step), "info", with_part(json!({}), *task))
         }
+        Event::Due { task } => {
+            entry("timer", task.map(|task| task.step), "info", json!({"dueAt": iso(at_ms)}))
+        }
+        Event::Signal { name, payload } => entry(
+            "event-received",
+            None,
+            "info",
+            json!({"name": name, "payload": shown(state, "payload", payload)}),
+        ),
         Event::Decided { task, approved, by, comment, data } => {
             let decision = if *approved { "approved" } else { "rejected" };
             let data = json!({"decision": decision, "by": by, "comment": comment, "data": shown(state, "data", data)});
@@ -90,7 +102,7 @@ pub fn of_note(state: &State, note: &Note, at_ms: i64) -> Entry {
         Note::Failed { step } => {
             let own = &state.steps[*step];
             let data = json!({"status": "failed", "attempt": own.attempts, "duration": duration(state, Task::of(*step), at_ms),
-                              "error": own.fault.as_ref().map(told)});
+                              "code": own.fault.as_ref().map(|fault| fault.code), "error": own.fault.as_ref().map(told)});
             entry("step-failed", Some(*step), "error", data)
         }
         Note::Skipped { step } => {
@@ -103,9 +115,11 @@ pub fn of_note(state: &State, note: &Note, at_ms: i64) -> Entry {
         }
         Note::Waiting { step } => {
             let due = state.work.get(&Task::of(*step)).and_then(|work| work.phase.due_ms());
-            entry("step-waiting", Some(*step), "info", json!({"until": due.map(iso)}))
+            entry("step-waiting", Some(*step), "info", json!({"dueAt": due.map(iso)}))
         }
-        Note::Compensating => entry("compensation", None, "warn", json!({"steps": state.undoing.as_ref().map(Vec::len)})),
+        Note::Compensating => {
+            entry("compensation", None, "warn", json!({"steps": state.undoing.as_ref().map(Vec::len)}))
+        }
         Note::Finished { forced } => finished(state, *forced, at_ms),
     }
 }
@@ -126,8 +140,9 @@ fn finished(state: &State, forced: bool, at_ms: i64) -> Entry {
             entry("execution-complete", None, "info", json!({"status": "completed", "duration": duration}))
         }
         (status, _) => {
-            let errors: Vec<Value> = state.errors.iter().take(10).map(|problem| told(&problem.fault)).collect();
-            let data = json!({"status": status, "duration": duration, "errors": errors});
+            let errors: Vec<Value> =
+                state.errors.iter().take(10).map(|problem| told(&problem.fault)).collect();
+            let data = json!({"status": status, "duration": duration, "code": state.errors.first().map(|problem| problem.fault.code), "errors": errors});
             entry("execution-failed", None, "error", data)
         }
     }

@@ -70,7 +70,10 @@ pub fn prepare(actor: &Actor, task: Task, attempt: u32, cancel: CancellationToke
     let Some(agent) = hub.0.agents.find(&resolved.call.agent) else {
         return failed(unknown_agent(hub, &resolved.call.agent));
     };
-    let breaker = resilience::breaker::key(&resolved.call.agent, agent.target(&resolved.input, &resolved.config).as_deref());
+    let breaker = resilience::breaker::key(
+        &resolved.call.agent,
+        agent.target(&resolved.input, &resolved.config).as_deref(),
+    );
     let call = Call {
         execution: state.identity.execution.clone(),
         workflow: state.workflow().id.clone(),
@@ -89,7 +92,11 @@ pub fn prepare(actor: &Actor, task: Task, attempt: u32, cancel: CancellationToke
         && !step.checkpoint
         && let Poll::Ready(result) = poll_once(agent.call(call.clone()).as_mut())
     {
-        return Prepared::Done(Ended { task, attempts: attempt, result: result.map_err(|fault| hide(hub, fault)) });
+        return Prepared::Done(Ended {
+            task,
+            attempts: attempt,
+            result: result.map_err(|fault| hide(hub, fault)),
+        });
     }
     let mut policy = step.resilience.clone();
     policy.max_attempts = policy.max_attempts.saturating_sub(attempt - 1).max(1);
@@ -109,7 +116,9 @@ pub fn prepare(actor: &Actor, task: Task, attempt: u32, cancel: CancellationToke
 fn unknown_agent(hub: &Hub, id: &str) -> Fault {
     let mut known: Vec<&str> = hub.0.agents.all().map(|agent| agent.id()).collect();
     known.sort_unstable();
-    Fault::new(Code::NotFound, format!("there is no agent named '{id}'")).with("agentId", id).with("known", known)
+    Fault::new(Code::NotFound, format!("there is no agent named '{id}'"))
+        .with("agentId", id)
+        .with("known", known)
 }
 
 /// Whatever an agent says, no secret leaves with it.

@@ -190,7 +190,8 @@ enum Next<P> {
 impl<P> Lines<P> {
     fn next(&mut self, admits: bool, begun_max: usize) -> Option<Next<P>> {
         let may_begin = admits && self.begun < begun_max;
-        if may_begin && (self.fresh_is_next || self.turns.is_empty())
+        if may_begin
+            && (self.fresh_is_next || self.turns.is_empty())
             && let Some((_, execution)) = self.fresh.pop_first()
         {
             self.fresh_is_next = false;

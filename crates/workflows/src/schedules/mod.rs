@@ -167,7 +167,13 @@ pub async fn list(hub: &Hub, tenant: &str, after: &str, limit: i64) -> Result<Ve
 }
 
 /// What storing it changes, and when it is next due.
-pub fn put(tenant: &str, id: &str, spec: &Spec, paused: bool, now_ms: i64) -> Result<(Statement, Option<i64>), Fault> {
+pub fn put(
+    tenant: &str,
+    id: &str,
+    spec: &Spec,
+    paused: bool,
+    now_ms: i64,
+) -> Result<(Statement, Option<i64>), Fault> {
     let next_ms = spec.next_after(now_ms)?;
     let text = serde_json::to_string(spec)
         .map_err(|error| Fault::internal("a schedule cannot be stored").because(error))?;

@@ -23,7 +23,8 @@ pub fn find(tenant: &str, id: &str) -> Statement {
 /// The columns of `COLUMNS`.
 pub fn page(tenant: &str, after: &str, limit: i64) -> Statement {
     Statement {
-        sql: format!("SELECT {COLUMNS} FROM wf_schedules WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?3").into(),
+        sql: format!("SELECT {COLUMNS} FROM wf_schedules WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?3")
+            .into(),
         cells: vec![tenant.into(), after.into(), limit.into()],
     }
 }

@@ -84,7 +84,8 @@ pub async fn apply(hub: &Hub, tenant: &str, workflow: &Workflow) -> Result<Appli
     }
     let last = hub.ports().store.query(tables::last_revision(tenant, &workflow.id)).await.map_err(fault)?;
     let revision = last.first().and_then(|row| row.int(0).ok()).unwrap_or(0) + 1;
-    let about = json!({"description": workflow.description, "tags": workflow.tags, "steps": workflow.steps.len()});
+    let about =
+        json!({"description": workflow.description, "tags": workflow.tags, "steps": workflow.steps.len()});
     let mut effects = Batch::new();
     effects.then(crate::tables::definition_keep(tenant, &workflow.hash, workflow.source.to_string()));
     effects.then(tables::supersede(tenant, &workflow.id));
@@ -101,7 +102,13 @@ pub async fn apply(hub: &Hub, tenant: &str, workflow: &Workflow) -> Result<Appli
     Ok(Applied { answer: answer(revision, false), effects })
 }
 
-pub async fn list(hub: &Hub, tenant: &str, after: &str, search: Option<&str>, limit: i64) -> Result<Vec<Revision>, Fault> {
+pub async fn list(
+    hub: &Hub,
+    tenant: &str,
+    after: &str,
+    search: Option<&str>,
+    limit: i64,
+) -> Result<Vec<Revision>, Fault> {
     query(hub, tables::page(tenant, after, search, limit)).await
 }
 

@@ -14,7 +14,10 @@ async fn wf_19_4_cancelling_stops_what_runs_and_ends_gracefully() {
     let end = world.end(&id).await;
     assert_eq!(end["status"], "cancelled");
     let kinds = world.kinds(&id).await;
-    assert!(kinds.contains(&"cancellation".to_owned()) && kinds.contains(&"cancellation-complete".to_owned()), "{kinds:?}");
+    assert!(
+        kinds.contains(&"cancellation".to_owned()) && kinds.contains(&"cancellation-complete".to_owned()),
+        "{kinds:?}"
+    );
     let again = world.ask("executions.cancel", json!({"executionId": id})).await;
     assert_eq!((again["status"].as_str(), again["alreadyFinal"].as_bool()), (Some("cancelled"), Some(true)));
     assert_eq!(world.desk.count("b"), 0);
@@ -70,7 +73,10 @@ async fn a_failed_execution_is_taken_up_where_it_failed() {
     let id = world
         .start(json!([
             step("a", &[], json!({"value": 1})),
-            with(step("b", &["a"], json!({"failTimes": 1, "value": 2})), json!({"resilience": {"maxAttempts": 1}})),
+            with(
+                step("b", &["a"], json!({"failTimes": 1, "value": 2})),
+                json!({"resilience": {"maxAttempts": 1}})
+            ),
             step("c", &["b"], json!({"value": 3})),
         ]))
         .await;
@@ -103,10 +109,14 @@ async fn a_fork_keeps_what_came_before_and_runs_the_rest_anew() {
 #[tokio::test]
 async fn the_state_at_any_moment_can_be_seen_again() {
     let world = World::new().await;
-    let end = world.run(json!([step("a", &[], json!({"value": 1})), step("b", &["a"], json!({"value": 2}))])).await;
+    let end =
+        world.run(json!([step("a", &[], json!({"value": 1})), step("b", &["a"], json!({"value": 2}))])).await;
     let id = end["executionId"].as_str().unwrap();
     let then = world.ask("executions.get", json!({"executionId": id, "at": 3})).await;
-    assert_eq!((then["status"].as_str(), then["steps"]["a"]["status"].as_str()), (Some("running"), Some("completed")));
+    assert_eq!(
+        (then["status"].as_str(), then["steps"]["a"]["status"].as_str()),
+        (Some("running"), Some("completed"))
+    );
     assert_eq!(then["outputs"].get("b"), None);
 }
 
@@ -117,7 +127,10 @@ async fn a_whole_execution_that_takes_too_long_fails_with_a_timeout() {
     workflow["policies"] = json!({"timeout": 40});
     let id = world.start_whole(workflow, json!({})).await;
     let end = world.end(&id).await;
-    assert_eq!((end["status"].as_str(), end["errors"][0]["code"].as_str()), (Some("failed"), Some("TIMEOUT")));
+    assert_eq!(
+        (end["status"].as_str(), end["errors"][0]["code"].as_str()),
+        (Some("failed"), Some("TIMEOUT"))
+    );
 }
 
 #[tokio::test]

@@ -20,7 +20,13 @@ async fn steps_run_in_order_and_see_what_came_before() {
     let id = end["executionId"].as_str().unwrap();
     let kinds = world.kinds(id).await;
     let expected = [
-        "execution-start", "step-start", "step-complete", "step-start", "step-complete", "step-start", "step-complete",
+        "execution-start",
+        "step-start",
+        "step-complete",
+        "step-start",
+        "step-complete",
+        "step-start",
+        "step-complete",
         "execution-complete",
     ];
     assert_eq!(kinds, expected);
@@ -49,7 +55,10 @@ async fn a_failed_step_fails_the_rest_and_says_why() {
 async fn wf_19_1_what_may_help_is_retried_and_the_rest_is_not() {
     let world = World::new().await;
     let end = world.run(json!([step("a", &[], json!({"failTimes": 2}))])).await;
-    assert_eq!((end["status"].as_str(), end["steps"]["a"]["attempts"].as_u64()), (Some("completed"), Some(3)));
+    assert_eq!(
+        (end["status"].as_str(), end["steps"]["a"]["attempts"].as_u64()),
+        (Some("completed"), Some(3))
+    );
     let kinds = world.kinds(end["executionId"].as_str().unwrap()).await;
     assert_eq!(kinds.iter().filter(|kind| *kind == "step-retry").count(), 2, "{kinds:?}");
     let end = world.run(json!([step("b", &[], json!({"failTimes": 3}))])).await;
@@ -134,7 +143,10 @@ async fn what_was_done_is_undone_in_reverse_when_it_fails_later() {
         ]))
         .await;
     assert_eq!(end["status"], "failed");
-    assert_eq!((&end["steps"]["a"]["compensated"], &end["steps"]["b"]["compensated"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        (&end["steps"]["a"]["compensated"], &end["steps"]["b"]["compensated"]),
+        (&json!(true), &json!(true))
+    );
     let calls: Vec<String> = world.desk.calls.lock().iter().map(|(step, _)| step.clone()).collect();
     assert_eq!(calls, ["a", "b", "c", "d", "b", "a"]);
     let keys = world.desk.calls.lock()[4].1.clone();

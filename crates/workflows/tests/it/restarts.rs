@@ -26,7 +26,8 @@ async fn an_execution_goes_on_after_a_restart_without_repeating_a_finished_step(
     let end = world.end(&id).await;
     assert_eq!(end["outputs"]["c"], "12");
     assert_eq!((desk.count("a"), desk.count("b"), desk.count("c")), (1, 2, 1));
-    let keys: Vec<String> = desk.calls.lock().iter().filter(|(step, _)| step == "b").map(|(_, key)| key.clone()).collect();
+    let keys: Vec<String> =
+        desk.calls.lock().iter().filter(|(step, _)| step == "b").map(|(_, key)| key.clone()).collect();
     assert_eq!(keys[0], keys[1], "an attempt keeps its key");
     assert!(world.kinds(&id).await.contains(&"step-lost".to_owned()));
 }
@@ -36,7 +37,9 @@ async fn a_step_whose_end_is_unknown_fails_or_asks_as_it_says() {
     let folder = tempfile::tempdir().unwrap();
     let desk: Arc<Desk> = Arc::default();
     let world = World::at(folder.path(), desk.clone()).await;
-    let hold = |policy: &str| json!([with(step(policy, &[], json!({"hold": true, "value": 1})), json!({"onUnknown": policy}))]);
+    let hold = |policy: &str| {
+        json!([with(step(policy, &[], json!({"hold": true, "value": 1})), json!({"onUnknown": policy}))])
+    };
     let fails = world.start(hold("fail")).await;
     let asks = world.start(hold("ask")).await;
     desk.called("fail", 1).await;

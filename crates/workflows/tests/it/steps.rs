@@ -10,8 +10,10 @@ async fn for_each_runs_once_for_each_item_and_keeps_their_order() {
     let end = world
         .run(json!([
             step("list", &[], json!({"value": [3, 1, 2]})),
-            with(step("each", &["list"], json!({"value": {"item": "${item}", "index": "${index}"}})),
-                 json!({"forEach": {"items": "${steps.list.output}", "concurrency": 2}})),
+            with(
+                step("each", &["list"], json!({"value": {"item": "${item}", "index": "${index}"}})),
+                json!({"forEach": {"items": "${steps.list.output}", "concurrency": 2}})
+            ),
         ]))
         .await;
     assert_eq!(end["status"], "completed", "{end:#}");
@@ -25,8 +27,10 @@ async fn for_each_runs_once_for_each_item_and_keeps_their_order() {
 async fn failed_items_fail_the_step_or_are_listed_as_it_says() {
     let world = World::new().await;
     let steps = |policy: Value| {
-        json!([with(step("each", &[], json!({"fail": "${item}"})),
-            json!({"forEach": {"items": ["AGENT_FAILED", null, null, null], "concurrency": 1, "onItemError": policy}}))])
+        json!([with(
+            step("each", &[], json!({"fail": "${item}"})),
+            json!({"forEach": {"items": ["AGENT_FAILED", null, null, null], "concurrency": 1, "onItemError": policy}})
+        )])
     };
     let end = world.run(steps(json!("fail"))).await;
     assert_eq!((end["status"].as_str(), world.desk.count("each")), (Some("failed"), 1));
@@ -43,8 +47,10 @@ async fn failed_items_fail_the_step_or_are_listed_as_it_says() {
 async fn while_goes_round_until_its_condition_ends_it() {
     let world = World::new().await;
     let round = |max: u32| {
-        json!([with(step("loop", &[], json!({"value": {"n": "${iteration}"}})),
-            json!({"while": {"condition": "${last.n ?? 0} < 3", "maxIterations": max}}))])
+        json!([with(
+            step("loop", &[], json!({"value": {"n": "${iteration}"}})),
+            json!({"while": {"condition": "${last.n ?? 0} < 3", "maxIterations": max}})
+        )])
     };
     let end = world.run(round(10)).await;
     assert_eq!(end["status"], "completed", "{end:#}");
@@ -92,7 +98,8 @@ async fn an_event_that_comes_early_is_kept_and_one_that_never_comes_times_out() 
 #[tokio::test]
 async fn an_approval_waits_for_somebody_and_is_decided_once() {
     let world = World::new().await;
-    let form = json!({"type": "object", "required": ["amount"], "properties": {"amount": {"type": "integer"}}});
+    let form =
+        json!({"type": "object", "required": ["amount"], "properties": {"amount": {"type": "integer"}}});
     let id = world
         .start(json!([
             {"id": "ask", "type": "approval", "approval": {"message": "Pay?", "form": form}},
@@ -116,7 +123,11 @@ async fn an_approval_waits_for_somebody_and_is_decided_once() {
 #[tokio::test]
 async fn an_approval_that_nobody_gives_ends_as_it_says() {
     let world = World::new().await;
-    for (policy, status, approved) in [("reject", "completed", json!(false)), ("approve", "completed", json!(true)), ("fail", "failed", Value::Null)] {
+    for (policy, status, approved) in [
+        ("reject", "completed", json!(false)),
+        ("approve", "completed", json!(true)),
+        ("fail", "failed", Value::Null),
+    ] {
         let steps = json!([{"id": "ask", "type": "approval",
             "approval": {"message": "?", "timeoutMs": 20, "onTimeout": policy}}]);
         let end = world.run(steps).await;
@@ -148,7 +159,9 @@ async fn a_failed_child_fails_its_step_and_many_children_run_beside_each_other()
     let child = json!({"id": "child", "version": "1.0.0", "name": "Child", "variables": {"fail": null},
         "steps": [step("inner", &[], json!({"fail": "${variables.fail}", "value": "ok"}))]});
     let end = world
-        .run(json!([{"id": "one", "type": "workflow", "workflow": child, "inputs": {"fail": "AGENT_FAILED"}}]))
+        .run(
+            json!([{"id": "one", "type": "workflow", "workflow": child, "inputs": {"fail": "AGENT_FAILED"}}]),
+        )
         .await;
     assert_eq!(end["status"], "failed", "{end:#}");
     assert_eq!(end["steps"]["one"]["error"]["code"], "AGENT_FAILED");
@@ -164,7 +177,10 @@ async fn a_failed_child_fails_its_step_and_many_children_run_beside_each_other()
 async fn pure_steps_share_a_commit_and_still_show_in_the_journal() {
     let world = World::new().await;
     let echo = |id: &str, after: &[&str], input: Value| json!({"id": id, "type": "agent", "agentId": "@orchestr8/echo", "dependsOn": after, "input": input});
-    let workflow = flow(json!([echo("a", &[], json!({"n": 1})), echo("b", &["a"], json!({"n": "${steps.a.output.n}"}))]));
+    let workflow = flow(json!([
+        echo("a", &[], json!({"n": 1})),
+        echo("b", &["a"], json!({"n": "${steps.a.output.n}"}))
+    ]));
     let id = world.start_whole(workflow, json!({})).await;
     let end = world.end(&id).await;
     assert_eq!(end["outputs"]["b"]["n"], 1);

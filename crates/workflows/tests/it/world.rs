@@ -119,7 +119,7 @@ impl World {
     pub async fn with(place: Place, settings: Settings, desk: Arc<Desk>) -> Self {
         let lists = [orchestr8_kernel::tables::MIGRATIONS, orchestr8_workflows::tables::MIGRATIONS].concat();
         let migrations = lists.into_iter().map(|(name, sql)| Migration { name, sql }).collect();
-        let store = sqlite::open(Options::new(place, migrations)).unwrap();
+        let store = open(place, migrations).await;
         let clock = Arc::new(clock::Real::new());
         let ports = Ports {
             clock: clock.clone(),
@@ -147,6 +147,8 @@ impl World {
     pub async fn die(self) {
         self.hub.stop();
         self.store.close().await;
+        // Actions hold the hub and the hub holds the kernel: without this the file would stay locked.
+        self.kernel.registry().replace(|_| true, Vec::new()).unwrap();
     }
 
     pub fn submission(&self, action: &str, args: Value) -> Submission {
@@ -193,7 +195,8 @@ impl World {
 
     /// The execution once it has ended.
     pub async fn end(&self, id: &str) -> Value {
-        let resource = self.ask("executions.get", json!({"executionId": id, "waitMs": 20_000, "until": "final"})).await;
+        let resource =
+            self.ask("executions.get", json!({"executionId": id, "waitMs": 20_000, "until": "final"})).await;
         assert!(
             matches!(resource["status"].as_str(), Some("completed" | "failed" | "cancelled")),
             "it has not ended: {resource:#}"
@@ -241,6 +244,17 @@ impl World {
     }
 }
 
+/// Opens the store once whoever had it before has let go of it.
+async fn open(place: Place, migrations: Vec<Migration>) -> orchestr8_stores::Sqlite {
+    loop {
+        match sqlite::open(Options::new(place.clone(), migrations.clone())) {
+            Ok(store) => return store,
+            Err(sqlite::Error::Held { .. }) => tokio::time::sleep(Duration::from_millis(5)).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 pub fn value(settled: Settled) -> Value {
     match settled.result {
         Ok(Output::Json { value }) => value,
@@ -266,6 +280,3 @@ pub fn with(mut step: Value, more: Value) -> Value {
     }
     step
 }
-
-/// Longer than anything a test waits for.
-pub const LONG: Duration = Duration::from_secs(20);

@@ -1,0 +1,27 @@
+//! `@orchestr8/echo`: gives back what it gets.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use orchestr8_contract::Fault;
+
+use super::{Agent, Answer, Call};
+
+pub struct Echo;
+
+impl Agent for Echo {
+    fn id(&self) -> &str {
+        "@orchestr8/echo"
+    }
+
+    fn about(&self) -> &str {
+        "Gives back its input, with all expressions in it resolved."
+    }
+
+    fn is_pure(&self) -> bool {
+        true
+    }
+
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, Fault>> {
+        std::future::ready(Ok(Answer::from(call.input))).boxed()
+    }
+}

@@ -1,0 +1,114 @@
+//! `@orchestr8/exec`: a program of this machine, with JSON in and JSON out. Off until the settings name programs.
+
+mod child;
+mod program;
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ports::Clock;
+use serde_json::{Value, json};
+
+use super::discreet::Discretion;
+use super::members::Members;
+use super::{Agent, Answer, Call, settings, until_cancelled};
+use child::{Child, Ended};
+use program::Program;
+
+use crate::limits::{OUTPUT_BYTES, STDERR_SHOWN_BYTES};
+
+pub struct Exec(Arc<Inner>);
+
+struct Inner {
+    settings: Option<settings::Exec>,
+    clock: Arc<dyn Clock>,
+    discretion: Discretion,
+}
+
+impl Exec {
+    pub fn new(settings: Option<&settings::Exec>, clock: Arc<dyn Clock>, discretion: Discretion) -> Self {
+        Self(Arc::new(Inner { settings: settings.cloned(), clock, discretion }))
+    }
+}
+
+impl Agent for Exec {
+    fn id(&self) -> &str {
+        "@orchestr8/exec"
+    }
+
+    fn about(&self) -> &str {
+        "Runs a program that the settings allow: config {program, args?, cwd?, env?}, input as JSON on stdin, output from stdout."
+    }
+
+    fn target(&self, _input: &Value, config: &Value) -> Option<String> {
+        Members::peek(&Value::Null, config).text("program").ok()?.map(str::to_owned)
+    }
+
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, Fault>> {
+        let inner = self.0.clone();
+        async move {
+            let cancel = call.cancel.clone();
+            until_cancelled(&cancel, inner.run(call)).await
+        }
+        .boxed()
+    }
+}
+
+impl Inner {
+    async fn run(&self, call: Call) -> Result<Answer, Fault> {
+        let Some(settings) = &self.settings else {
+            return Err(Fault::new(
+                Code::Configuration,
+                "this installation lets workflows start no programs; name the programs in the exec agent's settings",
+            ));
+        };
+        let program = Program::read(&call.config, settings)?;
+        let name = program.path.display().to_string();
+        let child = Child::start(&program, self.clock.clone()).map_err(|error| unstarted(&name, error))?;
+        // Dropped before its end, the child is ended with everything it has started.
+        let ended = child
+            .finish(call.input.to_string().into_bytes())
+            .await
+            .map_err(|error| unstarted(&name, error))?;
+        output(&name, ended, &self.discretion).map(Answer::from)
+    }
+}
+
+fn unstarted(name: &str, error: std::io::Error) -> Fault {
+    Fault::new(Code::AgentFailed, format!("{name} could not be run: {}", error.kind())).because(error)
+}
+
+fn output(name: &str, ended: Ended, discretion: &Discretion) -> Result<Value, Fault> {
+    let Ended { status, said } = ended;
+    if said.too_long {
+        return Err(Fault::new(
+            Code::PayloadTooLarge,
+            format!("{name} wrote more than {OUTPUT_BYTES} bytes"),
+        ));
+    }
+    if !status.success() {
+        let how = match status.code() {
+            Some(code) => format!("ended with exit code {code}"),
+            None => String::from("was ended by a signal"),
+        };
+        let tail = tail(&said.stderr, discretion);
+        let colon = if tail.is_empty() { "" } else { ": " };
+        return Err(Fault::new(Code::AgentFailed, format!("{name} {how}{colon}{tail}"))
+            .with("exitCode", status.code()));
+    }
+    let text = String::from_utf8_lossy(&said.stdout);
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    Ok(serde_json::from_str(&text).unwrap_or_else(|_| json!({"stdout": text})))
+}
+
+/// The last of stderr without secrets. Cut after they are gone, so that no half of one is left at the cut.
+fn tail(stderr: &[u8], discretion: &Discretion) -> String {
+    let text = discretion.text(String::from_utf8_lossy(stderr).trim());
+    let start = text.len().saturating_sub(STDERR_SHOWN_BYTES);
+    let start = (start..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text[start..].to_owned()
+}

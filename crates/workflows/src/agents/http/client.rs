@@ -1,0 +1,76 @@
+//! The HTTP client: built when it is first needed, shared by all calls.
+
+use std::error::Error;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use orchestr8_contract::{Code, Fault};
+use reqwest::redirect::Policy;
+
+use super::guard::{Guard, Refused, Resolver};
+use crate::limits::{CONNECT_MS, IDLE_CONNECTIONS};
+
+pub struct Client {
+    guard: Option<Arc<Guard>>,
+    built: OnceLock<Result<reqwest::Client, Fault>>,
+}
+
+impl Client {
+    /// For addresses that workflows choose.
+    pub fn guarded(guard: Arc<Guard>) -> Self {
+        Self { guard: Some(guard), built: OnceLock::new() }
+    }
+
+    /// For addresses that the settings of the installation name.
+    pub fn trusted() -> Self {
+        Self { guard: None, built: OnceLock::new() }
+    }
+
+    pub fn get(&self) -> Result<&reqwest::Client, Fault> {
+        self.built.get_or_init(|| self.build()).as_ref().map_err(Clone::clone)
+    }
+
+    /// No redirects and no proxies: both would lead where nothing was checked.
+    fn build(&self) -> Result<reqwest::Client, Fault> {
+        let mut builder = reqwest::Client::builder()
+            .redirect(Policy::none())
+            .no_proxy()
+            .referer(false)
+            .user_agent("orchestr8")
+            .connect_timeout(Duration::from_millis(CONNECT_MS))
+            .pool_max_idle_per_host(IDLE_CONNECTIONS);
+        if let Some(guard) = &self.guard {
+            builder = builder.dns_resolver(Arc::new(Resolver(guard.clone())));
+        }
+        let broken = |cause| Fault::internal("the HTTP client could not be set up").because(cause);
+        builder.build().map_err(broken)
+    }
+}
+
+/// Why nothing came back. The address is left out everywhere: it may hold secrets.
+pub fn fault(what: &str, error: reqwest::Error) -> Fault {
+    if let Some(refused) = cause::<Refused>(&error) {
+        return refused.fault();
+    }
+    let (code, why) = if error.is_timeout() {
+        (Code::Timeout, "took too long to connect or to answer")
+    } else if error.is_builder() {
+        (Code::InvalidArgument, "is not a request that can be sent")
+    } else if error.is_connect() {
+        (Code::Unavailable, "found no connection")
+    } else {
+        (Code::Unavailable, "lost its connection")
+    };
+    Fault::new(code, format!("{what} {why}")).because(error.without_url())
+}
+
+fn cause<E: Error + 'static>(error: &dyn Error) -> Option<&E> {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        cause = error.source();
+    }
+    None
+}

@@ -1,0 +1,50 @@
+//! What an installation says about its agents: whom they may call, what they may start.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Everything closed that reaches into this machine or its network.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    pub http: Http,
+    /// None: no workflow can start a program.
+    pub exec: Option<Exec>,
+    /// Agents behind `POST /process`, by the name workflows call them.
+    pub remote: BTreeMap<String, Remote>,
+}
+
+/// Whom `@orchestr8/http` may call beside the public internet.
+#[derive(Debug, Clone, Default)]
+pub struct Http {
+    /// Hosts that may be called wherever they are: `host`, `*.domain`, or an address. Without a port.
+    pub allowed_hosts: Vec<String>,
+    /// Private, loopback and carrier addresses may be called; link-local and metadata addresses still may not.
+    pub allow_private: bool,
+}
+
+/// What `@orchestr8/exec` may start.
+#[derive(Debug, Clone, Default)]
+pub struct Exec {
+    /// Absolute paths. Nothing else is started.
+    pub programs: Vec<PathBuf>,
+    /// The environment of every program: `PATH`, `HOME`, `LANG`, as the process around us has them.
+    pub base_env: BTreeMap<String, String>,
+}
+
+/// One agent behind `POST /process`.
+#[derive(Clone)]
+pub struct Remote {
+    /// Where it is; `/process` and `/health` come behind it.
+    pub url: String,
+    pub headers: BTreeMap<String, String>,
+    /// None: the usual limit.
+    pub timeout_ms: Option<u64>,
+}
+
+impl fmt::Debug for Remote {
+    /// Headers carry tokens, and so may an address.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Remote").field("timeout_ms", &self.timeout_ms).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,134 @@
+//! `@orchestr8/tool`: any MCP tool of this server, its own or one of another server behind it.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use orchestr8_contract::id::Key;
+use orchestr8_contract::{Code, Content, Fault, Output, canonical, limits};
+use orchestr8_kernel::action::Shown;
+use orchestr8_kernel::submission::{Identity, Scope};
+use orchestr8_kernel::{Args, Cancel, Halt, Kernel, Submission, Why};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::http::status::shorten;
+use super::members::{Members, wrong};
+use super::{Agent, Answer, Call, until_cancelled};
+use crate::limits::TOOL_MESSAGE_BYTES;
+
+/// Keys of steps meet no keys of clients.
+const SCOPE: &str = "workflow";
+
+pub struct Tool {
+    kernel: Kernel,
+}
+
+impl Tool {
+    pub fn new(kernel: Kernel) -> Self {
+        Self { kernel }
+    }
+}
+
+impl Agent for Tool {
+    fn id(&self) -> &str {
+        "@orchestr8/tool"
+    }
+
+    fn about(&self) -> &str {
+        "Calls an MCP tool of this server or of one behind it: {tool, arguments} gives what the tool gives."
+    }
+
+    fn target(&self, input: &Value, config: &Value) -> Option<String> {
+        Members::peek(input, config).text("tool").ok()?.map(str::to_owned)
+    }
+
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, Fault>> {
+        let kernel = self.kernel.clone();
+        async move {
+            let submission = submission(&kernel, &call)?;
+            let tool = submission.action.clone();
+            let stopping = StopOnDrop(submission.cancel.clone());
+            let settled = until_cancelled(&call.cancel, kernel.submit(submission).map(Ok)).await?;
+            drop(stopping);
+            match settled.result {
+                Ok(output) => value(&tool, output).map(Answer::from),
+                Err(Halt::Fault(fault)) => Err(fault),
+                Err(Halt::Asks(_)) => Err(Fault::new(
+                    Code::CapabilityMissing,
+                    format!("the tool {tool} asks a question, and a workflow has nobody to answer it"),
+                )),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// The tool goes on by itself in the kernel; when nobody waits for it any more it is told to stop.
+struct StopOnDrop(Cancel);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.fire(Why::Client);
+    }
+}
+
+fn submission(kernel: &Kernel, call: &Call) -> Result<Submission, Fault> {
+    let members = Members::read(&call.input, &call.config, &["tool", "arguments"])?;
+    let name = members.needed_text("tool")?;
+    let arguments = match members.get("arguments") {
+        None => Map::new(),
+        Some(Value::Object(map)) => map.clone(),
+        Some(other) => return Err(wrong("arguments", "an object", other)),
+    };
+    // Actions that no client can see are not for workflows either.
+    let known = kernel.registry().find(name).is_some_and(|action| matches!(action.shown, Shown::Tool));
+    if !known {
+        let shown: String = name.chars().take(128).collect();
+        return Err(
+            Fault::new(Code::NotFound, format!("there is no tool named '{shown}'")).with("path", "tool")
+        );
+    }
+    let mut submission =
+        Submission::new(name, Args::new(arguments), call.principal.clone(), call.correlation.clone());
+    submission.identities.push(Identity {
+        scope: Scope(SCOPE.into()),
+        key: key(call)?,
+        ttl_ms: limits::KEY_TTL_MS,
+    });
+    Ok(submission)
+}
+
+/// One for each attempt: after a crash the attempt is answered from the ledger, while a retry really runs.
+fn key(call: &Call) -> Result<Key, Fault> {
+    let text = format!("{}#{}", call.key, call.attempt);
+    // A key that an author has chosen may be too long or hold odd characters; its hash never is.
+    let hashed = || Key::parse(&canonical::hex(&Sha256::digest(text.as_bytes())));
+    Key::parse(&text)
+        .or_else(|_| hashed())
+        .map_err(|wrong| Fault::internal("no key could be made").because(wrong))
+}
+
+/// What the tool gave, as a step can use it.
+fn value(tool: &str, output: Output) -> Result<Value, Fault> {
+    match output {
+        Output::Json { value } => Ok(value),
+        Output::Blocks { failed: true, blocks, .. } => Err(failure(tool, &blocks)),
+        Output::Blocks { structured: Some(value), .. } => Ok(value),
+        Output::Blocks { blocks, .. } => Ok(json!({"content": blocks})),
+        Output::Resource { contents } => Ok(json!({"contents": contents})),
+        Output::Prompt { messages, .. } => Ok(json!({"messages": messages})),
+    }
+}
+
+fn failure(tool: &str, blocks: &[Content]) -> Fault {
+    let text = |block: &Content| match block {
+        Content::Text { text, .. } => Some(text.clone()),
+        Content::Image { .. }
+        | Content::Audio { .. }
+        | Content::ResourceLink(_)
+        | Content::Resource { .. } => None,
+    };
+    let said: Vec<String> = blocks.iter().filter_map(text).collect();
+    let said = said.join("\n");
+    let said = shorten(&said, TOOL_MESSAGE_BYTES);
+    Fault::new(Code::AgentFailed, format!("the tool {tool} failed: {said}")).with("tool", tool)
+}

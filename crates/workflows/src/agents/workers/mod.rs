@@ -1,0 +1,150 @@
+//! Work for programs of other people: a step waits in a queue until a worker polls for it, does it, and says how it went.
+//!
+//! Nothing here is stored. The durable part is the engine: after a crash it calls the step again with the same key, and
+//! the task is in its queue again. A lease that lapses gives the task to the next worker, so a task may be done twice;
+//! its key tells the worker so.
+
+mod agent;
+mod desk;
+mod lease;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::ports::{Clock, Ids};
+use parking_lot::Mutex;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::http::status::shorten;
+use super::{Answer, Call, Usage};
+use crate::limits::{WORKER_BATCH, WORKER_MESSAGE_BYTES, WORKER_WAIT_MS};
+use desk::Desk;
+
+pub use agent::Worker;
+
+/// The queues of this process. Clones share them.
+#[derive(Clone)]
+pub struct Workers(Arc<Inner>);
+
+struct Inner {
+    desk: Mutex<Desk>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+}
+
+/// A task as a worker gets it.
+#[derive(Clone)]
+pub struct Task {
+    pub id: Uuid,
+    /// Proves that the task is this worker's. For the worker only: never logged.
+    pub lease_token: String,
+    pub call: Arc<Call>,
+    /// The lease lapses after this long without a heartbeat.
+    pub lease_ms: u64,
+    /// When it lapses, in milliseconds since 1970, if there is no heartbeat.
+    pub deadline_ms: i64,
+}
+
+/// What a worker says about a failure.
+#[derive(Debug, Clone, Default)]
+pub struct Failure {
+    pub message: String,
+    /// A word of the worker's own, for the reader.
+    pub code: Option<String>,
+    /// Whether another try may help.
+    pub retryable: bool,
+}
+
+impl Workers {
+    pub fn new(clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+        Self(Arc::new(Inner { desk: Mutex::default(), clock, ids }))
+    }
+
+    /// Up to `limit` tasks of a queue; waits for the first one, at most `wait`.
+    pub async fn poll(
+        &self,
+        queue: &str,
+        worker: &str,
+        wait: Duration,
+        limit: usize,
+    ) -> Result<Vec<Task>, Fault> {
+        check_names(queue, worker)?;
+        if !(1..=WORKER_BATCH).contains(&limit) {
+            return Err(
+                Fault::invalid(format!("`limit` must be from 1 to {WORKER_BATCH}")).with("path", "limit")
+            );
+        }
+        let wait = wait.min(Duration::from_millis(WORKER_WAIT_MS));
+        let seat = agent::Seat::take(self, queue)?;
+        let over = self.0.clock.sleep(wait);
+        tokio::pin!(over);
+        loop {
+            let tasks = self.hand_out(queue, limit);
+            if !tasks.is_empty() || wait.is_zero() {
+                return Ok(tasks);
+            }
+            tokio::select! {
+                biased;
+                () = seat.called() => {}
+                () = &mut over => return Ok(Vec::new()),
+            }
+        }
+    }
+
+    /// Ends a task with its output. Received, not yet durable: were this process to die now, the task would come again.
+    pub fn complete(&self, task: Uuid, lease_token: &str, output: Value, usage: Usage) -> Result<(), Fault> {
+        let now_us = self.0.clock.elapsed_us();
+        self.0.desk.lock().finish(task, lease_token, now_us, Ok(Answer { output, usage }))
+    }
+
+    /// Ends a task with a failure.
+    pub fn fail(&self, task: Uuid, lease_token: &str, failure: Failure) -> Result<(), Fault> {
+        let code = if failure.retryable { Code::Unavailable } else { Code::AgentFailed };
+        let message = shorten(&failure.message, WORKER_MESSAGE_BYTES).into_owned();
+        let mut fault =
+            Fault::new(code, if message.is_empty() { "the worker gives no reason".into() } else { message });
+        if let Some(word) = failure.code {
+            fault = fault.with("workerCode", shorten(&word, 128));
+        }
+        let now_us = self.0.clock.elapsed_us();
+        self.0.desk.lock().finish(task, lease_token, now_us, Err(fault))
+    }
+
+    /// Says that the worker is still at it; true when nobody wants the result any more.
+    pub fn heartbeat(&self, task: Uuid, lease_token: &str) -> Result<bool, Fault> {
+        let now_us = self.0.clock.elapsed_us();
+        self.0.desk.lock().beat(task, lease_token, now_us)
+    }
+
+    /// How many tasks wait for a worker, and how many are with one.
+    pub fn depth(&self) -> (usize, usize) {
+        self.0.desk.lock().depth()
+    }
+
+    fn hand_out(&self, queue: &str, limit: usize) -> Vec<Task> {
+        let (now_us, now_ms) = (self.0.clock.elapsed_us(), self.0.clock.now_ms());
+        let token = || self.0.ids.fresh(For::Task).simple().to_string();
+        self.0.desk.lock().hand_out(queue, limit, &token, now_us, now_ms)
+    }
+}
+
+/// Whether workers can poll a queue of this name.
+pub fn is_queue(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    (1..=128).contains(&name.len()) && name.chars().all(plain)
+}
+
+fn check_names(queue: &str, worker: &str) -> Result<(), Fault> {
+    if !is_queue(queue) {
+        return Err(Fault::invalid("a queue's name is 1 to 128 of A-Z a-z 0-9 _ . -").with("path", "queue"));
+    }
+    if worker.is_empty() || worker.len() > 256 || worker.chars().any(char::is_control) {
+        return Err(
+            Fault::invalid("`workerId` must have 1 to 256 printable characters").with("path", "workerId")
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! What may stand in the journal of an execution (WF-19.7): everything is hidden but what is allowed, and nothing is long.
+//!
+//! Pure functions, no store. The common entry is small and all its fields are allowed: it is written once, straight from
+//! the value it came as, without a copy in between.
+
+mod fields;
+mod look;
+mod rules;
+mod shorten;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Borrow;
+
+use orchestr8_contract::canonical;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::agents::Secrets;
+use crate::definition::model::JournalRules;
+use write::{Bounds, Writer};
+
+pub use fields::{ALLOWED_FIELDS, ENGINE_FIELDS};
+
+/// The data of an entry, fit to be stored and shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prepared {
+    /// A JSON object.
+    pub data: String,
+    /// `{originalSize, truncatedFields, checksum}` as JSON, if something was cut. Size and checksum are those of the data
+    /// after it was redacted and before it was cut: a hash of what is hidden would let a short secret be guessed.
+    pub truncated: Option<String>,
+}
+
+/// Hides, then cuts. Doing it twice changes nothing more.
+pub fn prepare(data: impl Borrow<Value>, rules: &JournalRules, secrets: &Secrets) -> Prepared {
+    let data = data.borrow();
+    let written = Writer::new(rules, secrets, Bounds::Journal).write(data);
+    if written.cut.is_empty() {
+        return Prepared { data: written.text, truncated: None };
+    }
+    let whole = Writer::new(rules, secrets, Bounds::None).write(data).text;
+    let truncated = json!({
+        "originalSize": whole.len(),
+        "truncatedFields": written.cut,
+        "checksum": canonical::hex(&Sha256::digest(whole.as_bytes())),
+    });
+    Prepared { data: written.text, truncated: Some(truncated.to_string()) }
+}

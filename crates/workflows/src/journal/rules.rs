@@ -1,0 +1,131 @@
+//! The rules of a workflow: which fields it shows, and which it hides in its own way.
+
+use orchestr8_contract::canonical;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::definition::model::{JournalRules, RedactionRule, RuleOn};
+
+/// The first rule that is for this field or this text.
+pub fn matching<'r>(
+    rules: &'r JournalRules,
+    name: Option<&str>,
+    path: &str,
+    value: &Value,
+) -> Option<&'r RedactionRule> {
+    rules.rules.iter().find(|rule| match rule.on {
+        RuleOn::FieldName => name.is_some_and(|name| is_like(name, &rule.pattern)),
+        RuleOn::FieldPattern => name.is_some() && is_like(path, &rule.pattern),
+        RuleOn::ValuePattern => value.as_str().is_some_and(|text| has_part_like(text, &rule.pattern)),
+    })
+}
+
+/// Whether the author shows this field: by its name, or by a pattern of its path such as `output.*`.
+pub fn shows(rules: &JournalRules, name: &str, path: &str) -> bool {
+    rules.allow.iter().any(|allowed| allowed == name || is_like(path, allowed))
+}
+
+/// Whether the author names this field itself, so that not even a name like `token` hides it.
+pub fn names(rules: &JournalRules, name: &str, path: &str) -> bool {
+    rules.allow.iter().any(|allowed| allowed == name || allowed == path)
+}
+
+const HASHED: &str = "sha256:";
+const HASH_DIGITS: usize = 16;
+
+/// Enough of a hash to tell values apart. A hash stays what it is.
+pub fn hash(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) if is_hash(text) => return text.clone(),
+        Value::String(text) => text.clone(),
+        other => canonical::text(other),
+    };
+    let mut hex = canonical::hex(&Sha256::digest(text.as_bytes()));
+    hex.truncate(HASH_DIGITS);
+    format!("{HASHED}{hex}")
+}
+
+fn is_hash(text: &str) -> bool {
+    text.strip_prefix(HASHED).is_some_and(|hex| {
+        hex.len() == HASH_DIGITS && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
+/// The whole text against a pattern in which `*` stands for anything. Capitals do not matter: that hides more.
+fn is_like(text: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('*').map(str::as_bytes);
+    let Some(first) = parts.next() else { return text.is_empty() };
+    let Some(mut rest) = after_start(text.as_bytes(), first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        match find(rest, part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.len() >= last.len() && rest[rest.len() - last.len()..].eq_ignore_ascii_case(last)
+}
+
+/// A part of the text against a pattern.
+fn has_part_like(text: &str, pattern: &str) -> bool {
+    let mut rest = text.as_bytes();
+    for part in pattern.split('*').map(str::as_bytes) {
+        match find(rest, part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+fn after_start<'t>(text: &'t [u8], start: &[u8]) -> Option<&'t [u8]> {
+    (text.len() >= start.len() && text[..start.len()].eq_ignore_ascii_case(start))
+        .then(|| &text[start.len()..])
+}
+
+fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    if part.is_empty() {
+        return Some(0);
+    }
+    text.windows(part.len()).position(|window| window.eq_ignore_ascii_case(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        for (text, pattern) in [
+            ("email", "email"),
+            ("Email", "eMAIL"),
+            ("userEmail", "*email"),
+            ("emailOf", "email*"),
+            ("a.b.c", "a.*.c"),
+            ("anything", "*"),
+            ("", "*"),
+            ("", ""),
+            ("aXbYc", "a*b*c"),
+            ("abab", "*ab"),
+            ("aa", "a*a"),
+        ] {
+            assert!(is_like(text, pattern), "{text} {pattern}");
+        }
+        for (text, pattern) in
+            [("email", "mail"), ("a", "a*a"), ("abc", "a*d"), ("x", ""), ("ab", "b*a"), ("abc", "*b")]
+        {
+            assert!(!is_like(text, pattern), "{text} {pattern}");
+        }
+        assert!(has_part_like("my IBAN is DE12", "iban*de"));
+        assert!(!has_part_like("DE12 iban", "iban*de"));
+    }
+
+    #[test]
+    fn a_hash_tells_values_apart_and_stays_what_it_is() {
+        let (one, two) = (hash(&json!("a")), hash(&json!("b")));
+        assert!(one != two && one.len() == 23);
+        assert_eq!(hash(&json!(one)), one);
+        assert_eq!(hash(&json!({"b": 1, "a": 2})), hash(&json!({"a": 2, "b": 1})));
+    }
+}

@@ -70,6 +70,7 @@ pub struct Settings {
     pub servers: Vec<Server>,
     /// What the programs of other servers find in their environment.
     pub base_env: BTreeMap<String, String>,
+    pub workflows: Workflows,
     pub mode: Mode,
     /// What is not wrong and probably not meant.
     pub warnings: Vec<String>,
@@ -88,6 +89,7 @@ impl Settings {
             return Err(config::failure(&review.problems));
         }
         let place = place(&loaded.config, &mode, environment)?;
+        let workflows = Workflows::new(&loaded.config.workflows, environment)?;
         let config = loaded.config;
         let both_flags =
             config.tools.admin_registration_enabled && config.security.dynamic_registration_enabled;
@@ -133,6 +135,7 @@ impl Settings {
                 .filter_map(|(name, server)| other_server(name, server))
                 .collect(),
             base_env: base_env(environment),
+            workflows,
             mode,
             warnings: config::strangers(environment).iter().map(config::Stranger::to_string).collect(),
         })
@@ -280,6 +283,10 @@ fn level(level: config::LogLevel) -> Level {
         config::LogLevel::Error => Level::Error,
     }
 }
+
+mod workflows;
+
+pub use workflows::Workflows;
 
 #[cfg(test)]
 mod tests;

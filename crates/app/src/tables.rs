@@ -16,6 +16,7 @@ pub fn migrations() -> Vec<Migration> {
         orchestr8_tools::tables::MIGRATIONS,
         orchestr8_mcp::tables::MIGRATIONS,
         orchestr8_mcp::http::tables::MIGRATIONS,
+        orchestr8_workflows::tables::MIGRATIONS,
         OWN,
     ];
     lists.iter().flat_map(|list| list.iter()).map(|&(name, sql)| Migration { name, sql }).collect()
@@ -35,7 +36,7 @@ pub fn secret_find(name: &str) -> Statement {
 }
 
 /// What is deleted once it is old. Rows that carry their own expiry are kept zero milliseconds beyond it.
-pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 4] {
+pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 6] {
     [
         Sweep {
             name: "ledger",
@@ -60,6 +61,18 @@ pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 4] {
             keep_ms: 0,
             count_sql: "SELECT COUNT(*) FROM (SELECT 1 FROM mcp_results WHERE expires_ms <= ?1 LIMIT ?2)",
             delete_sql: orchestr8_mcp::tables::RESULT_SWEEP,
+        },
+        Sweep {
+            name: "executions",
+            keep_ms: journal_kept_ms,
+            count_sql: orchestr8_workflows::tables::EXECUTIONS_OLD,
+            delete_sql: orchestr8_workflows::tables::EXECUTIONS_SWEEP,
+        },
+        Sweep {
+            name: "journals",
+            keep_ms: journal_kept_ms,
+            count_sql: orchestr8_workflows::tables::JOURNAL_OLD,
+            delete_sql: orchestr8_workflows::tables::JOURNAL_SWEEP,
         },
     ]
 }

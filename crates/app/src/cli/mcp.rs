@@ -55,6 +55,7 @@ fn serve(shell: &Shell, running: &Running) -> Result<(), Failure> {
     }
     block_on(async {
         let runtime = Runtime::build(settings, PURPOSE)?;
+        runtime.begin().await?;
         let face = runtime.face().await?;
         let input = Input { file: File::from(input), countdown: runtime.countdown.clone() };
         let (stop, limit) = (runtime.stop.clone(), runtime.settings.shutdown_limit);

@@ -42,6 +42,7 @@ impl Serve {
 }
 
 async fn serve(shell: &Shell, runtime: &Runtime) -> Result<(), Failure> {
+    runtime.begin().await?;
     let settings = edge_settings(runtime);
     let listener = edge::bind(&settings).await.map_err(failure)?;
     let address = listener.local_addr().unwrap_or(settings.listen);
@@ -67,6 +68,7 @@ async fn serve(shell: &Shell, runtime: &Runtime) -> Result<(), Failure> {
     } else {
         shell.terminal.data(&format!("listening on http://{address}{}", http::PATH));
     }
+    let faces = faces.merge(runtime.router());
     let drained = edge::serve(listener, edge::mount(faces, health), settings, runtime.stop.clone())
         .await
         .map_err(failure)?;

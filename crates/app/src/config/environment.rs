@@ -42,6 +42,11 @@ impl Environment {
         self.unreadable.iter().any(|found| found == name)
     }
 
+    /// All variables whose value is text.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.variables.keys().map(String::as_str)
     }

@@ -99,6 +99,7 @@ pub struct Config {
     #[serde(default)]
     pub auth: Auth,
     pub protocol: Protocol,
+    pub workflows: Workflows,
     #[serde(default)]
     pub mcp_servers: BTreeMap<String, McpServer>,
 }
@@ -138,6 +139,41 @@ pub enum AdminMode {
     DenyAll,
     LocalStdioOnly,
     Token,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Workflows {
+    pub max_concurrent_steps: usize,
+    pub queue_wait_ms: u64,
+    pub cancel_grace_ms: u64,
+    pub secrets_file: Option<PathBuf>,
+    pub http: WorkflowsHttp,
+    pub exec: WorkflowsExec,
+    #[serde(default)]
+    pub agents: BTreeMap<String, RemoteAgent>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WorkflowsHttp {
+    pub allowed_hosts: Vec<String>,
+    pub allow_private: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WorkflowsExec {
+    pub programs: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RemoteAgent {
+    pub url: String,
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    pub timeout_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

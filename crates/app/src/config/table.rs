@@ -5,6 +5,7 @@
 use orchestr8_contract::limits;
 use orchestr8_kernel::redact::DEFAULT_KEYS;
 use orchestr8_tools::remote::limits as remote;
+use orchestr8_workflows::limits as workflows;
 use serde_json::Value;
 
 use super::shape::Shape;
@@ -162,6 +163,16 @@ pub const SETTINGS: &[Setting] = &[
     setting("auth.tokens[].roles", Shape::Texts, Preset::Texts(&[]), "What its bearer may do beyond the ordinary."),
     setting("auth.tokens[].tenant", Shape::Text, Preset::Text("default"), "Whose data its bearer sees."),
     setting("protocol.eras", Shape::Choices(&["legacy", "modern"]), Preset::Texts(&["legacy", "modern"]), "The generations of MCP that are spoken."),
+    setting("workflows.maxConcurrentSteps", Shape::Int { min: 1, max: 10_000 }, Preset::Int(workflows::RUNNING_STEPS as u64), "How many steps of all workflows run at once; the others wait for their turn."),
+    setting("workflows.queueWaitMs", ANY_TIMEOUT, Preset::Int(workflows::QUEUE_WAIT_MS), "How long a step that is ready waits for its turn before it fails."),
+    setting("workflows.cancelGraceMs", Shape::Int { min: 0, max: 600_000 }, Preset::Int(workflows::GRACE_MS), "How long the steps of a cancelled execution may take to clean up."),
+    setting("workflows.secretsFile", Shape::Text, Preset::Unset, "A JSON file of named secrets, readable by its owner only; ORCHESTR8_SECRET_<NAME> comes before it."),
+    setting("workflows.http.allowedHosts", Shape::Texts, Preset::Texts(&[]), "Hosts that @orchestr8/http may call although they are private."),
+    setting("workflows.http.allowPrivate", Shape::Bool, Preset::Bool(false), "Let @orchestr8/http call private and loopback addresses."),
+    setting("workflows.exec.programs", Shape::Texts, Preset::Texts(&[]), "Programs that @orchestr8/exec may start, as absolute paths; none if empty."),
+    setting("workflows.agents.*.url", Shape::Text, Preset::Required, "Where an agent of your own answers POST /process.").secret(),
+    setting("workflows.agents.*.headers", Shape::Pairs, Preset::Unset, "HTTP headers to send to it.").secret(),
+    setting("workflows.agents.*.timeoutMs", ANY_TIMEOUT, Preset::Unset, "How long one call of it may take."),
     setting("mcpServers.*.type", Shape::Choice(&["stdio", "http"]), Preset::Unset, "How to reach this other MCP server; follows from command or url if unset."),
     setting("mcpServers.*.command", Shape::Text, Preset::Unset, "The program to start."),
     setting("mcpServers.*.args", Shape::Texts, Preset::Texts(&[]), "Its arguments.").secret(),

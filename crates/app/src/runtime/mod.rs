@@ -6,6 +6,7 @@ mod signals;
 mod sink;
 pub mod store;
 mod upkeep;
+mod workflows;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use orchestr8_kernel::{Kernel, Log, Ports};
 use orchestr8_mcp::Face;
 use orchestr8_stores::Sqlite;
 use orchestr8_tools::remote::{self, Remote};
+use orchestr8_workflows::Hub;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -61,6 +63,7 @@ pub struct Runtime {
     pub countdown: Countdown,
     /// Other MCP servers; they come up while we serve already.
     pub remote: Remote,
+    pub workflows: Hub,
     sink: Stderr,
 }
 
@@ -104,6 +107,7 @@ impl Runtime {
         let ports = Ports { clock, ids, random, store: Arc::new(store.clone()), log: log.clone(), redactor };
         let kernel = Kernel::new(ports, settings.limits.clone(), bus);
         register(&kernel, &settings)?;
+        let workflows = workflows::register(&kernel, &settings)?;
         let stop = CancellationToken::new();
         let countdown = Countdown::new(kernel.ports().clock.clone(), settings.shutdown_limit);
         if purpose.lasting {
@@ -116,7 +120,27 @@ impl Runtime {
             }
         }
         let remote = Remote::start(&kernel, other_servers(&settings));
-        Ok(Self { settings, kernel, store, stop, durable: opened.durable, countdown, remote, sink })
+        Ok(Self {
+            settings,
+            kernel,
+            store,
+            stop,
+            durable: opened.durable,
+            countdown,
+            remote,
+            workflows,
+            sink,
+        })
+    }
+
+    /// Takes up the workflows that were under way, and runs what comes. Only for commands that stay.
+    pub async fn begin(&self) -> Result<(), Failure> {
+        self.workflows.start().await.map_err(Failure::from)
+    }
+
+    /// The REST face over this kernel.
+    pub fn router(&self) -> axum::Router {
+        workflows::router(self)
     }
 
     /// The MCP face over this kernel.
@@ -143,6 +167,7 @@ impl Runtime {
     pub async fn close(self) {
         self.countdown.begin();
         self.stop.cancel();
+        self.workflows.close(self.countdown.left()).await;
         if !self.kernel.drain(self.countdown.left()).await {
             let left = self.kernel.in_flight();
             self.kernel.log().warn("work in flight was cut off", json!({"left": left}));

@@ -57,6 +57,7 @@ async fn follow(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
             }
             () = &mut over => return answer(json!({"events": [], "last": after})),
             () = context.cancel.fired() => return answer(json!({"events": [], "last": after})),
+            () = hub.closing() => return answer(json!({"events": [], "last": after})),
         }
     }
 }

@@ -76,6 +76,7 @@ pub async fn wait_for(hub: &Hub, row: Row, wait: &Wait, context: &Context) -> Re
             () = woken => {}
             () = &mut over => return Ok(loaded),
             () = context.cancel.fired() => return Ok(loaded),
+            () = hub.closing() => return Ok(loaded),
         }
         row = load::find(hub, tenant.as_str(), &id).await?.ok_or_else(|| super::unknown_execution(&id))?;
     }

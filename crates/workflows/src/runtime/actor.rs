@@ -89,6 +89,7 @@ pub struct Actor {
     pub(super) timers_changed: bool,
     pub(super) counted: Option<Begun>,
     pub(super) finished: bool,
+    pub(super) told_closing: bool,
 }
 
 impl Actor {
@@ -124,6 +125,7 @@ impl Actor {
             timers_changed: false,
             counted: None,
             finished: false,
+            told_closing: false,
             hub,
             seed,
             state,
@@ -347,6 +349,9 @@ impl Actor {
 
     /// Gives slots to what is ready, in the order of the definition, and asks for more.
     fn start_ready(&mut self) {
+        if self.hub.0.closing.is_cancelled() {
+            return;
+        }
         let max = self.state.workflow().policies.max_concurrency.unwrap_or(usize::MAX);
         while self.asked.len() < max
             && let Some(task) = self.ready.pop_first()

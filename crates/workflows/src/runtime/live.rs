@@ -62,6 +62,10 @@ impl Actor {
             if self.state.is_idle() && self.tasks.is_empty() && self.retire() {
                 return;
             }
+            if self.hub.0.closing.is_cancelled() && self.tasks.is_empty() {
+                self.hub.0.live.lock().remove(&self.seed.num);
+                return;
+            }
             if self.state.cancel.is_some() && grace.is_none() {
                 let limit = Duration::from_millis(self.hub.0.settings.grace_ms);
                 grace = Some(self.hub.0.ports.clock.sleep(limit));
@@ -82,6 +86,7 @@ impl Actor {
         };
         tokio::select! {
             () = self.hub.0.stop.cancelled() => {}
+            () = self.hub.0.closing.cancelled(), if !self.told_closing => self.told_closing = true,
             message = self.mailbox.recv() => match message {
                 Some(Message::Event { event, inbox }) => self.give(event, inbox),
                 Some(Message::Begin(slot)) if self.state.status == event::Status::Queued => self.begin(slot),

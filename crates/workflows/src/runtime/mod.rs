@@ -28,6 +28,7 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::store;
@@ -94,6 +95,8 @@ pub(crate) struct Shared {
     numbers: AtomicI64,
     messages: AtomicI64,
     timers: Notify,
+    /// Nothing new begins; what runs may finish.
+    closing: CancellationToken,
     stop: CancellationToken,
 }
 
@@ -126,6 +129,7 @@ impl Hub {
             numbers: AtomicI64::new(0),
             messages: AtomicI64::new(0),
             timers: Notify::new(),
+            closing: CancellationToken::new(),
             stop: CancellationToken::new(),
             settings,
         }))
@@ -161,7 +165,30 @@ impl Hub {
 
     /// Ends all actors where they are. What they have not recorded did not happen; the next start takes it up.
     pub fn stop(&self) {
+        self.0.closing.cancel();
         self.0.stop.cancel();
+    }
+
+    /// Lets steps that run finish, and begins no other; then ends all actors.
+    pub async fn close(&self, limit: Duration) {
+        const LOOK_EVERY: Duration = Duration::from_millis(5);
+        self.0.closing.cancel();
+        let clock = &self.0.ports.clock;
+        let all_left = async {
+            while self.live() > 0 {
+                clock.sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::select! {
+            () = all_left => {}
+            () = clock.sleep(limit) => {}
+        }
+        self.stop();
+    }
+
+    /// Ends when the process is about to: whoever only waits should stop waiting.
+    pub async fn closing(&self) {
+        self.0.closing.cancelled().await;
     }
 
     pub fn depth(&self) -> Depth {

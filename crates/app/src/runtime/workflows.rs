@@ -1,0 +1,52 @@
+//! Puts workflows together: their agents, the hub that runs them, their actions, and the face over them.
+
+use std::sync::Arc;
+
+use orchestr8_contract::Code;
+use orchestr8_kernel::Kernel;
+use orchestr8_workflows::agents::{Agents, Parts, Workers, builtin};
+use orchestr8_workflows::{Hub, all};
+use orchestr8_workflows_face as face;
+
+use super::Runtime;
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+/// Every action of workflows. Nothing runs before the hub is started.
+pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
+    let own = &settings.workflows;
+    let workers = Workers::new(kernel.ports().clock.clone(), kernel.ports().ids.clone());
+    let parts = Parts { kernel: kernel.clone(), secrets: own.secrets.clone(), workers: workers.clone() };
+    let env = own.env.clone();
+    let hub = Hub::new(
+        kernel.clone(),
+        Agents::new(builtin(&own.agents, &parts)),
+        own.secrets.clone(),
+        orchestr8_workflows::Settings {
+            running_steps: own.running_steps,
+            queue_wait_ms: own.queue_wait_ms,
+            grace_ms: own.grace_ms,
+            env: Arc::new(move |name| env.get(name).cloned()),
+            ..orchestr8_workflows::Settings::default()
+        },
+    );
+    let broken = |error| Failure::new(Code::Internal, format!("an action is wrong: {error}"));
+    for action in all(&hub, &workers).map_err(broken)? {
+        kernel.registry().register(action).map_err(broken)?;
+    }
+    Ok(hub)
+}
+
+/// The face, with the limits the edge keeps.
+pub fn router(runtime: &Runtime) -> axum::Router {
+    let (settings, http) = (&runtime.settings, &runtime.settings.http);
+    face::router(
+        runtime.kernel.clone(),
+        face::Settings {
+            body_limit_bytes: http.body_limit_bytes,
+            body_timeout_ms: http.body_timeout_ms,
+            shutdown: runtime.stop.clone(),
+            ..face::Settings::new(&settings.server_version)
+        },
+    )
+}

@@ -1,0 +1,76 @@
+//! What the settings of workflows mean: limits, whom agents may call, and the secrets.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use orchestr8_contract::Code;
+use orchestr8_workflows::agents::{self, Secrets, settings};
+
+use crate::config::{self, Environment};
+use crate::failure::Failure;
+
+/// What workflows run with.
+#[derive(Clone)]
+pub struct Workflows {
+    pub running_steps: usize,
+    pub queue_wait_ms: u64,
+    pub grace_ms: u64,
+    pub agents: agents::Settings,
+    pub secrets: Arc<Secrets>,
+    /// What definitions may read of the environment, of the names they declare.
+    pub env: Arc<BTreeMap<String, String>>,
+}
+
+impl Workflows {
+    pub fn new(config: &config::Workflows, environment: &Environment) -> Result<Self, Failure> {
+        let base_env = super::base_env(environment);
+        let exec = (!config.exec.programs.is_empty())
+            .then(|| settings::Exec { programs: config.exec.programs.clone(), base_env });
+        let remote = config.agents.iter().map(|(name, agent)| {
+            let remote = settings::Remote {
+                url: agent.url.clone(),
+                headers: agent.headers.clone(),
+                timeout_ms: agent.timeout_ms,
+            };
+            (name.clone(), remote)
+        });
+        Ok(Self {
+            running_steps: config.max_concurrent_steps,
+            queue_wait_ms: config.queue_wait_ms,
+            grace_ms: config.cancel_grace_ms,
+            agents: agents::Settings {
+                http: settings::Http {
+                    allowed_hosts: config.http.allowed_hosts.clone(),
+                    allow_private: config.http.allow_private,
+                },
+                exec,
+                remote: remote.collect(),
+            },
+            secrets: Arc::new(secrets(config.secrets_file.as_deref(), environment)?),
+            env: Arc::new(
+                environment.all().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            ),
+        })
+    }
+}
+
+fn secrets(file: Option<&Path>, environment: &Environment) -> Result<Secrets, Failure> {
+    let text = file.map(read_private).transpose()?;
+    Secrets::gather(text.as_deref(), environment.all()).map_err(|fault| {
+        Failure::from(fault).hinting("a secrets file is a JSON object of texts: {\"NAME\": \"value\"}")
+    })
+}
+
+/// Secrets that others on this machine can read are none.
+fn read_private(path: &Path) -> Result<String, Failure> {
+    const OTHERS: u32 = 0o077;
+    let wrong = |what: String| Failure::new(Code::Configuration, format!("workflows.secretsFile: {what}"));
+    let metadata = std::fs::metadata(path).map_err(|cause| wrong(format!("{}: {cause}", path.display())))?;
+    if metadata.mode() & OTHERS != 0 {
+        return Err(wrong(format!("{} can be read by others", path.display()))
+            .hinting(format!("chmod 600 {}", path.display())));
+    }
+    std::fs::read_to_string(path).map_err(|cause| wrong(format!("{}: {cause}", path.display())))
+}

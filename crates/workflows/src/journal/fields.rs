@@ -15,53 +15,71 @@ pub const ALLOWED_FIELDS: [&str; 11] = [
     "circuitState",
 ];
 
-/// Shown at the top of an entry only, where names are the engine's own: their values are words, counts and ids that the
-/// engine makes itself, never data of a workflow.
-pub const ENGINE_FIELDS: [&str; 38] = [
+/// Paths from the top of an entry, where names are the engine's own: the values are words, counts, moments and ids that
+/// the engine makes itself, never data of a workflow.
+pub const ENGINE_FIELDS: [&str; 42] = [
     "agentId",
+    "at",
     "attempts",
-    "bytes",
+    "budget",
+    "budget.cost",
+    "budget.steps",
+    "budget.tokens",
+    "budget.wallClockMs",
     "childExecutionId",
     "circuitKey",
     "code",
+    "completedAt",
     "cost",
+    "decision",
     "delayMs",
-    "deadline",
     "dropped",
+    "dueAt",
+    "elapsedMs",
+    "error.code",
+    "error.isRetryable",
+    "errors.code",
+    "errors.isRetryable",
     "executionId",
+    "finalState",
+    "forcedAt",
     "forkedFrom",
     "graceful",
+    "gracePeriodMs",
     "hash",
     "index",
     "isRetryable",
-    "items",
     "iteration",
-    "kind",
     "nextRetryAt",
     "parentExecutionId",
-    "priority",
+    "requestedAt",
     "skipReason",
     "steps",
     "timeoutMs",
     "tokens",
+    "until",
     "version",
     "workflowId",
-    "budget",
-    "completedAt",
-    "decision",
-    "dueAt",
-    "elapsedMs",
-    "finalState",
-    "forcedAt",
-    "gracePeriodMs",
-    "reason",
-    "requestedAt",
 ];
+
+/// Words of people about what they did to an execution: shown, unless they look like a secret.
+const REMARKS: [&str; 1] = ["reason"];
+
+/// Objects of the engine, or lists of them, in which some fields are shown.
+const ENGINE_GROUPS: [&str; 2] = ["error", "errors"];
 
 pub fn is_allowed(name: &str) -> bool {
     ALLOWED_FIELDS.contains(&name)
 }
 
-pub fn is_of_engine(name: &str) -> bool {
-    ENGINE_FIELDS.contains(&name)
+pub fn is_of_engine(path: &str) -> bool {
+    ENGINE_FIELDS.contains(&path)
+}
+
+pub fn is_remark(path: &str) -> bool {
+    REMARKS.contains(&path)
+}
+
+pub fn is_group(path: &str) -> bool {
+    ENGINE_GROUPS.contains(&path)
 }

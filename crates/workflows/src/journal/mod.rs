@@ -49,3 +49,18 @@ pub fn prepare(data: impl Borrow<Value>, rules: &JournalRules, secrets: &Secrets
     });
     Prepared { data: written.text, truncated: Some(truncated.to_string()) }
 }
+
+/// What stands for an entry when the journal of its execution is full: that there was one, and how large.
+pub fn left_out(prepared: &Prepared) -> Prepared {
+    let truncated = json!({
+        "originalSize": prepared.data.len(),
+        "truncatedFields": ["*"],
+        "checksum": canonical::hex(&Sha256::digest(prepared.data.as_bytes())),
+    });
+    Prepared { data: String::from("{}"), truncated: Some(truncated.to_string()) }
+}
+
+/// Whether anything of a field at the top of an entry would be shown, so that large values need not be copied for nothing.
+pub fn shows(rules: &JournalRules, name: &str) -> bool {
+    rules::shown(rules, name, name) != rules::Shown::Not || !rules.rules.is_empty()
+}

@@ -6,28 +6,57 @@ use sha2::{Digest, Sha256};
 
 use crate::definition::model::{JournalRules, RedactionRule, RuleOn};
 
-/// The first rule that is for this field or this text.
-pub fn matching<'r>(
-    rules: &'r JournalRules,
-    name: Option<&str>,
-    path: &str,
-    value: &Value,
-) -> Option<&'r RedactionRule> {
+/// The first rule for this field.
+pub fn for_field<'r>(rules: &'r JournalRules, name: &str, path: &str) -> Option<&'r RedactionRule> {
     rules.rules.iter().find(|rule| match rule.on {
-        RuleOn::FieldName => name.is_some_and(|name| is_like(name, &rule.pattern)),
-        RuleOn::FieldPattern => name.is_some() && is_like(path, &rule.pattern),
-        RuleOn::ValuePattern => value.as_str().is_some_and(|text| has_part_like(text, &rule.pattern)),
+        RuleOn::FieldName => is_like(name, &rule.pattern),
+        RuleOn::FieldPattern => is_like(path, &rule.pattern),
+        RuleOn::ValuePattern => false,
     })
 }
 
-/// Whether the author shows this field: by its name, or by a pattern of its path such as `output.*`.
-pub fn shows(rules: &JournalRules, name: &str, path: &str) -> bool {
-    rules.allow.iter().any(|allowed| allowed == name || is_like(path, allowed))
+/// The first rule for this value. Only asked for what would be shown: what is hidden anyway stays hidden.
+pub fn for_value<'r>(rules: &'r JournalRules, value: &Value) -> Option<&'r RedactionRule> {
+    let text = value.as_str()?;
+    rules.rules.iter().find(|rule| match rule.on {
+        RuleOn::FieldName | RuleOn::FieldPattern => false,
+        RuleOn::ValuePattern => has_part_like(text, &rule.pattern),
+    })
 }
 
-/// Whether the author names this field itself, so that not even a name like `token` hides it.
-pub fn names(rules: &JournalRules, name: &str, path: &str) -> bool {
-    rules.allow.iter().any(|allowed| allowed == name || allowed == path)
+/// What the author says about a field: by its name, or by its path, in which `*` stands for anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// Named itself: not even a name like `token` hides it.
+    ByName,
+    /// By a pattern.
+    ByPattern,
+    /// Something inside may be shown.
+    Inside,
+    Not,
+}
+
+pub fn shown(rules: &JournalRules, name: &str, path: &str) -> Shown {
+    let mut shown = Shown::Not;
+    for allowed in &rules.allow {
+        if allowed == name || allowed == path {
+            return Shown::ByName;
+        }
+        if is_like(path, allowed) {
+            shown = Shown::ByPattern;
+        } else if shown == Shown::Not && leads_to(path, allowed) {
+            shown = Shown::Inside;
+        }
+    }
+    shown
+}
+
+/// Whether what the pattern means may lie below the path.
+fn leads_to(path: &str, pattern: &str) -> bool {
+    let literal = pattern.split('*').next().unwrap_or_default();
+    let below =
+        literal.len() > path.len() && literal.starts_with(path) && literal.as_bytes()[path.len()] == b'.';
+    below || (literal.len() < pattern.len() && path.starts_with(literal))
 }
 
 const HASHED: &str = "sha256:";
@@ -119,6 +148,24 @@ mod tests {
         }
         assert!(has_part_like("my IBAN is DE12", "iban*de"));
         assert!(!has_part_like("DE12 iban", "iban*de"));
+    }
+
+    #[test]
+    fn authors_show_by_name_by_path_and_by_pattern() {
+        let rules = |allow: &[&str]| JournalRules {
+            allow: allow.iter().map(|name| (*name).to_owned()).collect(),
+            ..JournalRules::default()
+        };
+        let of = |allow: &[&str], path: &str| shown(&rules(allow), path.rsplit('.').next().unwrap(), path);
+        assert_eq!(of(&["output"], "output"), Shown::ByName);
+        assert_eq!(of(&["id"], "output.id"), Shown::ByName);
+        assert_eq!(of(&["output.id"], "output.id"), Shown::ByName);
+        assert_eq!(of(&["output.id"], "output"), Shown::Inside);
+        assert_eq!(of(&["output.id"], "outp"), Shown::Not);
+        assert_eq!(of(&["output.*"], "output.a.b"), Shown::ByPattern);
+        assert_eq!(of(&["output.*"], "output"), Shown::Inside);
+        assert_eq!(of(&["*.id"], "input"), Shown::Inside);
+        assert_eq!(of(&["output.*"], "input"), Shown::Not);
     }
 
     #[test]

@@ -7,12 +7,13 @@ use sha2::{Digest, Sha256};
 use crate::limits::FIELD_BYTES;
 
 const CHECKSUM_DIGITS: usize = 8;
+const OBJECT: &str = "[object:truncated:";
 
 /// The JSON of a field's value that is too long, in its short form. `json` is the value as it was written.
 pub fn field(json: &[u8]) -> Vec<u8> {
     match serde_json::from_slice::<String>(json) {
         Ok(text) => text_within(&text, FIELD_BYTES),
-        Err(_) => quoted(&format!("[object:truncated:{}]", checksum(json))),
+        Err(_) => quoted(&format!("{OBJECT}{}]", checksum(json))),
     }
 }
 
@@ -20,8 +21,17 @@ pub fn field(json: &[u8]) -> Vec<u8> {
 pub fn field_to_nothing(json: &[u8]) -> Vec<u8> {
     match serde_json::from_slice::<String>(json) {
         Ok(text) => text_within(&text, 0),
-        Err(_) => quoted(&format!("[object:truncated:{}]", checksum(json))),
+        Err(_) => quoted(&format!("{OBJECT}{}]", checksum(json))),
     }
+}
+
+/// Whether the text is what stands in the place of an object.
+pub fn is_mark(text: &str) -> bool {
+    let digits = text.strip_prefix(OBJECT).and_then(|rest| rest.strip_suffix(']'));
+    digits.is_some_and(|digits| {
+        digits.len() == CHECKSUM_DIGITS
+            && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
 }
 
 /// A name too long to be shown.

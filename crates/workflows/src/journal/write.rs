@@ -6,6 +6,7 @@ use orchestr8_contract::limits::JSON_DEPTH;
 use orchestr8_kernel::redact::REDACTED;
 use serde_json::{Map, Number, Value};
 
+use super::rules::Shown;
 use super::{fields, look, rules, shorten};
 use crate::agents::Secrets;
 use crate::definition::model::{JournalRules, RedactionRule, RuleAction};
@@ -40,13 +41,27 @@ pub struct Written {
     pub cut: Vec<String>,
 }
 
-/// How a field is to be written.
+/// How a field or an item is to be written.
+#[derive(Clone, Copy)]
 enum Show<'r> {
     As(&'r str),
     Hash,
     Nothing,
     /// Its value is looked through in turn.
-    Through,
+    Through(Trust),
+}
+
+/// What is shown of a value that is looked through.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// It is of the engine's own making, and may well say UNAUTHORIZED. Fields inside are judged one by one.
+    Ours,
+    /// Texts and numbers; fields inside are judged one by one.
+    Judged,
+    /// Everything: the author shows the field.
+    Open,
+    /// Only fields inside that are shown by themselves.
+    Inside,
 }
 
 impl<'w> Writer<'w> {
@@ -70,7 +85,7 @@ impl<'w> Writer<'w> {
         self.out.push(b'{');
         for (name, value) in map {
             let before = self.out.len();
-            let Some(start) = self.field(name, value, 0, &mut seen_hidden) else { continue };
+            let Some(start) = self.field(name, value, Trust::Judged, 0, &mut seen_hidden) else { continue };
             if self.bounds == Bounds::None {
                 continue;
             }
@@ -104,13 +119,20 @@ impl<'w> Writer<'w> {
     }
 
     /// Writes one field; says where its value begins, or nothing if the field is not written.
-    fn field(&mut self, name: &str, value: &Value, depth: usize, seen_hidden: &mut bool) -> Option<usize> {
+    fn field(
+        &mut self,
+        name: &str,
+        value: &Value,
+        around: Trust,
+        depth: usize,
+        seen_hidden: &mut bool,
+    ) -> Option<usize> {
         let outside = self.path.len();
         if outside > 0 {
             self.path.push('.');
         }
         self.path.push_str(name);
-        let start = self.field_here(name, value, depth, seen_hidden);
+        let start = self.field_here(name, value, around, depth, seen_hidden);
         self.path.truncate(outside);
         start
     }
@@ -119,10 +141,11 @@ impl<'w> Writer<'w> {
         &mut self,
         name: &str,
         value: &Value,
+        around: Trust,
         depth: usize,
         seen_hidden: &mut bool,
     ) -> Option<usize> {
-        let (show, ours) = self.show(name, value, depth);
+        let (show, ours) = self.show(name, value, around);
         if matches!(show, Show::Nothing) {
             return None;
         }
@@ -131,98 +154,116 @@ impl<'w> Writer<'w> {
         if shown == REDACTED && std::mem::replace(seen_hidden, true) {
             return None;
         }
-        if !matches!(self.out.last(), Some(b'{')) {
-            self.out.push(b',');
-        }
+        self.comma();
         self.text_as_it_is(&shown);
         self.out.push(b':');
         let start = self.out.len();
-        match show {
-            Show::As(text) => self.text_as_it_is(text),
-            Show::Hash => self.text_as_it_is(&rules::hash(value)),
-            Show::Through => self.value(value, ours && depth == 0, depth + 1),
-            Show::Nothing => {}
-        }
+        self.shown(show, value, depth + 1);
         Some(start)
     }
 
-    /// How to write a field, and whether its name is one of our own lists and so needs no look.
-    fn show(&self, name: &str, value: &Value, depth: usize) -> (Show<'w>, bool) {
-        let ours = fields::is_allowed(name) || (depth == 0 && fields::is_of_engine(name));
-        if self.rules.rules.is_empty() && self.rules.allow.is_empty() {
-            return (if ours { Show::Through } else { Show::As(REDACTED) }, ours);
+    /// How to write a field, and whether its name is of our own lists and so needs no look.
+    fn show(&self, name: &str, value: &Value, around: Trust) -> (Show<'w>, bool) {
+        if let Some(rule) = rules::for_field(self.rules, name, &self.path) {
+            return (by_rule(rule), false);
         }
-        if let Some(rule) = rules::matching(self.rules, Some(name), &self.path, value) {
-            return (by_rule(rule), ours);
-        }
-        if ours {
-            return (Show::Through, true);
-        }
-        let shown = rules::shows(self.rules, name, &self.path)
-            && (!look::REDACTOR.is_secret(name) || rules::names(self.rules, name, &self.path));
-        (if shown { Show::Through } else { Show::As(REDACTED) }, false)
+        let (trust, ours) = self.trust(name, around);
+        (trust.map_or(Show::As(REDACTED), |trust| self.show_value(value, trust)), ours)
     }
 
-    /// `ours`: a value of the engine's own making, which may well say UNAUTHORIZED.
-    fn value(&mut self, value: &Value, ours: bool, depth: usize) {
+    fn trust(&self, name: &str, around: Trust) -> (Option<Trust>, bool) {
+        if fields::is_of_engine(&self.path) || (self.path == name && fields::is_allowed(name)) {
+            return (Some(Trust::Ours), true);
+        }
+        if fields::is_allowed(name) {
+            return (Some(if around == Trust::Open { Trust::Open } else { Trust::Judged }), true);
+        }
+        if fields::is_remark(&self.path) {
+            return (Some(Trust::Judged), true);
+        }
+        let said = rules::shown(self.rules, name, &self.path);
+        let trust = match (said, around) {
+            (Shown::ByName, _) => Some(Trust::Open),
+            // A name like `token` hides what only a pattern shows.
+            (Shown::ByPattern, _) | (_, Trust::Open) if !look::REDACTOR.is_secret(name) => Some(Trust::Open),
+            (Shown::Inside, _) => Some(Trust::Inside),
+            (Shown::ByPattern | Shown::Not, _) => fields::is_group(&self.path).then_some(Trust::Inside),
+        };
+        (trust, false)
+    }
+
+    fn show_value(&self, value: &Value, trust: Trust) -> Show<'w> {
+        let rule = if trust == Trust::Inside { None } else { rules::for_value(self.rules, value) };
+        rule.map_or(Show::Through(trust), by_rule)
+    }
+
+    fn shown(&mut self, show: Show<'_>, value: &Value, depth: usize) {
+        match show {
+            Show::As(text) => self.text_as_it_is(text),
+            Show::Hash => self.text_as_it_is(&rules::hash(value)),
+            Show::Through(trust) => self.value(value, trust, depth),
+            Show::Nothing => {}
+        }
+    }
+
+    fn value(&mut self, value: &Value, trust: Trust, depth: usize) {
         match value {
-            Value::Null | Value::Bool(_) => self.as_it_is(value),
-            Value::Number(number) => self.number(number, value),
-            Value::String(text) => self.text(text, ours),
             // What is too deep to look at might hold anything.
             Value::Array(_) | Value::Object(_) if depth >= JSON_DEPTH => self.text_as_it_is(REDACTED),
-            Value::Array(items) => self.items(items, ours, depth),
+            Value::Array(items) => self.items(items, trust, depth),
             Value::Object(map) => {
                 self.out.push(b'{');
                 let mut seen_hidden = false;
                 for (name, value) in map {
-                    self.field(name, value, depth, &mut seen_hidden);
+                    self.field(name, value, trust, depth, &mut seen_hidden);
                 }
                 self.out.push(b'}');
             }
+            Value::String(text) if shorten::is_mark(text) => self.text_as_it_is(text),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) if trust == Trust::Inside => {
+                self.text_as_it_is(REDACTED);
+            }
+            Value::Null | Value::Bool(_) => self.as_it_is(value),
+            Value::Number(number) => self.number(number, value),
+            Value::String(text) => self.text(text, trust),
         }
     }
 
     /// The items of a list are shown as the field they are in.
-    fn items(&mut self, items: &[Value], ours: bool, depth: usize) {
+    fn items(&mut self, items: &[Value], trust: Trust, depth: usize) {
         self.out.push(b'[');
         for item in items {
-            let rule = match self.rules.rules.is_empty() {
-                true => None,
-                false => rules::matching(self.rules, None, &self.path, item),
-            };
-            let show = rule.map_or(Show::Through, by_rule);
+            let show = self.show_value(item, trust);
             if matches!(show, Show::Nothing) {
                 continue;
             }
-            if !matches!(self.out.last(), Some(b'[')) {
-                self.out.push(b',');
-            }
-            match show {
-                Show::As(text) => self.text_as_it_is(text),
-                Show::Hash => self.text_as_it_is(&rules::hash(item)),
-                Show::Through => self.value(item, ours, depth + 1),
-                Show::Nothing => {}
-            }
+            self.comma();
+            self.shown(show, item, depth + 1);
         }
         self.out.push(b']');
     }
 
-    fn text(&mut self, text: &str, ours: bool) {
+    fn text(&mut self, text: &str, trust: Trust) {
         let known = self.secrets.redact(text);
-        if (!ours && look::has_word(&known)) || look::is_secret(&known) {
+        if (trust != Trust::Ours && look::has_word(&known)) || look::is_secret(&known) {
             return self.text_as_it_is(REDACTED);
         }
         self.text_as_it_is(&known);
     }
 
     fn number(&mut self, number: &Number, value: &Value) {
-        let secret = number
-            .as_u64()
-            .is_some_and(|number| number >= SMALLEST_CARD && look::is_secret(&number.to_string()))
-            || (!self.secrets.is_empty()
-                && matches!(self.secrets.redact(&number.to_string()), Cow::Owned(_)));
+        let large = number.as_u64().is_some_and(|number| number >= SMALLEST_CARD);
+        let secret = (large || !self.secrets.is_empty()) && {
+            let text = number.to_string();
+            (large && look::is_secret(&text)) || matches!(self.secrets.redact(&text), Cow::Owned(_))
+        };
         if secret { self.text_as_it_is(REDACTED) } else { self.as_it_is(value) }
+    }
+
+    fn comma(&mut self) {
+        if !matches!(self.out.last(), Some(b'{' | b'[')) {
+            self.out.push(b',');
+        }
     }
 
     /// A name that is not one of ours may itself be a secret, or endless.

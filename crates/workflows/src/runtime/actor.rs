@@ -8,11 +8,9 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use orchestr8_contract::canonical;
 use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::{Batch, Statement};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -308,7 +306,7 @@ impl Actor {
         let rules = &workflow.policies.journal;
         let mut prepared = journal::prepare(entry.data, rules, &self.hub.0.secrets);
         if self.journal_bytes > limits::JOURNAL_BYTES {
-            prepared = left_out(&prepared);
+            prepared = journal::left_out(&prepared);
         }
         self.journal_bytes += prepared.data.len();
         self.seq += 1;
@@ -409,12 +407,4 @@ impl Actor {
 
 fn timer_name(task: Option<Task>) -> String {
     task.map_or_else(|| String::from("all"), |task| task.to_string())
-}
-
-/// The journal of the execution is full: the entry is kept, what it says is not.
-fn left_out(prepared: &journal::Prepared) -> journal::Prepared {
-    let checksum = canonical::hex(&Sha256::digest(prepared.data.as_bytes()));
-    let truncated =
-        json!({"originalSize": prepared.data.len(), "truncatedFields": ["*"], "checksum": checksum});
-    journal::Prepared { data: String::from("{}"), truncated: Some(truncated.to_string()) }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::engine::event::{Event, Note, Status, Task};
 use crate::engine::state::State;
+use crate::journal;
 
 /// An entry before it is made fit for the journal.
 pub struct Entry {
@@ -165,7 +166,7 @@ fn with_part(mut data: Value, task: Task) -> Value {
 
 /// A value that only a rule of the workflow lets into the journal: copied only then.
 fn shown(state: &State, name: &str, value: &Value) -> Value {
-    match state.workflow().policies.journal.allow.iter().any(|allowed| allowed == name) {
+    match journal::shows(&state.workflow().policies.journal, name) {
         true => value.clone(),
         false => REDACTED.into(),
     }

@@ -61,7 +61,7 @@ impl Inner {
         let Some(settings) = &self.settings else {
             return Err(Fault::new(
                 Code::Configuration,
-                "this installation lets workflows start no programs; name the programs in the exec agent's settings",
+                "workflows may start no programs here; name those they may start in `workflows.exec.programs`",
             ));
         };
         let program = Program::read(&call.config, settings)?;

@@ -26,7 +26,7 @@ impl Program {
         if !path.is_absolute() || !allowed.programs.contains(&path) {
             return Err(Fault::new(
                 Code::Unauthorized,
-                "`program` is none of those that the exec agent's settings allow",
+                "`program` is none of those that `workflows.exec.programs` names",
             )
             .with("path", "program"));
         }

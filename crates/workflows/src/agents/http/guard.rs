@@ -29,8 +29,8 @@ pub struct Refused {
     hint: &'static str,
 }
 
-const NAME_IT: &str = "name the host in `allowedHosts` of the HTTP agent's settings if workflows may call it";
-const NAME_OR_OPEN: &str = "name the host in `allowedHosts` of the HTTP agent's settings, or set `allowPrivate`, if workflows may call it";
+const NAME_IT: &str = "name the host in `workflows.http.allowedHosts` if workflows may call it";
+const NAME_OR_OPEN: &str = "name the host in `workflows.http.allowedHosts`, or set `workflows.http.allowPrivate`, if workflows may call it";
 const NEVER: &str = "no request can be sent there";
 
 impl Guard {

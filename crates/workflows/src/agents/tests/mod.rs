@@ -1,5 +1,6 @@
 //! Agents as a step calls them: through the list of built-in ones, against real servers and programs.
 
+mod examples;
 mod exec;
 mod http;
 mod remote;

@@ -22,7 +22,6 @@ use super::{Hub, Live, MAILBOX, Posted, record, tables};
 use crate::engine::event::{Decision, Event, Task};
 use crate::engine::state::{Phase, State};
 use crate::engine::{self, event};
-use crate::{journal, limits};
 
 /// What an actor is told.
 pub enum Message {
@@ -298,51 +297,6 @@ impl Actor {
                 }
             }
         }
-    }
-
-    /// Adds an entry to the journal, within its limits.
-    pub(super) fn write(&mut self, entry: record::Entry, record: Option<String>, at_ms: i64) {
-        let workflow = self.state.workflow().clone();
-        let rules = &workflow.policies.journal;
-        let mut prepared = journal::prepare(entry.data, rules, &self.hub.0.secrets);
-        if self.journal_bytes > limits::JOURNAL_BYTES {
-            prepared = journal::left_out(&prepared);
-        }
-        self.journal_bytes += prepared.data.len();
-        self.seq += 1;
-        self.batch.then(crate::tables::journal_append(crate::tables::JournalRow {
-            execution: self.seed.num,
-            seq: i64::try_from(self.seq).unwrap_or(i64::MAX),
-            at_ms,
-            kind: entry.kind,
-            step: entry.step.map(|step| &*workflow.steps[step].id),
-            level: entry.level,
-            data: prepared.data,
-            truncated: prepared.truncated,
-            record,
-        }));
-    }
-
-    /// Keeps the row of the execution in step.
-    fn note_progress(&mut self) {
-        let status = self.state.status;
-        let awake = !status.is_final() && !self.state.is_idle();
-        if self.written == (status, awake) {
-            return;
-        }
-        self.written = (status, awake);
-        let error = self.state.errors.first().filter(|_| status.is_final()).map(|problem| {
-            let step = problem.step.map(|step| &*self.state.workflow().steps[step].id);
-            engine::view::error(&problem.fault, step).to_string()
-        });
-        self.batch.then_one(crate::tables::execution_update(crate::tables::Progress {
-            num: self.seed.num,
-            status: status.as_str(),
-            awake,
-            started_ms: self.state.started_ms,
-            ended_ms: self.state.ended_ms,
-            error,
-        }));
     }
 
     /// Gives slots to what is ready, in the order of the definition, and asks for more.

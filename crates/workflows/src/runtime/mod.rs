@@ -21,6 +21,7 @@ mod run_task;
 mod scheduler;
 pub(crate) mod tables;
 mod timers;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -51,6 +52,9 @@ use crate::limits;
 use gates::Gates;
 use load::Recent;
 
+/// Looks a name up in the environment.
+pub type Env = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// What an installation sets for workflows.
 #[derive(Clone)]
 pub struct Settings {
@@ -61,7 +65,7 @@ pub struct Settings {
     /// Executions that may wait for their turn; beyond it new ones are refused.
     pub queued_executions: usize,
     /// What the environment says, of the names that definitions allow.
-    pub env: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub env: Env,
 }
 
 impl Default for Settings {

@@ -1,1 +1,63 @@
-//! Tests of schedules.
+//! When schedules are due, in time zones with changing clocks.
+
+use jiff::Timestamp;
+
+use super::{Backfill, Overlap, Spec, missed};
+
+fn spec(cron: &str, zone: &str) -> Spec {
+    Spec {
+        workflow_id: "w".into(),
+        cron: cron.into(),
+        time_zone: zone.into(),
+        inputs: serde_json::Map::new(),
+        overlap: Overlap::default(),
+        backfill: Backfill::default(),
+        principal: String::new(),
+        roles: Vec::new(),
+    }
+}
+
+fn ms(moment: &str) -> i64 {
+    moment.parse::<Timestamp>().unwrap().as_millisecond()
+}
+
+fn next(spec: &Spec, after: &str) -> String {
+    let next = spec.next_after(ms(after)).unwrap().unwrap();
+    Timestamp::from_millisecond(next).unwrap().to_string()
+}
+
+#[test]
+fn a_time_is_one_of_its_zone_and_follows_its_clocks() {
+    let nine = spec("0 9 * * *", "Europe/Zurich");
+    assert_eq!(next(&nine, "2027-01-10T12:00:00Z"), "2027-01-11T08:00:00Z", "winter");
+    assert_eq!(next(&nine, "2027-07-10T12:00:00Z"), "2027-07-11T07:00:00Z", "summer");
+    assert_eq!(next(&spec("0 9 * * *", "UTC"), "2027-07-10T12:00:00Z"), "2027-07-11T09:00:00Z");
+}
+
+#[test]
+fn a_time_the_clocks_leave_out_is_not_lost_and_one_they_repeat_runs_once() {
+    // On 28 March 2027 there is no 02:30 in Zurich; on 31 October there are two.
+    let half_past_two = spec("30 2 * * *", "Europe/Zurich");
+    let spring = next(&half_past_two, "2027-03-27T12:00:00Z");
+    assert!(spring.starts_with("2027-03-28T01:"), "{spring}");
+    let first = next(&half_past_two, "2027-10-30T12:00:00Z");
+    assert!(first.starts_with("2027-10-31T00:30") || first.starts_with("2027-10-31T01:30"), "{first}");
+    let second = next(&half_past_two, &first);
+    assert!(second.starts_with("2027-11-01"), "{second}");
+}
+
+#[test]
+fn missed_times_are_counted_up_to_a_limit() {
+    let every_minute = spec("* * * * *", "UTC");
+    let due = ms("2027-01-01T00:00:00Z");
+    assert_eq!(missed(&every_minute, due, due + 1).unwrap(), (1, Some(due + 60_000)));
+    assert_eq!(missed(&every_minute, due, due + 5 * 60_000).unwrap(), (6, Some(due + 6 * 60_000)));
+    let (count, next) = missed(&every_minute, due, due + 100_000 * 60_000).unwrap();
+    assert_eq!((count, next), (1000, Some(due + 100_001 * 60_000)));
+}
+
+#[test]
+fn what_would_never_start_is_refused() {
+    assert!(spec("every day", "UTC").check().is_err());
+    assert!(spec("0 9 * * *", "Nowhere/At_All").check().is_err());
+}

@@ -1,8 +1,10 @@
 //! Workflows over a real kernel and a real store: what a definition says is what happens, also over restarts.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
 mod control;
 mod flow;
 mod keys;
 mod restarts;
+mod schedules;
 mod steps;
 mod world;

@@ -6,7 +6,9 @@ pub mod error;
 pub mod event;
 pub mod id;
 pub mod limits;
+pub mod trace;
 
 pub use content::{Content, Output};
 pub use error::{Code, Fault, Kind};
 pub use event::{Event, Priority};
+pub use trace::TraceParent;

@@ -1,9 +1,18 @@
-//! The id by which a person finds one refusal in the log (MCP-CORR-2).
+//! The id by which a person finds one refusal in the log (MCP-CORR-2), and the trace a request is a part of.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use orchestr8_contract::TraceParent;
+use orchestr8_contract::trace::TRACEPARENT;
 use orchestr8_kernel::ports::ids::{For, Ids};
 
 pub const CORRELATION: HeaderName = HeaderName::from_static("x-correlation-id");
+
+/// The trace a request is a part of. What is not well formed, or said twice, is ignored, as the standard has it.
+pub fn trace(headers: &HeaderMap) -> Option<TraceParent> {
+    let mut values = headers.get_all(TRACEPARENT).iter();
+    let (only, None) = (values.next()?, values.next()) else { return None };
+    TraceParent::parse(only.to_str().ok()?.trim_ascii())
+}
 
 /// Long enough for every id scheme in use, short enough for a log line.
 const LENGTH_LIMIT: usize = 128;
@@ -44,6 +53,19 @@ mod tests {
             assert_eq!(given(&headers).is_some(), fit, "{}", value.escape_ascii());
         }
         assert!(given(&HeaderMap::new()).is_none());
+    }
+
+    #[test]
+    fn a_trace_is_read_from_the_one_header_there_is() {
+        const GOOD: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let mut headers = HeaderMap::new();
+        assert_eq!(trace(&headers), None);
+        headers.append(TRACEPARENT, HeaderValue::from_static(GOOD));
+        assert_eq!(trace(&headers).unwrap().to_string(), GOOD);
+        headers.append(TRACEPARENT, HeaderValue::from_static(GOOD));
+        assert_eq!(trace(&headers), None, "two say nothing");
+        headers.insert(TRACEPARENT, HeaderValue::from_static("00-x"));
+        assert_eq!(trace(&headers), None);
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod watch;
 mod tests;
 
 pub use auth::{Auth, Caller, LOCAL_NAME, LOCAL_TENANT, Token, check_bind};
-pub use correlation::CORRELATION;
+pub use correlation::{CORRELATION, trace};
 pub use error::Error;
 pub use health::{Health, mount};
 pub use refusal::Refusal;

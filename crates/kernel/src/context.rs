@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use futures::future::try_join_all;
 use orchestr8_contract::id::{CorrelationId, RunId};
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::trace::TRACEPARENT;
+use orchestr8_contract::{Code, Fault, TraceParent};
 use serde_json::{Value, json};
 
 use crate::action::{Action, Halt};
@@ -19,6 +20,8 @@ use crate::submission::{Args, Principal, Submission, Transport};
 pub struct Context {
     pub run: RunId,
     pub correlation: CorrelationId,
+    /// What to pass on to whomever the work calls: the trace of the submission, with this run as the parent.
+    pub trace: Option<TraceParent>,
     pub principal: Arc<Principal>,
     pub transport: Transport,
     /// Work stops promptly when it fires (MCP-TIMEOUT-3).
@@ -30,7 +33,11 @@ pub struct Context {
 impl Context {
     /// A log whose entries carry the ids of this run.
     pub fn log(&self) -> Log {
-        self.kernel.log().child(json!({"correlationId": self.correlation, "runId": self.run}))
+        let mut fields = json!({"correlationId": self.correlation, "runId": self.run});
+        if let Some(trace) = self.trace {
+            fields[TRACEPARENT] = trace.to_string().into();
+        }
+        self.kernel.log().child(fields)
     }
 
     /// An error if the work should stop; for use between steps and inside loops.
@@ -101,6 +108,7 @@ impl Context {
     /// Runs another action on behalf of this one: same caller, same correlation, stops with it.
     pub async fn submit(&self, action: impl Into<Arc<str>>, args: Args) -> Settled {
         let mut child = Submission::new(action, args, self.principal.clone(), self.correlation.clone());
+        child.trace = self.trace;
         child.cancel = self.cancel.child();
         child.peer = self.peer.clone();
         self.kernel.submit(child).await

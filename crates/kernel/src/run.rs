@@ -64,6 +64,7 @@ fn begin(core: &Arc<Core>, admitted: &mut Admitted) -> BoxFuture<'static, Worked
     let context = Context {
         run: admitted.run,
         correlation: submission.correlation.clone(),
+        trace: submission.trace.map(|trace| trace.within(admitted.run.0)),
         principal: submission.principal.clone(),
         transport: submission.transport,
         cancel: submission.cancel.clone(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use orchestr8_contract::TraceParent;
 use orchestr8_contract::id::{CorrelationId, Key, Lane, SubmissionId, Tenant};
 use serde_json::{Map, Value};
 
@@ -146,6 +147,8 @@ pub struct Submission {
     pub principal: Arc<Principal>,
     pub transport: Transport,
     pub correlation: CorrelationId,
+    /// The trace it is a part of, if somebody follows one.
+    pub trace: Option<TraceParent>,
     /// Known to others of the same scope under this id, who may depend on it. Set it with `named`.
     pub id: Option<SubmissionId>,
     pub id_scope: Scope,
@@ -173,6 +176,7 @@ impl Submission {
             principal,
             transport: Transport::Internal,
             correlation,
+            trace: None,
             id: None,
             id_scope: Scope("id".into()),
             identities: Vec::new(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use orchestr8_contract::id::RunId;
+use orchestr8_contract::trace::TRACEPARENT;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::action::{Action, Tasking};
 use orchestr8_kernel::outcome::End;
@@ -19,7 +20,7 @@ use crate::questions::Questions;
 use crate::request::{Answer, Outcome, Request};
 use crate::tasks::{self, Ended};
 use crate::to_wire::{self, tasks_undeclared};
-use crate::wire::{self, Error, text_of};
+use crate::wire::{self, Error};
 
 /// A fact an action may tell in its `_meta`: the keys of questions it asks before it becomes a task.
 pub const ASKS_FIRST: &str = "orchestr8/asksFirst";
@@ -38,10 +39,10 @@ pub fn call(request: &Request<'_>) -> Answer {
             let client = questions.client(request);
             let mut submission = request.submission(asked.name.clone(), args);
             submission.identities.extend(identity);
-            if let Some(parent) = request.params.meta("traceparent").and_then(text_of) {
+            if let Some(trace) = submission.trace {
                 // Whoever follows a trace through the log finds the call by it.
                 let entry =
-                    || json!({"correlationId": submission.correlation.as_str(), "traceparent": parent});
+                    || json!({"correlationId": submission.correlation, TRACEPARENT: trace.to_string()});
                 request.kernel().log().debug("part of a trace", entry);
             }
             match wished {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context as TaskContext, Poll};
 
 use futures::future::BoxFuture;
+use orchestr8_contract::TraceParent;
 use orchestr8_contract::id::{CorrelationId, Key};
 use orchestr8_kernel::action::Action;
 use orchestr8_kernel::peer::Severity;
@@ -48,6 +49,8 @@ pub struct Incoming<'a> {
     pub idempotency_key: Option<Key>,
     /// Used where the message itself carries no correlation id (HTTP: the `X-Correlation-ID` header).
     pub correlation: Option<CorrelationId>,
+    /// Used where the message itself names no trace (HTTP: the `traceparent` header).
+    pub trace: Option<TraceParent>,
     /// Holds a modern request against its headers. Called once its `_meta` is known to be whole and before its version
     /// is judged; an error is what does not match, and becomes -32020 with status 400.
     pub check_headers: Option<&'a CheckHeaders<'a>>,

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use orchestr8_contract::TraceParent;
 use orchestr8_contract::id::CorrelationId;
+use orchestr8_contract::trace::TRACEPARENT;
 use orchestr8_kernel::peer::Severity;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::{Args, Cancel, Kernel, Principal, Submission};
@@ -14,7 +16,7 @@ use crate::era::Era;
 use crate::face::{Outlet, Settings};
 use crate::from_wire::{Capabilities, Params};
 use crate::methods::Method;
-use crate::wire::{Error, Id};
+use crate::wire::{Error, Id, text_of};
 
 /// A request that has passed the gate of its era.
 pub struct Request<'a> {
@@ -53,6 +55,7 @@ impl Request<'_> {
             principal: self.who().clone(),
             transport: self.connection.transport,
             correlation: self.correlation(),
+            trace: self.trace(),
             id: None,
             id_scope: self.connection.face.id_scope().clone(),
             identities: Vec::new(),
@@ -63,6 +66,12 @@ impl Request<'_> {
             cancel: self.cancel.clone(),
             peer: None,
         }
+    }
+
+    /// The trace it is a part of: its own word for it, or the transport's. What is not well formed is ignored.
+    fn trace(&self) -> Option<TraceParent> {
+        let own = self.params.meta(TRACEPARENT).and_then(text_of);
+        own.and_then(|text| TraceParent::parse(&text)).or(self.incoming.trace)
     }
 
     /// MCP-CORR-1 and MCP-CORR-2: the client's id, or a fresh one.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use orchestr8_contract::trace::TRACEPARENT;
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::action::Work;
 use orchestr8_kernel::{Args, Context, Halt, Reply};
@@ -82,12 +83,15 @@ impl Call {
         params: CallToolRequestParams,
         context: &Context,
     ) -> Result<ServerResult, Halt> {
-        let mut options = PeerRequestOptions::no_options();
+        let mut meta = RequestMetaObject::new();
         if line.modern {
-            let mut meta = RequestMetaObject::new();
             meta.set_client_capabilities(able(context));
-            options = options.with_meta(meta);
         }
+        if let Some(trace) = context.trace {
+            // Over HTTP it becomes a header too.
+            meta.insert(TRACEPARENT.into(), trace.to_string().into());
+        }
+        let options = PeerRequestOptions::no_options().with_meta(meta);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let (asker, mut later) = Asker::new(&self.desk.server.name, context.clone(), self.repeatable);
         let under_way = line.calls.enter(Arc::new(asker));

@@ -11,9 +11,10 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
+use orchestr8_contract::trace::TRACEPARENT;
 use reqwest::{RequestBuilder, Response};
 use rmcp::ServiceError;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, GetMeta, ServerJsonRpcMessage};
 use rmcp::transport::common::http_header::{
     EVENT_STREAM_MIME_TYPE, HEADER_LAST_EVENT_ID, HEADER_SESSION_ID, JSON_MIME_TYPE,
 };
@@ -123,7 +124,10 @@ impl StreamableHttpClient for Client {
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let has_session = session.is_some();
-        let request = dress(self.http.post(&*uri), session, token, headers);
+        let mut request = dress(self.http.post(&*uri), session, token, headers);
+        if let Some(trace) = trace(&message) {
+            request = request.header(TRACEPARENT, trace);
+        }
         let request = request.header(CONTENT_TYPE, JSON_MIME_TYPE).body(serde_json::to_vec(&message)?);
         let response = request.send().await.map_err(Error::Http)?;
         match response.status() {
@@ -209,6 +213,12 @@ fn dress(
         Some(session) => request.header(HEADER_SESSION_ID, &*session),
         None => request,
     }
+}
+
+/// The trace a message says it is a part of.
+fn trace(message: &ClientJsonRpcMessage) -> Option<String> {
+    let ClientJsonRpcMessage::Request(request) = message else { return None };
+    request.request.get_meta().get(TRACEPARENT)?.as_str().map(str::to_owned)
 }
 
 fn content_type(response: &Response) -> Option<String> {

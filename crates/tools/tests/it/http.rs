@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use orchestr8_contract::Code;
+use orchestr8_contract::{Code, TraceParent};
 use orchestr8_kernel::peer::About;
 use orchestr8_tools::remote::{Link, Phase, Server, limits};
 use parking_lot::Mutex;
@@ -170,6 +170,22 @@ async fn its_tools_are_called_with_the_headers_it_wants() {
         let away = world.call(tool, json!({})).await.code();
         assert_eq!(away, Some(Code::Unavailable), "{tool}: nothing was sent, so nothing is unknown");
     }
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_part_of_a_trace_says_so() {
+    let small = Small::start().await;
+    let world = World::with(small.server()).await;
+    let mut submission = world.submission("web.greet", json!({}));
+    submission.trace = TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+    let settled = within(world.kernel.submit(submission)).await;
+    let run = settled.run.0;
+    text(settled);
+    let parent = TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap();
+    let told = format!("traceparent: {}", parent.within(run));
+    assert_eq!(small.heard.lock().iter().filter(|head| head.contains(&told)).count(), 1, "{told}");
+    assert_eq!(small.heard.lock().iter().filter(|head| head.contains("traceparent")).count(), 1);
     world.remote.stop().await;
 }
 

@@ -42,6 +42,7 @@ impl Call {
             who: self.elevated.clone(),
             idempotency_key: self.key.clone(),
             correlation: headers::correlation(&self.headers),
+            trace: orchestr8_edge::trace(&self.headers),
             check_headers: Some(&check),
         };
         to.receive(&self.text, &incoming, related.clone())

@@ -1,6 +1,7 @@
 //! The modern era: every request stands for itself.
 
-use orchestr8_kernel::Why;
+use orchestr8_contract::Output;
+use orchestr8_kernel::{Action, Context, Policy, Why};
 use serde_json::{Value, json};
 
 use super::client::{Answer, Client, EVENTS, JSON, MODERN, text};
@@ -51,6 +52,31 @@ async fn a_request_needs_no_session_and_has_a_connection_of_its_own() {
     let discovered = ask(&mut client, "", &request(5, "server/discover", json!({}))).await.json();
     assert!(discovered["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")));
     assert_eq!(world.sessions(), 0);
+}
+
+#[tokio::test]
+async fn the_trace_of_a_call_comes_from_its_meta_or_its_header() {
+    const HEADER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const META: &str = "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-00f067aa0ba902b7-00";
+    let world = World::new().await;
+    let tool =
+        Action::tool("trace", "Tells.", json!({"type": "object"}), Policy::read(), |_, context: Context| {
+            let trace = context.trace.map(|trace| trace.to_string()).unwrap_or_default();
+            std::future::ready(Ok(Output::text(trace).into()))
+        });
+    world.kernel.registry().register(tool.unwrap()).unwrap();
+    let mut client = world.client().await;
+    let mut told = async |header: &str, meta: &str| {
+        let mut body = call(1, "trace", json!({}));
+        body["params"]["_meta"]["traceparent"] = meta.into();
+        let headers = [headers("tools/call", "trace"), vec![("traceparent", header)]].concat();
+        text(&client.post(&headers, &body).await.json()).to_owned()
+    };
+    let (from_header, from_meta) = (told(HEADER, "").await, told(HEADER, META).await);
+    assert!(from_header.starts_with(&HEADER[..36]) && from_header.ends_with("-01"), "{from_header}");
+    assert!(!from_header.contains("00f067aa0ba902b7"), "its own run is the parent now: {from_header}");
+    assert!(from_meta.starts_with(&META[..36]) && from_meta.ends_with("-00"), "{from_meta}");
+    assert_eq!(told("00-nonsense", "nonsense").await, "");
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Dependencies point one way: contract <- kernel <- stores, domains, edge, faces; app may use all.
+//! Dependencies point one way: contract <- kernel <- stores, domains, edge, faces; app may use all. Nothing but tests uses
+//! what only tests need.
 use serde_json::Value;
 
 const CRATES: &str = "/crates/";
@@ -29,6 +30,7 @@ enum Layer {
     Edge,
     Face,
     App,
+    Testing,
 }
 
 fn may_use(user: Layer, used: Layer) -> bool {
@@ -37,7 +39,8 @@ fn may_use(user: Layer, used: Layer) -> bool {
         Layer::Kernel => &[Layer::Contract],
         Layer::Stores | Layer::Domain | Layer::Edge => &[Layer::Contract, Layer::Kernel],
         Layer::Face => &[Layer::Contract, Layer::Kernel, Layer::Edge],
-        Layer::App => return true,
+        Layer::App => return used != Layer::Testing,
+        Layer::Testing => &[Layer::Contract, Layer::Kernel, Layer::Stores],
     };
     allowed.contains(&used)
 }
@@ -59,6 +62,7 @@ fn package(value: &Value) -> Option<Package> {
         "stores" => Layer::Stores,
         "edge" => Layer::Edge,
         "app" => Layer::App,
+        "testing" => Layer::Testing,
         face if face.starts_with("faces/") => Layer::Face,
         _ => Layer::Domain,
     };
@@ -104,6 +108,25 @@ mod tests {
         assert_eq!(complaints(&domains), 1);
         assert_eq!(complaints(&[package("kernel", &[("stores", Value::Null)]), package("stores", &[])]), 1);
         assert_eq!(complaints(&[package("faces/mcp", &[("tools", Value::Null)]), package("tools", &[])]), 1);
+    }
+
+    #[test]
+    fn nothing_but_tests_uses_what_only_tests_need() {
+        let testing = package("testing", &[("kernel", Value::Null), ("stores", Value::Null)]);
+        let around = |user, kind| {
+            [
+                package(user, &[("testing", kind)]),
+                testing.clone(),
+                package("kernel", &[]),
+                package("stores", &[]),
+            ]
+        };
+        for user in ["contract", "tools", "faces/mcp", "app"] {
+            assert_eq!(
+                (complaints(&around(user, Value::Null)), complaints(&around(user, json!("dev")))),
+                (1, 0)
+            );
+        }
     }
 
     #[test]

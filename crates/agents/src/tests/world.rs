@@ -5,12 +5,11 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::Fault;
-use orchestr8_contract::id::{AgentId, CorrelationId};
+use orchestr8_contract::id::AgentId;
 use orchestr8_kernel::bus::{Bus, Config};
-use orchestr8_kernel::ports::{clock, ids, random};
-use orchestr8_kernel::{Args, Kernel, Limits, Log, Ports, Principal, Settled, Submission, tables};
-use orchestr8_stores::Migration;
-use orchestr8_stores::sqlite::{self, Options, Place};
+use orchestr8_kernel::ports::clock;
+use orchestr8_kernel::{Kernel, Log, Settled, Submission};
+use orchestr8_testing::{Parts, submission};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -95,17 +94,8 @@ pub struct World {
 
 impl World {
     pub fn new(settings: &Settings) -> Self {
-        let migrations = tables::MIGRATIONS.iter().map(|&(name, sql)| Migration { name, sql }).collect();
-        let store = sqlite::open(Options::new(Place::Memory, migrations)).unwrap();
-        let ports = Ports {
-            clock: Arc::new(clock::Simulated::new()),
-            ids: Arc::new(ids::Counted::default()),
-            random: Arc::new(random::Seeded::new(1)),
-            store: Arc::new(store),
-            log: Log::off(),
-            redactor: Arc::default(),
-        };
-        let kernel = Kernel::new(ports, Limits::default(), bus());
+        let clock = Arc::new(clock::Simulated::new());
+        let kernel = Parts { clock, ..Parts::in_memory(&[]) }.kernel();
         let coordinator = coordinator();
         for action in all(&coordinator, settings).unwrap() {
             kernel.registry().register(action).unwrap();
@@ -114,9 +104,7 @@ impl World {
     }
 
     pub fn submission(&self, action: &str, args: Value) -> Submission {
-        let Value::Object(map) = args else { panic!("arguments are an object") };
-        let correlation = CorrelationId::parse("test").unwrap();
-        Submission::new(action, Args::new(map), Arc::new(Principal::local()), correlation)
+        submission(action, args)
     }
 
     pub async fn call(&self, action: &str, args: Value) -> Settled {

@@ -6,18 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use orchestr8_contract::id::{CorrelationId, Key};
+use orchestr8_contract::id::Key;
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::action::{Effect, OnUnknown};
-use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::ports::store::{Batch, Error, Row, Statement};
-use orchestr8_kernel::ports::{Clock, Store, ids, random};
+use orchestr8_kernel::ports::{Clock, Store, ids};
 use orchestr8_kernel::submission::{Identity, Scope};
-use orchestr8_kernel::{
-    Action, Args, Kernel, Limits, Policy, Ports, Principal, Reply, Settled, Submission, tables,
-};
-use orchestr8_stores::sqlite::{self, Options, Place};
-use orchestr8_stores::{Migration, Sqlite};
+use orchestr8_kernel::{Action, Kernel, Limits, Policy, Reply, Settled, Submission};
+use orchestr8_stores::Sqlite;
+use orchestr8_testing::{Parts, memory, submission};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
@@ -108,10 +105,7 @@ pub struct World {
 const EFFECTS: &str = "CREATE TABLE effects (name TEXT NOT NULL PRIMARY KEY) STRICT";
 
 pub fn open_store() -> Arc<Counting> {
-    let mut migrations: Vec<Migration> =
-        tables::MIGRATIONS.iter().map(|&(name, sql)| Migration { name, sql }).collect();
-    migrations.push(Migration { name: "test-1", sql: EFFECTS });
-    let inner = sqlite::open(Options::new(Place::Memory, migrations)).unwrap();
+    let inner = memory(&[&[("test-1", EFFECTS)]]);
     let (commits, queries) = (AtomicUsize::new(0), AtomicUsize::new(0));
     Arc::new(Counting { inner, commits, queries, stuck: watch::Sender::new(false) })
 }
@@ -132,17 +126,10 @@ impl World {
     /// A kernel on a store that may have seen others: what a restart is.
     pub fn on(store: Arc<Counting>, limits: Limits) -> Self {
         let clock = Arc::new(Moved::default());
-        let ports = Ports {
-            clock: clock.clone(),
-            ids: Arc::new(ids::Random),
-            random: Arc::new(random::Seeded::new(1)),
-            store: store.clone(),
-            log: test_log(),
-            redactor: Arc::default(),
-        };
-        let bus = test_bus(&ports);
+        let parts =
+            Parts { clock: clock.clone(), ids: Arc::new(ids::Random), limits, ..Parts::on(store.clone()) };
         let world = Self {
-            kernel: Kernel::new(ports, limits, bus),
+            kernel: parts.kernel(),
             clock,
             store,
             gate: Arc::new(Semaphore::new(0)),
@@ -197,9 +184,7 @@ impl World {
     }
 
     pub fn ask(&self, action: &str, args: Value) -> Submission {
-        let Value::Object(map) = args else { panic!("arguments are an object") };
-        let correlation = CorrelationId::parse("test").unwrap();
-        Submission::new(action, Args::new(map), Arc::new(Principal::local()), correlation)
+        submission(action, args)
     }
 
     pub fn keyed(&self, action: &str, key: &str, args: Value) -> Submission {
@@ -240,12 +225,4 @@ pub enum Kind {
 
 pub fn identity(key: &str) -> Identity {
     Identity { scope: Scope("test".into()), key: Key::parse(key).unwrap(), ttl_ms: 60_000 }
-}
-
-fn test_log() -> orchestr8_kernel::Log {
-    orchestr8_kernel::Log::off()
-}
-
-fn test_bus(ports: &Ports) -> Bus {
-    Bus::new(&Config::default(), ports.clock.clone(), ports.log.clone())
 }

@@ -5,7 +5,9 @@ use orchestr8_kernel::bus::Filter;
 use orchestr8_kernel::{Halt, Settled, Transport, registry};
 use serde_json::{Value, json};
 
-use super::world::{World, settings, value};
+use orchestr8_testing::settled::value;
+
+use super::world::{World, settings};
 use crate::{AdminMode, Settings};
 
 fn world() -> World {

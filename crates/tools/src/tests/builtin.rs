@@ -6,9 +6,11 @@ use std::time::Duration;
 use orchestr8_contract::Code;
 use orchestr8_kernel::bus::Filter;
 use orchestr8_kernel::{Action, Limits, Policy, Transport, Why, registry};
+use orchestr8_testing::Person;
+use orchestr8_testing::settled::value;
 use serde_json::{Value, json};
 
-use super::world::{Client, World, settings, value};
+use super::world::{World, settings};
 use crate::{Settings, changed};
 
 #[tokio::test]
@@ -110,7 +112,7 @@ async fn tool_search_finds_only_what_its_caller_may_see() {
     let mut admin = action("files.wipe", "Wipes a file.");
     admin.policy.roles = &["admin"];
     world.kernel.registry().register(admin).unwrap();
-    let client = Arc::new(Client { hidden: vec!["files.write".into()], ..Client::default() });
+    let client = Arc::new(Person { hidden: vec!["files.write".into()], ..Person::default() });
     let found = value(world.call_with(&client, "tool_search", json!({"query": "file"})).await);
     assert_eq!((&found["total"], &found["tools"][0]["name"]), (&json!(1), &json!("files.read")));
     let inside = value(world.call("tool_search", json!({"query": "file"})).await);

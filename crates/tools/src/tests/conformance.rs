@@ -1,14 +1,13 @@
 //! The fixtures say what the suites expect, to the letter.
 
-use std::sync::Arc;
-
 use orchestr8_contract::Code;
 use orchestr8_kernel::action::{Address, Shown, Tasking};
 use orchestr8_kernel::bus::Filter;
 use orchestr8_kernel::registry;
+use orchestr8_testing::settled::{text, value, wire};
 use serde_json::{Map, Value, json};
 
-use super::world::{Client, World, settings, text, value, wire};
+use super::world::{World, able, settings};
 use crate::Settings;
 
 fn world() -> World {
@@ -89,7 +88,7 @@ async fn every_listed_tool_is_well_described() {
 #[tokio::test(start_paused = true)]
 async fn the_client_hears_of_progress_and_logs() {
     let world = world();
-    let client = Client::all(json!({}));
+    let client = able(json!({}));
     text(world.call_with(&client, "test_tool_with_progress", json!({})).await);
     let told: Vec<Value> = [0.0, 50.0, 100.0].map(|done| json!({"progress": done, "total": 100.0})).to_vec();
     assert_eq!(std::mem::take(&mut *client.heard.lock()), told);
@@ -223,7 +222,7 @@ async fn jobs_end_as_they_should() {
         "confirm": {"action": "accept", "content": {"name": "Ann", "confirm": true}},
         "name": {"action": "accept", "content": {"name": "Ann", "confirm": true}}
     });
-    let client: Arc<Client> = Client::all(answers);
+    let client = able(answers);
     assert_eq!(text(world.call_with(&client, "confirm_delete", json!({"filename": "a"})).await), "Deleted a");
     assert_eq!(text(world.call_with(&client, "multi_input", json!({})).await), "Name: Ann; confirmed: true");
 }

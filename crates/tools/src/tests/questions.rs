@@ -2,9 +2,11 @@
 
 use orchestr8_contract::Code;
 use orchestr8_kernel::peer::About;
+use orchestr8_testing::Person;
+use orchestr8_testing::settled::{asks, text};
 use serde_json::{Value, json};
 
-use super::world::{Client, World, asks, settings, text};
+use super::world::{World, able, settings};
 use crate::Settings;
 
 fn world() -> World {
@@ -107,7 +109,7 @@ fn input_required() -> Vec<Round> {
 async fn each_asks_under_its_keys_and_ends_with_the_answers() {
     let world = world();
     for (action, args, keys, answers, expected) in plain().into_iter().chain(input_required()) {
-        let asked = asks(world.call_with(&Client::all(json!({})), &action, args.clone()).await);
+        let asked = asks(world.call_with(&able(json!({})), &action, args.clone()).await);
         assert_eq!(asked.iter().map(|ask| ask.key.as_str()).collect::<Vec<_>>(), keys, "{action}");
         for ask in &asked {
             let wanted = match ask.about {
@@ -117,7 +119,7 @@ async fn each_asks_under_its_keys_and_ends_with_the_answers() {
             };
             assert!(ask.params.get(wanted).is_some(), "{action}: {}", ask.params);
         }
-        let said = text(world.call_with(&Client::all(answers), &action, args).await);
+        let said = text(world.call_with(&able(answers), &action, args).await);
         assert_eq!(said, expected, "{action}");
     }
 }
@@ -131,7 +133,7 @@ async fn an_answer_of_the_wrong_shape_is_asked_for_again() {
         (accepted(json!({"nom": "x"})), None),
         (json!({"action": "decline"}), Some(Code::Cancelled)),
     ] {
-        let client = Client::all(json!({"user_name": wrong}));
+        let client = able(json!({"user_name": wrong}));
         let settled = world.call_with(&client, "test_input_required_result_elicitation", json!({})).await;
         match code {
             Some(code) => assert_eq!(settled.code(), Some(code), "{wrong}"),
@@ -144,33 +146,34 @@ async fn an_answer_of_the_wrong_shape_is_asked_for_again() {
 async fn two_rounds_ask_one_after_the_other() {
     let (world, tool) = (world(), "test_input_required_result_multi_round");
     let keys = |settled| asks(settled).into_iter().map(|ask| ask.key).collect::<Vec<_>>();
-    assert_eq!(keys(world.call_with(&Client::all(json!({})), tool, json!({})).await), ["step1"]);
+    assert_eq!(keys(world.call_with(&able(json!({})), tool, json!({})).await), ["step1"]);
     let first = json!({"step1": accepted(json!({"name": "Al"}))});
-    assert_eq!(keys(world.call_with(&Client::all(first.clone()), tool, json!({})).await), ["step2"]);
+    assert_eq!(keys(world.call_with(&able(first.clone()), tool, json!({})).await), ["step2"]);
     let mut both = first;
     both["step2"] = accepted(json!({"color": "blue"}));
-    let said = text(world.call_with(&Client::all(both), tool, json!({})).await);
+    let said = text(world.call_with(&able(both), tool, json!({})).await);
     assert_eq!(said, "Multi-round complete for Al who likes blue");
 }
 
 #[tokio::test]
 async fn only_what_the_client_can_answer_is_asked() {
     let (world, tool) = (world(), "test_input_required_result_capabilities");
-    let asked = asks(world.call_with(&Client::able(&[About::Sample], json!({})), tool, json!({})).await);
+    let asked = asks(world.call_with(&Person::by_key(&[About::Sample], json!({})), tool, json!({})).await);
     assert_eq!(asked.iter().map(|ask| ask.about).collect::<Vec<_>>(), [About::Sample]);
-    let settled = world.call_with(&Client::able(&[], json!({})), "test_missing_capability", json!({})).await;
+    let settled =
+        world.call_with(&Person::by_key(&[], json!({})), "test_missing_capability", json!({})).await;
     let orchestr8_kernel::Halt::Fault(fault) = settled.result.unwrap_err() else { panic!("a fault") };
     assert_eq!(fault.code, Code::CapabilityMissing);
     assert_eq!(fault.details.unwrap()["requiredCapabilities"], json!({"sampling": {}}));
-    let able = Client::able(&[About::Sample], json!({}));
-    assert_eq!(text(world.call_with(&able, "test_missing_capability", json!({})).await), "Success");
+    let sampler = Person::by_key(&[About::Sample], json!({}));
+    assert_eq!(text(world.call_with(&sampler, "test_missing_capability", json!({})).await), "Success");
 }
 
 #[tokio::test]
 async fn forms_have_the_fields_the_suites_look_for() {
     let world = world();
     let fields = async |tool: &str| {
-        let asked = asks(world.call_with(&Client::all(json!({})), tool, json!({})).await);
+        let asked = asks(world.call_with(&able(json!({})), tool, json!({})).await);
         asked[0].params["requestedSchema"]["properties"].clone()
     };
     let defaults = fields("test_elicitation_sep1034_defaults").await;

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_contract::{Code, Output};
 use orchestr8_kernel::Why;
 use orchestr8_kernel::action::{Effect, OnUnknown};
-use orchestr8_kernel::peer::{About, Answered, Ask, Peer, Severity};
-use parking_lot::Mutex;
-use serde_json::{Value, json};
+use orchestr8_testing::settled::{fault, text};
+use orchestr8_testing::{Person, until, within};
+use serde_json::json;
 
-use crate::world::{TOOLS, World, fault, fixture, is_alive, text, until, within};
+use crate::world::{TOOLS, World, fixture, is_alive};
 
 #[tokio::test]
 async fn tools_are_named_described_and_hinted() {
@@ -59,34 +58,16 @@ async fn results_and_errors_come_through() {
     world.remote.stop().await;
 }
 
-#[derive(Default)]
-struct Listening(Mutex<Vec<f64>>);
-
-impl Peer for Listening {
-    fn progress(&self, done: f64, _: Option<f64>, _: Option<&str>) {
-        self.0.lock().push(done);
-    }
-
-    fn log(&self, _: Severity, _: Option<&str>, _: Value) {}
-
-    fn can(&self, _: About) -> bool {
-        false
-    }
-
-    fn ask(&self, _: Ask) -> BoxFuture<'_, Result<Answered, Fault>> {
-        Box::pin(async { Err(Fault::internal("nobody can be asked")) })
-    }
-}
-
 #[tokio::test]
 async fn progress_is_passed_on() {
     let world = World::with(fixture(&[])).await;
-    let listening = Arc::new(Listening::default());
+    let person = Arc::new(Person::default());
     let mut submission = world.submission("other.progress", json!({}));
-    submission.peer = Some(listening.clone());
+    submission.peer = Some(person.clone());
     let (kernel, cancel) = (world.kernel.clone(), submission.cancel.clone());
     let call = tokio::spawn(async move { kernel.submit(submission).await });
-    until("the progress to be heard", || *listening.0.lock() == [1.0, 2.0]).await;
+    let progress = [1.0, 2.0].map(|done| json!({"progress": done, "total": 2.0}));
+    until("the progress to be heard", || *person.heard.lock() == progress).await;
     cancel.fire(Why::Client);
     within(call).await.unwrap();
     world.remote.stop().await;

@@ -6,10 +6,12 @@ use std::path::Path;
 use orchestr8_contract::Code;
 use orchestr8_kernel::bus::Filter;
 use orchestr8_kernel::registry;
+use orchestr8_testing::settled::text;
+use orchestr8_testing::{until, within};
 use orchestr8_tools::remote::{Link, Phase, Server};
 use serde_json::{Value, json};
 
-use crate::world::{TOOLS, World, fixture, is_alive, store, text, until, was_reaped, within};
+use crate::world::{TOOLS, World, fixture, is_alive, store, was_reaped};
 
 #[tokio::test]
 async fn a_child_sees_only_the_environment_it_is_given() {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use orchestr8_contract::{Code, TraceParent};
 use orchestr8_kernel::peer::About;
+use orchestr8_testing::settled::{fault, text};
+use orchestr8_testing::{Person, within};
 use orchestr8_tools::remote::{Link, Phase, Server, limits};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -13,8 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::questions::Person;
-use crate::world::{World, fault, text, within};
+use crate::world::World;
 
 /// The smallest server there is: one request a connection, answers in JSON.
 struct Small {
@@ -210,7 +211,7 @@ async fn a_question_in_the_stream_of_a_call_is_asked_of_its_client_and_no_other(
     let small = Small::start().await;
     let world = World::with(small.server()).await;
     let answer = |name: &str| json!({"action": "accept", "content": {"name": name}});
-    let people = ["Ada", "Bo", "Cy"].map(|name| Person::answering(About::Elicit, answer(name)));
+    let people = ["Ada", "Bo", "Cy"].map(|name| Person::always(&[About::Elicit], answer(name)));
     let calls = people.iter().zip(["a", "b", "c"]).map(|(person, message)| {
         let mut submission = world.submission("web.ask", json!({"message": message}));
         submission.peer = Some(person.clone());
@@ -221,7 +222,7 @@ async fn a_question_in_the_stream_of_a_call_is_asked_of_its_client_and_no_other(
     assert_eq!(names.collect::<Vec<_>>(), ["Ada", "Bo", "Cy"].map(answer));
     for (person, message) in people.iter().zip(["other: a", "other: b", "other: c"]) {
         let asked = person.asked.lock();
-        assert_eq!((asked.len(), &asked[0]["message"]), (1, &json!(message)));
+        assert_eq!((asked.len(), &asked[0].params["message"]), (1, &json!(message)));
     }
     world.remote.stop().await;
 }

@@ -4,10 +4,12 @@ use orchestr8_contract::Code;
 use orchestr8_kernel::Transport;
 use orchestr8_kernel::bus::Filter;
 use orchestr8_kernel::registry;
+use orchestr8_testing::settled::{fault, text, value};
+use orchestr8_testing::{until, within};
 use orchestr8_tools::remote::{accept, pins};
 use serde_json::json;
 
-use crate::world::{TOOLS, World, fault, fixture, json, store, text, until, within};
+use crate::world::{TOOLS, World, fixture, store};
 
 #[tokio::test]
 async fn a_changed_definition_is_quarantined_until_it_is_accepted() {
@@ -19,12 +21,12 @@ async fn a_changed_definition_is_quarantined_until_it_is_accepted() {
     assert!(!world.listed().contains(&"other.echo".to_owned()), "it is not listed");
     let refused = fault(world.call("other.echo", json!({"message": "a"})).await);
     assert_eq!((refused.code, &refused.details.unwrap()["tool"]), (Code::Quarantined, &json!("echo")));
-    let listed = json(world.call("admin.listQuarantined", json!({})).await);
+    let listed = value(world.call("admin.listQuarantined", json!({})).await);
     let tool = &listed["tools"][0];
     assert_eq!((&tool["server"], &tool["tool"]), (&json!("other"), &json!("echo")));
     assert_eq!(tool["acceptedDefinition"]["description"], "Echoes.");
     assert_eq!(tool["changedDefinition"]["description"], "Echoes, and more.");
-    let taken = json(
+    let taken = value(
         world
             .call("admin.acceptTool", json!({"server": "other", "tool": "echo", "changed": tool["changed"]}))
             .await,

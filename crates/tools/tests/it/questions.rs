@@ -2,56 +2,14 @@
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use orchestr8_contract::{Code, Fault};
-use orchestr8_kernel::peer::{About, Answered, Ask, Peer, Severity};
+use orchestr8_contract::Code;
+use orchestr8_kernel::peer::About;
 use orchestr8_kernel::{Halt, Settled, Why};
-use parking_lot::Mutex;
+use orchestr8_testing::settled::{fault, text};
+use orchestr8_testing::{Person, until, within};
 use serde_json::{Map, Value, json};
 
-use crate::world::{World, fault, fixture, text, until, within};
-
-/// A client that answers what it was told to, and remembers what it was asked.
-#[derive(Default)]
-pub struct Person {
-    can: Vec<About>,
-    answer: Value,
-    /// It answers by calling again, with these answers so far.
-    again: Option<Map<String, Value>>,
-    pub asked: Mutex<Vec<Value>>,
-}
-
-impl Person {
-    pub fn answering(about: About, answer: Value) -> Arc<Self> {
-        Arc::new(Self { can: vec![about], answer, ..Self::default() })
-    }
-
-    fn again(about: About, answers: Map<String, Value>) -> Arc<Self> {
-        Arc::new(Self { can: vec![about], again: Some(answers), ..Self::default() })
-    }
-}
-
-impl Peer for Person {
-    fn progress(&self, _: f64, _: Option<f64>, _: Option<&str>) {}
-
-    fn log(&self, _: Severity, _: Option<&str>, _: Value) {}
-
-    fn can(&self, about: About) -> bool {
-        self.can.contains(&about)
-    }
-
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Answered, Fault>> {
-        self.asked.lock().push(ask.params);
-        let answer = match (&self.again, self.can(ask.about)) {
-            (_, false) => Err(Fault::new(Code::CapabilityMissing, "this client cannot be asked that")),
-            (None, true) => Ok(Answered::With(self.answer.clone())),
-            (Some(answers), true) => {
-                Ok(answers.get(&ask.key).cloned().map_or(Answered::Later, Answered::With))
-            }
-        };
-        Box::pin(std::future::ready(answer))
-    }
-}
+use crate::world::{World, fixture};
 
 fn name() -> Value {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
@@ -76,16 +34,16 @@ async fn heard(world: &World, person: &Arc<Person>, tool: &str, args: Value) -> 
 #[tokio::test]
 async fn a_question_reaches_the_client_of_the_call_and_its_answer_the_server() {
     let world = World::with(fixture(&[])).await;
-    let person = Person::answering(About::Elicit, accepted());
+    let person = Person::always(&[About::Elicit], accepted());
     assert_eq!(heard(&world, &person, "other.ask_and_write", name()).await, json!([accepted()]));
-    assert_eq!(person.asked.lock()[0]["message"], "other: Who?", "a person should know who asks");
+    assert_eq!(person.asked.lock()[0].params["message"], "other: Who?", "a person should know who asks");
     let sampled = json!({"model": "m", "role": "assistant", "content": {"type": "text", "text": "hi"}});
-    let person = Person::answering(About::Sample, sampled.clone());
+    let person = Person::always(&[About::Sample], sampled.clone());
     let ask = json!({"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}});
     assert_eq!(heard(&world, &person, "other.ask", ask).await[0]["content"], sampled["content"]);
-    assert_eq!(person.asked.lock()[0]["maxTokens"], 5);
+    assert_eq!(person.asked.lock()[0].params["maxTokens"], 5);
     let roots = json!({"roots": [{"uri": "file:///srv", "name": "srv"}]});
-    let person = Person::answering(About::Roots, roots.clone());
+    let person = Person::always(&[About::Roots], roots.clone());
     assert_eq!(heard(&world, &person, "other.ask", json!({"method": "roots/list"})).await, json!([roots]));
     world.remote.stop().await;
 }
@@ -98,7 +56,7 @@ async fn what_a_client_cannot_be_asked_is_refused_and_the_call_goes_on() {
     assert_eq!(refused, json!([{"code": -32_601, "message": "this client cannot be asked that"}]));
     let nobody: Value = serde_json::from_str(&text(world.call("other.ask", name()).await)).unwrap();
     assert_eq!(nobody, json!([{"code": -32_603, "message": "nobody is there to be asked"}]));
-    let odd = Person::answering(About::Elicit, json!({"action": 7}));
+    let odd = Person::always(&[About::Elicit], json!({"action": 7}));
     let failed = heard(&world, &odd, "other.ask", name()).await;
     assert!(failed[0]["message"].as_str().unwrap().contains("cannot be read"), "{failed}");
     world.remote.stop().await;
@@ -111,7 +69,7 @@ async fn nobody_is_asked_while_it_is_not_clear_whose_call_it_is() {
     let (kernel, cancel) = (world.kernel.clone(), hanging.cancel.clone());
     let hang = tokio::spawn(async move { kernel.submit(hanging).await });
     until("the call to run", || world.kernel.running() == 1).await;
-    let person = Person::answering(About::Elicit, accepted());
+    let person = Person::always(&[About::Elicit], accepted());
     let refused = heard(&world, &person, "other.ask", name()).await;
     assert_eq!((&refused[0]["code"], person.asked.lock().len()), (&json!(-32_601), 0), "{refused}");
     cancel.fire(Why::Client);
@@ -125,7 +83,7 @@ async fn nobody_is_asked_while_it_is_not_clear_whose_call_it_is() {
 #[tokio::test]
 async fn a_server_asks_so_much_and_no_more() {
     let world = World::with(fixture(&[])).await;
-    let person = Person::answering(About::Elicit, accepted());
+    let person = Person::always(&[About::Elicit], accepted());
     let mut many = name();
     many["count"] = json!(20);
     let heard = heard(&world, &person, "other.ask", many.clone()).await;
@@ -145,7 +103,7 @@ async fn a_client_that_answers_by_calling_again_does_so_where_a_repeat_is_harmle
         twice["count"] = json!(2);
         let mut answers = Map::new();
         let calls = loop {
-            let person = Person::again(About::Elicit, answers.clone());
+            let person = Person::by_key(&[About::Elicit], answers.clone().into());
             match call(&world, &person, "other.ask", twice.clone()).await.result {
                 Err(Halt::Asks(asks)) => answers.extend(asks.into_iter().map(|ask| (ask.key, accepted()))),
                 other => {
@@ -158,7 +116,7 @@ async fn a_client_that_answers_by_calling_again_does_so_where_a_repeat_is_harmle
         world.remote.stop().await;
     }
     let world = World::with(fixture(&[])).await;
-    let person = Person::again(About::Elicit, Map::new());
+    let person = Person::by_key(&[About::Elicit], json!({}));
     let refused = heard(&world, &person, "other.ask_and_write", name()).await;
     assert!(refused[0]["message"].as_str().unwrap().contains("may not be repeated"), "{refused}");
     world.remote.stop().await;
@@ -167,10 +125,10 @@ async fn a_client_that_answers_by_calling_again_does_so_where_a_repeat_is_harmle
 #[tokio::test]
 async fn in_the_current_revision_a_call_says_what_its_client_can_be_asked() {
     let world = World::with(fixture(&["--modern"])).await;
-    let person = Person::answering(About::Elicit, accepted());
+    let person = Person::always(&[About::Elicit], accepted());
     let heard = heard(&world, &person, "other.ask_and_write", name()).await;
     assert_eq!((&heard["heard"], &heard["able"]), (&json!([accepted()]), &json!({"elicitation": {}})));
-    assert_eq!(person.asked.lock()[0]["message"], "other: Who?");
+    assert_eq!(person.asked.lock()[0].params["message"], "other: Who?");
     let deaf = Arc::new(Person::default());
     for _ in 0..10 {
         let refused = fault(call(&world, &deaf, "other.ask_and_write", name()).await);

@@ -4,13 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestr8_kernel::bus::{Bus, Config};
-use orchestr8_kernel::ports::{clock, ids, random};
-use orchestr8_kernel::{Kernel, Limits, Log, Ports, Principal, Transport};
+use orchestr8_kernel::ports::clock;
+use orchestr8_kernel::{Limits, Principal, Transport};
 use orchestr8_mcp::connection::Connection;
 use orchestr8_mcp::{Face, Incoming, Outlet, Received, Settings, tables};
-use orchestr8_stores::Migration;
 use orchestr8_stores::sqlite::simulated::Simulated;
+use orchestr8_testing::{Parts, migrations};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -23,10 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const TURNS: usize = 64;
 
 pub fn store() -> Arc<Simulated> {
-    let lists = [orchestr8_kernel::tables::MIGRATIONS, tables::MIGRATIONS];
-    let migrations: Vec<Migration> =
-        lists.into_iter().flatten().map(|&(name, sql)| Migration { name, sql }).collect();
-    Arc::new(Simulated::faultless(&migrations).unwrap())
+    Arc::new(Simulated::faultless(&migrations(&[tables::MIGRATIONS])).unwrap())
 }
 
 pub fn settings() -> Settings {
@@ -34,16 +30,8 @@ pub fn settings() -> Settings {
 }
 
 pub fn face_on(store: Arc<Simulated>, limits: Limits, settings: Settings) -> Face {
-    let clock: Arc<dyn clock::Clock> = Arc::new(clock::Simulated::new());
-    let ports = Ports {
-        clock: clock.clone(),
-        ids: Arc::new(ids::Counted::default()),
-        random: Arc::new(random::Seeded::new(1)),
-        store,
-        log: Log::off(),
-        redactor: Arc::default(),
-    };
-    let kernel = Kernel::new(ports, limits, Bus::new(&Config::default(), clock, Log::off()));
+    let clock = Arc::new(clock::Simulated::new());
+    let kernel = Parts { clock, limits, ..Parts::on(store) }.kernel();
     fixtures::register(&kernel);
     Face::new(kernel, settings)
 }
@@ -116,10 +104,14 @@ impl Client {
 
     /// The next thing heard.
     pub async fn hear(&self) -> Value {
+        serde_json::from_str(&self.hear_text().await).unwrap()
+    }
+
+    pub async fn hear_text(&self) -> String {
         let next = async {
             loop {
                 if let Some(line) = self.heard.lines.lock().pop_front() {
-                    return serde_json::from_str(&line).unwrap();
+                    return line;
                 }
                 self.heard.news.notified().await;
             }

@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use orchestr8_contract::{Event, Output, Priority};
 use orchestr8_edge as edge;
-use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::peer::{About, Ask};
-use orchestr8_kernel::ports::{clock, ids, random};
-use orchestr8_kernel::{Action, Context, Halt, Kernel, Limits, Log, Policy, Ports, Reply, Why};
-use orchestr8_stores::Migration;
+use orchestr8_kernel::ports::{clock, ids};
+use orchestr8_kernel::{Action, Context, Halt, Kernel, Limits, Policy, Reply, Why};
 use orchestr8_stores::sqlite::{self, Options, Place, Sqlite};
+use orchestr8_testing::{Parts, migrations};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
@@ -162,23 +161,15 @@ impl Session {
 }
 
 fn open(place: Place) -> Sqlite {
-    let lists =
-        [orchestr8_kernel::tables::MIGRATIONS, crate::tables::MIGRATIONS, http::tables::MIGRATIONS].concat();
-    let migrations = lists.into_iter().map(|(name, sql)| Migration { name, sql }).collect();
+    let migrations = migrations(&[crate::tables::MIGRATIONS, http::tables::MIGRATIONS]);
     sqlite::open(Options::new(place, migrations)).unwrap()
 }
 
 fn kernel(store: &Sqlite, clock: Arc<dyn clock::Clock>) -> Kernel {
-    let ports = Ports {
-        clock: clock.clone(),
-        ids: Arc::new(ids::Random),
-        random: Arc::new(random::Seeded::new(1)),
-        store: Arc::new(store.clone()),
-        log: Log::off(),
-        redactor: Arc::default(),
-    };
     let limits = Limits { concurrent_runs: 64, ..Limits::default() };
-    Kernel::new(ports, limits, Bus::new(&Config::default(), clock, Log::off()))
+    // Ids that a restart does not give out again.
+    let ids = Arc::new(ids::Random);
+    Parts { clock, ids, limits, ..Parts::on(Arc::new(store.clone())) }.kernel()
 }
 
 type Told = mpsc::UnboundedSender<Option<Why>>;

@@ -1,0 +1,24 @@
+//! What tests of several crates share. It is only ever a dev-dependency, which `cargo xtask tidy` checks.
+//!
+//! - [`transcript`]: conversations that people can read, and that are played against a server.
+//! - [`Parts`]: a kernel with a store in memory; [`submission`] makes a wish for it.
+//! - [`Person`]: a client on the other side of a run.
+//! - [`settled`]: what became of a submission, or a panic that says what came instead.
+//! - [`until`], [`within`]: waiting, with an end.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that does not find what it expects has failed"
+)]
+
+mod parts;
+mod patience;
+mod person;
+pub mod settled;
+pub mod transcript;
+
+pub use parts::{Parts, Tables, memory, migrations, submission};
+pub use patience::{PATIENCE, until, within};
+pub use person::{Answers, Person};

@@ -12,7 +12,7 @@ use http::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use hyper::body::Incoming;
 use orchestr8_contract::Code;
 use orchestr8_kernel::ports::ids::Ids;
@@ -25,7 +25,7 @@ use crate::cors::{self, Origins};
 use crate::health;
 use crate::hosts::Hosts;
 use crate::settings::URI_LIMIT_BYTES;
-use crate::{Error, Refusal, Settings};
+use crate::{Error, Refusal, Settings, Voice};
 
 /// On every answer that does not set its own.
 pub(crate) static SECURITY: [(HeaderName, HeaderValue); 4] = [
@@ -41,6 +41,7 @@ pub(crate) struct Guard {
     origins: Origins,
     verifier: Verifier,
     body_limit_bytes: usize,
+    voices: Vec<Voice>,
     ids: Arc<dyn Ids>,
 }
 
@@ -52,6 +53,7 @@ impl Guard {
             origins: Origins::new(&settings.allowed_origins)?,
             verifier: Verifier::new(&settings.auth)?,
             body_limit_bytes: settings.body_limit_bytes,
+            voices: settings.voices.clone(),
             ids: settings.ids.clone(),
         })
     }
@@ -67,6 +69,8 @@ impl Guard {
     /// Always an answer, whatever the request and whatever the route does.
     pub async fn answer(&self, mut request: Request<Body>) -> Response {
         let given = correlation::given(request.headers());
+        // Cheap: a target is shared, not copied.
+        let target = request.uri().clone();
         let page = self.place(&request);
         let outcome = match &page {
             Err(refusal) => Err(refusal.clone()),
@@ -82,7 +86,7 @@ impl Guard {
                 Err(refusal) => Err(refusal),
             },
         };
-        let mut response = outcome.unwrap_or_else(|refusal| self.refuse(refusal, given.clone()));
+        let mut response = outcome.unwrap_or_else(|refusal| self.refuse(&target, refusal, given.clone()));
         if let Ok(Some(page)) = page {
             cors::allow(response.headers_mut(), page);
         }
@@ -91,15 +95,19 @@ impl Guard {
     }
 
     /// Refusals are for the client to mend, so they are logged quietly; a failure of ours is not.
-    fn refuse(&self, refusal: Refusal, given: Option<HeaderValue>) -> Response {
+    fn refuse(&self, target: &Uri, refusal: Refusal, given: Option<HeaderValue>) -> Response {
         let id = given.unwrap_or_else(|| self.fresh_id());
         if refusal.code == Code::Internal {
             tracing::error!(correlationId = ?id, "a route panicked; its request was answered with INTERNAL");
         } else {
             tracing::debug!(correlationId = ?id, status = refusal.status.as_u16(), reason = %refusal.message, "refused");
         }
-        let mut response = refusal.into_response();
-        response.headers_mut().insert(CORRELATION, id);
+        let own_header = refusal.own_header();
+        let worded = self.voices.iter().find_map(|voice| voice(target.path(), &refusal, &id));
+        let mut response = worded.unwrap_or_else(|| refusal.into_response());
+        let headers = response.headers_mut();
+        headers.insert(CORRELATION, id);
+        headers.extend(own_header);
         response
     }
 

@@ -30,4 +30,4 @@ pub use error::Error;
 pub use health::{Health, mount};
 pub use refusal::Refusal;
 pub use serve::{Drained, bind, serve};
-pub use settings::Settings;
+pub use settings::{Settings, Voice};

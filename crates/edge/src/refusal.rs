@@ -36,6 +36,11 @@ impl Refusal {
         self
     }
 
+    /// The header its status asks for, to go with whatever words a face puts it in.
+    pub(crate) fn own_header(&self) -> Option<(HeaderName, HeaderValue)> {
+        self.header.as_ref().map(|(name, value)| (name.clone(), HeaderValue::from_static(value)))
+    }
+
     #[must_use]
     fn header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.header = Some((name, value));

@@ -4,10 +4,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::response::Response;
+use http::HeaderValue;
 use orchestr8_contract::limits::SHUTDOWN_TIMEOUT_MS;
 use orchestr8_kernel::ports::ids::Ids;
 
-use crate::{Auth, Error};
+use crate::{Auth, Error, Refusal};
 
 /// Loopback, so that nothing is exposed unless somebody says so.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8088);
@@ -42,6 +44,10 @@ pub const URI_LIMIT_BYTES: usize = 8_000;
 /// What one connection may hold of a body nobody has taken yet.
 pub const BUFFER_LIMIT_BYTES: usize = 128 * 1024;
 
+/// Puts a refusal of the edge into the words of the face whose path was asked for: its path, what is wrong, and the
+/// correlation id. None leaves the words to the next, and at last to the edge.
+pub type Voice = Arc<dyn Fn(&str, &Refusal, &HeaderValue) -> Option<Response> + Send + Sync>;
+
 pub struct Settings {
     pub listen: SocketAddr,
     /// Names besides the loopback ones under which clients may call us: `name` (any port) or `name:port`.
@@ -59,6 +65,8 @@ pub struct Settings {
     pub max_connections_per_ip: Option<usize>,
     pub drain_timeout_ms: u64,
     pub auth: Auth,
+    /// Faces that answer refusals below their paths in their own envelope.
+    pub voices: Vec<Voice>,
     /// Correlation ids for refusals whose request brought none.
     pub ids: Arc<dyn Ids>,
 }
@@ -79,6 +87,7 @@ impl Settings {
             max_connections_per_ip: None,
             drain_timeout_ms: SHUTDOWN_TIMEOUT_MS,
             auth: Auth::Loopback,
+            voices: Vec::new(),
             ids,
         }
     }

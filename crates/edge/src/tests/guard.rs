@@ -216,3 +216,19 @@ async fn a_panic_in_a_route_is_answered_and_the_connection_lives() {
     client.send(get("/hello", "")).await;
     assert_eq!(client.reply().await.status, 200);
 }
+
+#[tokio::test]
+async fn a_face_refuses_below_its_paths_in_its_own_words() {
+    let mut settings = bearer();
+    settings.voices = vec![std::sync::Arc::new(|path, refusal, id| {
+        let text = format!("{} {} {}", refusal.status.as_u16(), refusal.code, id.to_str().ok()?);
+        path.starts_with("/mine/").then(|| axum::response::Response::new(text.into()))
+    })];
+    let server = Server::start(settings).await;
+    let own = server.ask(&get("/mine/x", "X-Correlation-ID: c1\r\n")).await;
+    assert_eq!(own.body, "401 UNAUTHENTICATED c1");
+    assert_eq!(own.header("x-correlation-id"), Some("c1"));
+    assert!(own.header("www-authenticate").is_some());
+    own.secured();
+    server.ask(&get("/hello", "")).await.refused(401, "UNAUTHENTICATED");
+}

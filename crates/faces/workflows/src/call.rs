@@ -58,7 +58,7 @@ pub(crate) struct Call {
 }
 
 /// An id of ours in a path: anything else cannot exist.
-const ID_BYTES: usize = 256;
+const ID_BYTES: usize = 128;
 
 impl Call {
     /// Takes a request apart and its body in. The correlation id is known whatever else is wrong.

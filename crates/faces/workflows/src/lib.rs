@@ -22,8 +22,10 @@ mod query;
 mod routes;
 mod settings;
 mod to_wire;
+mod voice;
 mod wire;
 
 pub use openapi::document;
 pub use routes::{PREFIXES, router};
 pub use settings::Settings;
+pub use voice::voice;

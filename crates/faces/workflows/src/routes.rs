@@ -16,6 +16,9 @@ use crate::settings::Settings;
 /// The same API is served under each.
 pub const PREFIXES: [&str; 2] = ["/v1", "/api/v1"];
 
+/// What is also found at the root, where people look for it first.
+pub(crate) const ROOTS: [&str; 2] = ["/ws", "/openapi.json"];
+
 /// The routes of this face.
 pub fn router(kernel: Kernel, settings: Settings) -> Router {
     let face = Face::new(kernel, settings);
@@ -28,9 +31,10 @@ pub fn router(kernel: Kernel, settings: Settings) -> Router {
             router = router.route(&format!("{prefix}{nothing}"), any(at(&face, program::nowhere)));
         }
     }
+    let [socket, openapi] = ROOTS;
     router
-        .route("/ws", speaking(&face, get(at(&face, live::socket))))
-        .route("/openapi.json", speaking(&face, get(at(&face, program::openapi))))
+        .route(socket, speaking(&face, get(at(&face, live::socket))))
+        .route(openapi, speaking(&face, get(at(&face, program::openapi))))
 }
 
 /// Other methods are refused in the words of this face.

@@ -21,11 +21,11 @@ pub const JOURNAL_BYTES: usize = 10_485_760;
 /// The longest wait a client can ask for: below the idle limits of common proxies together with its answer.
 pub const WAIT_LIMIT_MS: u64 = 60_000;
 
-/// One wait for a change. A change that falls between two looks is found at the end of it at the latest.
-pub const CHANGE_LOOK_MS: u64 = 2000;
+/// Entries of a journal on one page (WF-19.7).
+pub const ENTRIES_LIMIT: u64 = 1000;
 
-/// Entries and rows on one page (ADR-019, section 7).
-pub const PAGE_LIMIT: u64 = 1000;
+/// Rows on one page of any other list.
+pub const PAGE_LIMIT: u64 = 500;
 
 /// A live connection says something at least this often.
 pub const HEARTBEAT_MS: u64 = 30_000;

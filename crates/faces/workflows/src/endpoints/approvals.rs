@@ -7,13 +7,14 @@ use http::{HeaderValue, StatusCode};
 use orchestr8_kernel::Args;
 use serde_json::{Map, Value};
 
+use super::Arguments;
 use super::approval_page::{self, POLICY};
-use super::{Arguments, text};
 use crate::actions::{APPROVALS, APPROVE};
 use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::failure::Failure;
 use crate::headers::{self, Media};
+use crate::settings::PAGE_LIMIT;
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
@@ -22,8 +23,10 @@ const ID: usize = 256;
 
 /// `GET /approvals`.
 pub(crate) async fn list(call: Call) -> Outcome {
-    let query = call.query(&["executionId"])?;
-    let args = Arguments::default().maybe("executionId", query.bounded("executionId", ID)?);
+    let query = call.query(&["executionId", "limit"])?;
+    let args = Arguments::default()
+        .maybe("executionId", query.bounded("executionId", ID)?)
+        .maybe("limit", query.number("limit", 1..=PAGE_LIMIT)?);
     Ok(answer::json(StatusCode::OK, &call.ask(APPROVALS, args.into_map()).await?))
 }
 
@@ -80,16 +83,11 @@ async fn answer_form(call: &Call) -> Result<String, Failure> {
 /// The open approval of the token in the path.
 async fn find(call: &Call) -> Result<Map<String, Value>, Failure> {
     let token = call.param("token")?;
-    let mut all = call.ask(APPROVALS, Arguments::default().into_map()).await?;
-    let open = match all.remove("approvals") {
-        Some(Value::Array(open)) => open,
-        Some(_) | None => Vec::new(),
-    };
-    let found = open.into_iter().find_map(|approval| match approval {
-        Value::Object(approval) if text(&approval, "token") == token => Some(approval),
-        _ => None,
-    });
-    found.ok_or_else(|| Failure::not_found("no approval waits under this token; it may have been answered"))
+    let mut found = call.ask(APPROVALS, Arguments::of("token", token).into_map()).await?;
+    match found.remove("approvals").and_then(|open| open.as_array()?.first()?.as_object().cloned()) {
+        Some(approval) => Ok(approval),
+        None => Err(Failure::not_found("nothing waits under this token; it may have been answered")),
+    }
 }
 
 fn page(status: StatusCode, html: String) -> Response {

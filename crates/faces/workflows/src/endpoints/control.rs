@@ -65,7 +65,7 @@ pub(crate) async fn signal(call: Call) -> Outcome {
 
 pub(crate) async fn resolve(call: Call) -> Outcome {
     call.query(&[])?;
-    let mut body = call.read(&["action", "output"])?;
+    let mut body = call.read(&["action", "output", "index"])?;
     body.members.insert("stepId".into(), call.param("step")?.into());
     reply(StatusCode::OK, &act(&call, RESOLVE, body).await?)
 }

@@ -12,7 +12,6 @@ use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::etag::{self, Condition};
 use crate::failure::Failure;
-use crate::settings::CHANGE_LOOK_MS;
 use crate::to_wire;
 
 const WHILE_LIVE: HeaderValue = HeaderValue::from_static("private, max-age=0, must-revalidate");
@@ -68,8 +67,9 @@ async fn wait_for_change(call: &Call, id: &str, wait_ms: u64) -> Result<Seen, Fa
         if done || etag::check(call.headers(), &seen.tag) != Condition::Fresh {
             return Ok(seen);
         }
-        let args = Arguments::of("executionId", id).with("until", "change");
-        seen = look(call, args.with("waitMs", left_ms.min(CHANGE_LOOK_MS)), true).await?;
+        // A change between the two looks is not missed: it is one after what was seen.
+        let args = Arguments::of("executionId", id).with("until", "change").with("waitMs", left_ms);
+        seen = look(call, args.maybe("after", seen.resource.remove("lastSequence")), true).await?;
     }
 }
 

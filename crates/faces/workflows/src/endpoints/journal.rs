@@ -14,7 +14,7 @@ use crate::call::{Call, Outcome};
 use crate::etag::{self, Condition};
 use crate::failure::Failure;
 use crate::query::{Query, digits};
-use crate::settings::{JOURNAL_BYTES, PAGE_LIMIT};
+use crate::settings::{ENTRIES_LIMIT, JOURNAL_BYTES};
 use crate::to_wire;
 
 /// Entries on a page, unless the client wants another number (WF-19.7).
@@ -28,7 +28,7 @@ const REVALIDATE: HeaderValue = HeaderValue::from_static("private, max-age=0, mu
 pub(crate) async fn read(call: Call) -> Outcome {
     let query = call.query(&["since", "cursor", "limit", "level", "types", "format"])?;
     let id = call.param("id")?.to_owned();
-    let limit = query.number("limit", 1..=PAGE_LIMIT)?;
+    let limit = query.number("limit", 1..=ENTRIES_LIMIT)?;
     let filter = filter(&query, &id)?;
     if query.one_of("format", &FORMATS)? == Some("ndjson") {
         return journal_lines::stream(call, id, filter, limit).await;
@@ -47,7 +47,9 @@ fn filter(query: &Query, id: &str) -> Result<Map<String, Value>, Failure> {
             None => args.maybe("since", query.moment("since")?),
         };
     }
-    args = args.maybe("cursor", query.number("cursor", 0..=i64::MAX.unsigned_abs())?);
+    if query.number("cursor", 0..=i64::MAX.unsigned_abs())?.is_some() {
+        args = args.maybe("cursor", query.text("cursor"));
+    }
     if let Some(types) = query.bounded("types", TYPES * 64)? {
         let types: Vec<Value> = types.split(',').map(Value::from).collect();
         if types.len() > TYPES || types.iter().any(|word| word == "") {
@@ -106,6 +108,11 @@ pub(crate) fn translate(page: &mut Map<String, Value>) {
     }
 }
 
+/// The cursor that leads on after an entry.
+pub(crate) fn cursor_after(entry: Option<&Value>) -> Value {
+    entry.and_then(|entry| entry.get("sequence")).map_or(Value::Null, |sequence| sequence.to_string().into())
+}
+
 /// Leaves off entries at the end until the answer keeps its limit; the cursor then leads to them (ADR-015).
 fn fit(page: &mut Map<String, Value>) {
     let Some(Value::Array(entries)) = page.get_mut("entries") else { return };
@@ -123,7 +130,7 @@ fn fit(page: &mut Map<String, Value>) {
         return;
     }
     entries.truncate(kept);
-    let cursor = entries.last().and_then(|entry| entry.get("sequence")).cloned().unwrap_or(Value::from(0));
+    let cursor = cursor_after(entries.last());
     if let Some(Value::Object(pagination)) = page.get_mut("pagination") {
         pagination.insert("hasMore".into(), true.into());
         pagination.insert("nextCursor".into(), cursor);
@@ -143,7 +150,7 @@ mod tests {
             .into_map();
         fit(&mut page);
         assert_eq!(page["entries"].as_array().unwrap().len(), 10);
-        assert_eq!(page["pagination"], json!({"hasMore": true, "nextCursor": 10, "limit": 100}));
+        assert_eq!(page["pagination"], json!({"hasMore": true, "nextCursor": "10", "limit": 100}));
         assert!(answer::text(&page).len() <= JOURNAL_BYTES);
     }
 

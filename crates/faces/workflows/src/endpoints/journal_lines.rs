@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::Arguments;
 use super::execution::mark;
-use super::journal::{last_modified, tag, translate};
+use super::journal::{cursor_after, last_modified, tag, translate};
 use crate::actions::JOURNAL;
 use crate::answer;
 use crate::call::{Call, Outcome};
@@ -110,7 +110,7 @@ impl Reading {
             self.room -= line.len() + 1;
             out.extend_from_slice(&line);
             out.push(b'\n');
-            last = entry.get("sequence").cloned().unwrap_or_default();
+            last = cursor_after(Some(entry));
         }
         let count = u64::try_from(entries.len()).unwrap_or(u64::MAX);
         self.wanted = self.wanted.map(|wanted| wanted.saturating_sub(count));

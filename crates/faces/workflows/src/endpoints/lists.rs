@@ -41,7 +41,7 @@ pub(crate) async fn executions(call: Call) -> Outcome {
 /// `POST /executions/retry`: goes on with many that failed.
 pub(crate) async fn retry(call: Call) -> Outcome {
     call.query(&[])?;
-    let body = call.read_if_any(&["status", "workflowId", "since", "until", "limit"])?;
+    let body = call.read_if_any(&["status", "workflowId", "correlationId", "since", "until", "limit"])?;
     let given = call.once(RETRY_MANY, Args::read(body.members, body.text_bytes)).await?;
     let mut response = answer::json(StatusCode::ACCEPTED, &given.value);
     answer::mark_replayed(&mut response, given.replayed);

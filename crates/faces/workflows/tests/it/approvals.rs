@@ -13,7 +13,10 @@ fn world() -> World {
         "url": "/v1/approvals/tok-1", "expiresAt": "2026-01-02T00:00:00.000Z",
         "form": {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]},
     });
-    world.gives("executions.approvals", json!({"approvals": [approval]}));
+    world.on("executions.approvals", move |args| match args["token"].as_str() {
+        None | Some("tok-1") => Ok(json!({"approvals": [approval]})),
+        Some(_) => Err(Fault::new(Code::NotFound, "nothing waits for this decision")),
+    });
     world.gives(
         "executions.approve",
         json!({"executionId": "e1", "stepId": "review", "decision": "approved"}),

@@ -17,8 +17,8 @@ async fn asked(method: Method, target: &str, body: Option<Value>, action: &str) 
 }
 
 #[tokio::test]
-async fn each_request_is_one_action() {
-    let (get, post, put, delete) = (Method::GET, Method::POST, Method::PUT, Method::DELETE);
+async fn each_request_about_an_execution_is_one_action() {
+    let post = Method::POST;
     let e1 = json!({"executionId": "e1"});
     for (method, target, body, action, status, args) in [
         (&post, "/v1/executions/e1/cancel", None, "executions.cancel", 202, e1.clone()),
@@ -72,6 +72,16 @@ async fn each_request_is_one_action() {
             202,
             json!({"workflowId": "w", "limit": 5}),
         ),
+    ] {
+        let found = asked(method.clone(), target, body, action).await;
+        assert_eq!(found, (status, args), "{method} {target}");
+    }
+}
+
+#[tokio::test]
+async fn each_request_about_workflows_is_one_action() {
+    let (get, post, put, delete) = (Method::GET, Method::POST, Method::PUT, Method::DELETE);
+    for (method, target, body, action, status, args) in [
         (
             &get,
             "/v1/workflows?search=a&limit=2",

@@ -13,12 +13,12 @@ fn entry(sequence: u64) -> Value {
 
 /// A journal of `total` entries, page by page as the domain gives it.
 fn page(args: &Value, total: u64) -> Value {
-    let after = args["cursor"].as_u64().unwrap_or(0);
+    let after: u64 = args["cursor"].as_str().map_or(0, |cursor| cursor.parse().unwrap());
     let limit = args["limit"].as_u64().unwrap();
     let last = (after + limit).min(total);
     json!({
         "executionId": "e1", "entries": (after + 1..=last).map(entry).collect::<Vec<_>>(),
-        "pagination": {"hasMore": last < total, "nextCursor": if last < total { json!(last) } else { Value::Null }, "limit": limit},
+        "pagination": {"hasMore": last < total, "nextCursor": if last < total { json!(last.to_string()) } else { Value::Null }, "limit": limit},
         "summary": {"totalEntries": total, "errors": 0, "warnings": 0, "retries": 0},
         "lastModified": "2026-01-01T00:00:01.500Z",
     })
@@ -54,7 +54,7 @@ async fn filters_are_checked_and_passed_on_wf_19_7() {
     let target = "?since=2&cursor=1&limit=1000&level=warn&types=step.failed,log&format=json";
     assert_eq!(world.get(&format!("{JOURNAL}{target}")).await.status, 200);
     let expected = json!({
-        "executionId": "e1", "since": 2, "cursor": 1, "limit": 1000, "level": "warn", "types": ["step.failed", "log"],
+        "executionId": "e1", "since": 2, "cursor": "1", "limit": 1000, "level": "warn", "types": ["step.failed", "log"],
     });
     assert_eq!(world.heard_once("executions.journal").args, expected);
     assert_eq!(world.get(&format!("{JOURNAL}?since=2026-01-01T00:00:00Z")).await.status, 200);
@@ -101,7 +101,7 @@ async fn lines_that_are_too_many_end_with_where_to_go_on_adr_015() {
     });
     let answer = world.get(&format!("{JOURNAL}?format=ndjson")).await;
     let last: Value = serde_json::from_str(answer.text.lines().last().unwrap()).unwrap();
-    assert_eq!(last, json!({"pagination": {"hasMore": true, "nextCursor": 10}}));
+    assert_eq!(last, json!({"pagination": {"hasMore": true, "nextCursor": "10"}}));
     assert!(answer.text.len() <= 10_485_760);
 }
 

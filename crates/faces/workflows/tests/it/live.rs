@@ -114,3 +114,52 @@ async fn whoever_shows_a_token_is_who_asks() {
     let answer = server.open(&ask("")).await.rest().await;
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
 }
+
+/// The contract asks for 403 FORBIDDEN; the edge finds it out, and the face words it.
+#[tokio::test]
+async fn what_the_edge_refuses_is_refused_in_our_envelope() {
+    let server = Server::start(Settings::new("1")).await;
+    for (request, status, code) in [
+        ("GET /v1/agents HTTP/1.1\r\nHost: evil.example.com\r\n", 403, "FORBIDDEN"),
+        (
+            "GET /api/v1/agents HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example.com\r\n",
+            403,
+            "FORBIDDEN",
+        ),
+        (
+            "POST /v1/workflows HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n",
+            415,
+            "VALIDATION",
+        ),
+        (
+            "POST /v1/workflows HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n",
+            413,
+            "PAYLOAD_TOO_LARGE",
+        ),
+    ] {
+        let answer = server
+            .open(&format!("{request}X-Correlation-ID: c9\r\nConnection: close\r\n\r\n"))
+            .await
+            .rest()
+            .await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let body: Value = serde_json::from_str(body).unwrap();
+        assert_eq!(
+            (&body["error"]["code"], &body["correlationId"]),
+            (&json!(code), &json!("c9")),
+            "{answer}"
+        );
+        assert!(
+            head.to_ascii_lowercase().contains(&format!("x-error-code: {}", code.to_ascii_lowercase())),
+            "{head}"
+        );
+    }
+    // Elsewhere the edge speaks for itself.
+    let answer = server
+        .open("GET /other HTTP/1.1\r\nHost: evil.example.com\r\nConnection: close\r\n\r\n")
+        .await
+        .rest()
+        .await;
+    assert!(answer.contains("\"hint\""), "{answer}");
+}

@@ -16,4 +16,5 @@ mod execute;
 mod execution;
 mod journal;
 mod live;
+mod openapi;
 mod socket;

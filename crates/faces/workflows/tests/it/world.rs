@@ -141,7 +141,7 @@ impl Logged {
 pub struct World {
     pub logged: Logged,
     pub router: Router,
-    pub ids: Arc<dyn ids::Ids>,
+    pub kernel: Kernel,
     domain: Domain,
 }
 
@@ -155,8 +155,12 @@ impl World {
         let kernel = kernel(&logged);
         let domain = Domain::default();
         domain.register(&kernel);
-        let ids = kernel.ports().ids.clone();
-        Self { logged, router: orchestr8_workflows_face::router(kernel, settings), ids, domain }
+        let router = orchestr8_workflows_face::router(kernel.clone(), settings);
+        Self { logged, router, kernel, domain }
+    }
+
+    pub fn ids(&self) -> Arc<dyn ids::Ids> {
+        self.kernel.ports().ids.clone()
     }
 
     /// What an action gives from here on.

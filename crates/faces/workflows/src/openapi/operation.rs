@@ -1,0 +1,166 @@
+//! One operation of the description, put together piece by piece.
+
+use serde_json::{Map, Value, json};
+
+/// What every request can meet: a wrong parameter, a missing token, a foreign page, a limit, a fault, an end.
+const ALWAYS: [u16; 6] = [400, 401, 403, 429, 500, 503];
+
+/// What a request with a body can meet besides.
+const WITH_BODY: [u16; 3] = [408, 413, 415];
+
+pub(super) struct Operation {
+    fixed: Map<String, Value>,
+    parameters: Vec<Value>,
+    responses: Map<String, Value>,
+}
+
+impl Operation {
+    pub fn new(id: &str, tag: &str, summary: &str) -> Self {
+        let fixed = [("operationId", json!(id)), ("tags", json!([tag])), ("summary", json!(summary))];
+        let fixed = fixed.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let operation = Self { fixed, parameters: Vec::new(), responses: Map::new() };
+        operation.fails(&ALWAYS).header("X-Correlation-ID", text_of(128), "Your id for this request.")
+    }
+
+    pub fn about(mut self, text: &str) -> Self {
+        self.fixed.insert("description".into(), text.into());
+        self
+    }
+
+    pub fn path(self, name: &str, about: &str) -> Self {
+        let schema = json!({"type": "string", "minLength": 1, "maxLength": 128});
+        self.parameter("path", name, schema, about, true)
+    }
+
+    pub fn query(self, name: &str, schema: Value, about: &str) -> Self {
+        self.parameter("query", name, schema, about, false)
+    }
+
+    pub fn header(self, name: &str, schema: Value, about: &str) -> Self {
+        self.parameter("header", name, schema, about, false)
+    }
+
+    fn parameter(mut self, place: &str, name: &str, schema: Value, about: &str, required: bool) -> Self {
+        let parameter =
+            json!({"in": place, "name": name, "schema": schema, "description": about, "required": required});
+        self.parameters.push(parameter);
+        self
+    }
+
+    /// It can be repeated safely with a key.
+    pub fn keyed(self) -> Self {
+        let key = json!({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,255}$"});
+        self.header("Idempotency-Key", key, "Makes repeats of this request recognisable for a day.")
+            .fails(&[409])
+    }
+
+    pub fn body(self, schema: Value) -> Self {
+        self.any_body(schema, true)
+    }
+
+    pub fn optional_body(self, schema: Value) -> Self {
+        self.any_body(schema, false)
+    }
+
+    fn any_body(mut self, schema: Value, required: bool) -> Self {
+        let body = json!({"required": required, "content": {"application/json": {"schema": schema}}});
+        self.fixed.insert("requestBody".into(), body);
+        self.fails(&WITH_BODY)
+    }
+
+    /// Another form of the body, beside JSON.
+    pub fn form(mut self, schema: Value) -> Self {
+        if let Some(content) = self.fixed.get_mut("requestBody").and_then(|body| body.get_mut("content")) {
+            content["application/x-www-form-urlencoded"] = json!({"schema": schema});
+        }
+        self
+    }
+
+    /// A success with a JSON body.
+    pub fn gives(self, status: u16, about: &str, schema: Value) -> Self {
+        self.gives_as(status, about, "application/json", schema)
+    }
+
+    pub fn gives_as(mut self, status: u16, about: &str, media: &str, schema: Value) -> Self {
+        let response = self.response(status, about);
+        response["content"][media] = json!({"schema": schema});
+        self
+    }
+
+    /// An answer without a body.
+    pub fn gives_nothing(mut self, status: u16, about: &str) -> Self {
+        self.response(status, about);
+        self
+    }
+
+    /// A header of an answer that is always there.
+    pub fn with_header(mut self, status: u16, name: &str, about: &str) -> Self {
+        let header = json!({"schema": {"type": "string"}, "description": about, "required": true});
+        self.response(status, "")["headers"][name] = header;
+        self
+    }
+
+    /// Refusals, all of one shape.
+    pub fn fails(mut self, statuses: &[u16]) -> Self {
+        for status in statuses {
+            let response = self.response(*status, meaning(*status));
+            response["content"]["application/json"] =
+                json!({"schema": {"$ref": "#/components/schemas/Error"}});
+            response["headers"]["X-Error-Code"] = json!({"schema": {"type": "string"}, "required": true});
+        }
+        self
+    }
+
+    fn response(&mut self, status: u16, about: &str) -> &mut Value {
+        let response = self.responses.entry(status.to_string()).or_insert_with(|| {
+            let correlation = json!({"schema": {"type": "string"}, "required": true});
+            json!({"description": "", "headers": {"X-Correlation-ID": correlation}})
+        });
+        if !about.is_empty() {
+            response["description"] = about.into();
+        }
+        response
+    }
+
+    pub fn into_value(self) -> Value {
+        let mut value = self.fixed;
+        value.insert("parameters".into(), self.parameters.into());
+        value.insert("responses".into(), self.responses.into());
+        value.into()
+    }
+}
+
+/// A text of at most so many characters.
+pub(super) fn text_of(limit: u64) -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": limit})
+}
+
+/// A whole number within limits.
+pub(super) fn number_of(least: u64, most: u64) -> Value {
+    json!({"type": "integer", "minimum": least, "maximum": most})
+}
+
+pub(super) fn schema(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+fn meaning(status: u16) -> &'static str {
+    match status {
+        400 => "Something of the request is wrong; details.errors has each mistake with its path.",
+        401 => "The server asks for a token.",
+        403 => "This caller, host or page may not do this.",
+        404 => "There is no such thing.",
+        406 => "It cannot be given in the form asked for.",
+        408 => "The body came too slowly.",
+        409 => "It contradicts what is, or the key was used for another request.",
+        412 => "The resource is another than If-Match names.",
+        413 => "Too large.",
+        415 => "The body must be JSON.",
+        422 => "It was understood, and it failed.",
+        426 => "This path speaks WebSocket.",
+        429 => "A limit is reached; Retry-After says when to come again.",
+        503 => "Something needed is not there now; Retry-After says when to come again.",
+        504 => "It takes longer than we wait.",
+        _ => "The server failed.",
+    }
+}

@@ -1,0 +1,69 @@
+//! The program itself: figures, health, live events, this description.
+
+use serde_json::json;
+
+use super::Path;
+use super::operation::{Operation, number_of, schema, text_of};
+use super::shapes::{any_object, text};
+
+const TAG: &str = "program";
+
+pub(super) fn paths() -> Vec<Path> {
+    vec![
+        ("/events", vec![("get", events())]),
+        ("/ws", vec![("get", socket())]),
+        ("/dashboard/metrics", vec![("get", figures("metrics", "How much runs, and how it went lately."))]),
+        (
+            "/dashboard/system",
+            vec![("get", figures("system", "How the engine stands: queue, breakers, limits."))],
+        ),
+        ("/health", vec![("get", health())]),
+        ("/openapi.json", vec![("get", openapi())]),
+    ]
+}
+
+fn events() -> Operation {
+    Operation::new("events", TAG, "What happens, as server-sent events; resumable by id.")
+        .about("The first event is connection.established. A comment comes at least every 30 seconds.")
+        .query("executionId", text_of(256), "Only events of this execution.")
+        .query("lastEventId", json!({"type": "string", "pattern": "^[0-9]{1,18}$"}), "The last id seen.")
+        .header(
+            "Last-Event-ID",
+            json!({"type": "string", "pattern": "^[0-9]{1,18}$"}),
+            "The same, as browsers send it.",
+        )
+        .gives_as(
+            200,
+            "A stream without end; the data of each event is an Event.",
+            "text/event-stream",
+            text(),
+        )
+        .fails(&[504])
+}
+
+fn socket() -> Operation {
+    Operation::new("socket", TAG, "The same events over a WebSocket.")
+        .about("The client may send ping, subscribe {executionId?, lastEventId?} and unsubscribe {executionId?}.")
+        .query("executionId", text_of(256), "Only events of this execution.")
+        .query("lastEventId", number_of(0, i64::MAX.unsigned_abs()), "The last id seen.")
+        .gives_nothing(101, "A WebSocket.")
+        .fails(&[426, 504])
+}
+
+fn figures(id: &str, summary: &str) -> Operation {
+    Operation::new(id, TAG, summary).gives(200, "Figures of the moment.", any_object())
+}
+
+fn health() -> Operation {
+    Operation::new("health", TAG, "Whether the program serves.")
+        .gives(200, "It does.", schema("Health"))
+        .gives(503, "It is stopping, or full.", json!({"oneOf": [schema("Health"), schema("Error")]}))
+}
+
+fn openapi() -> Operation {
+    Operation::new("openapi", TAG, "This description.")
+        .header("If-None-Match", text(), "The ETag the client has.")
+        .gives(200, "This description.", any_object())
+        .with_header(200, "ETag", "Changes with the program.")
+        .gives_nothing(304, "The client has it already.")
+}

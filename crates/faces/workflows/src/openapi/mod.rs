@@ -50,6 +50,8 @@ pub fn document() -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas::all(),
+            "responses": operation::refusals(),
+            "parameters": operation::parameters(),
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "description": "Asked for where the server listens to more than this machine."},
             },

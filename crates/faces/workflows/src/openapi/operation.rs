@@ -18,8 +18,8 @@ impl Operation {
     pub fn new(id: &str, tag: &str, summary: &str) -> Self {
         let fixed = [("operationId", json!(id)), ("tags", json!([tag])), ("summary", json!(summary))];
         let fixed = fixed.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let operation = Self { fixed, parameters: Vec::new(), responses: Map::new() };
-        operation.fails(&ALWAYS).header("X-Correlation-ID", text_of(128), "Your id for this request.")
+        let parameters = vec![json!({"$ref": "#/components/parameters/X-Correlation-ID"})];
+        Self { fixed, parameters, responses: Map::new() }.fails(&ALWAYS)
     }
 
     pub fn about(mut self, text: &str) -> Self {
@@ -48,10 +48,9 @@ impl Operation {
     }
 
     /// It can be repeated safely with a key.
-    pub fn keyed(self) -> Self {
-        let key = json!({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,255}$"});
-        self.header("Idempotency-Key", key, "Makes repeats of this request recognisable for a day.")
-            .fails(&[409])
+    pub fn keyed(mut self) -> Self {
+        self.parameters.push(json!({"$ref": "#/components/parameters/Idempotency-Key"}));
+        self.fails(&[409])
     }
 
     pub fn body(self, schema: Value) -> Self {
@@ -103,19 +102,18 @@ impl Operation {
     /// Refusals, all of one shape.
     pub fn fails(mut self, statuses: &[u16]) -> Self {
         for status in statuses {
-            let response = self.response(*status, meaning(*status));
-            response["content"]["application/json"] =
-                json!({"schema": {"$ref": "#/components/schemas/Error"}});
-            response["headers"]["X-Error-Code"] = json!({"schema": {"type": "string"}, "required": true});
+            let shared = json!({"$ref": format!("#/components/responses/{status}")});
+            self.responses.entry(status.to_string()).or_insert(shared);
         }
         self
     }
 
+    /// The answer with this status, with whatever it has so far.
     fn response(&mut self, status: u16, about: &str) -> &mut Value {
-        let response = self.responses.entry(status.to_string()).or_insert_with(|| {
-            let correlation = json!({"schema": {"type": "string"}, "required": true});
-            json!({"description": "", "headers": {"X-Correlation-ID": correlation}})
-        });
+        let response = self.responses.entry(status.to_string()).or_insert_with(|| answer(""));
+        if response.get("$ref").is_some() {
+            *response = refusal(status);
+        }
         if !about.is_empty() {
             response["description"] = about.into();
         }
@@ -128,6 +126,36 @@ impl Operation {
         value.insert("responses".into(), self.responses.into());
         value.into()
     }
+}
+
+/// Every refusal an operation can name, under its status.
+pub(super) fn refusals() -> Map<String, Value> {
+    const ALL: [u16; 15] = [400, 401, 403, 404, 408, 409, 412, 413, 415, 422, 426, 429, 500, 503, 504];
+    ALL.into_iter().map(|status| (status.to_string(), refusal(status))).collect()
+}
+
+/// Parameters many operations have.
+pub(super) fn parameters() -> Value {
+    let header = |name: &str, schema: Value, about: &str| json!({"in": "header", "name": name, "schema": schema, "description": about, "required": false});
+    json!({
+        "X-Correlation-ID": header("X-Correlation-ID", text_of(128), "Your id for this request."),
+        "Idempotency-Key": header(
+            "Idempotency-Key",
+            json!({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,255}$"}),
+            "Makes repeats of this request recognisable for a day.",
+        ),
+    })
+}
+
+fn answer(about: &str) -> Value {
+    json!({"description": about, "headers": {"X-Correlation-ID": {"schema": {"type": "string"}, "required": true}}})
+}
+
+fn refusal(status: u16) -> Value {
+    let mut refusal = answer(meaning(status));
+    refusal["content"]["application/json"] = json!({"schema": schema("Error")});
+    refusal["headers"]["X-Error-Code"] = json!({"schema": {"type": "string"}, "required": true});
+    refusal
 }
 
 /// A text of at most so many characters.
@@ -150,7 +178,6 @@ fn meaning(status: u16) -> &'static str {
         401 => "The server asks for a token.",
         403 => "This caller, host or page may not do this.",
         404 => "There is no such thing.",
-        406 => "It cannot be given in the form asked for.",
         408 => "The body came too slowly.",
         409 => "It contradicts what is, or the key was used for another request.",
         412 => "The resource is another than If-Match names.",

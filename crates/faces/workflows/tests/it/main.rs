@@ -6,6 +6,7 @@
     reason = "a test that cannot go on should stop"
 )]
 
+mod real;
 mod server;
 mod world;
 
@@ -18,3 +19,4 @@ mod journal;
 mod live;
 mod openapi;
 mod socket;
+mod transcripts;

@@ -1,0 +1,85 @@
+//! The face over the real domain: everything from the socket's side of the router to the store.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use orchestr8_kernel::bus::{Bus, Config};
+use orchestr8_kernel::ports::{clock, ids, random};
+use orchestr8_kernel::{Kernel, Limits, Log, Ports};
+use orchestr8_stores::Migration;
+use orchestr8_stores::sqlite::{self, Options, Place};
+use orchestr8_workflows::agents::{self, Agents, Parts, Secrets, Workers, builtin};
+use orchestr8_workflows::{Hub, all};
+use orchestr8_workflows_face::Settings;
+use tower::ServiceExt;
+
+use crate::world::Answer;
+
+/// A whole program without a socket. Ids count and the clock moves only by waiting, so answers can be written down.
+pub struct Real {
+    pub router: Router,
+    hub: Hub,
+}
+
+impl Real {
+    pub async fn start() -> Self {
+        Self::with(Settings::new("1.2.3")).await
+    }
+
+    pub async fn with(settings: Settings) -> Self {
+        let kernel = kernel();
+        let workers = Workers::new(kernel.ports().clock.clone(), kernel.ports().ids.clone());
+        let secrets = Arc::new(Secrets::default());
+        let parts = Parts { kernel: kernel.clone(), secrets: secrets.clone(), workers: workers.clone() };
+        let agents = Agents::new(builtin(&agents::Settings::default(), &parts));
+        let hub = Hub::new(kernel.clone(), agents, secrets, orchestr8_workflows::Settings::default());
+        for action in all(&hub, &workers).unwrap() {
+            kernel.registry().register(action).unwrap();
+        }
+        hub.start().await.unwrap();
+        Self { router: orchestr8_workflows_face::router(kernel, settings), hub }
+    }
+
+    pub async fn ask(
+        &self,
+        method: Method,
+        target: &str,
+        headers: &[(String, String)],
+        body: Option<String>,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(target);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(body.map_or_else(Body::empty, Body::from)).unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (status, headers) = (response.status(), response.headers().clone());
+        let text = response.into_body().collect().await.unwrap().to_bytes();
+        Answer { status, headers, text: String::from_utf8(text.to_vec()).unwrap() }
+    }
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        self.hub.stop();
+    }
+}
+
+fn kernel() -> Kernel {
+    let migrations = [orchestr8_kernel::tables::MIGRATIONS, orchestr8_workflows::tables::MIGRATIONS].concat();
+    let migrations = migrations.iter().map(|(name, sql)| Migration { name, sql }).collect();
+    let store = sqlite::open(Options::new(Place::Memory, migrations)).unwrap();
+    let clock: Arc<dyn clock::Clock> = Arc::new(clock::Simulated::new());
+    let ports = Ports {
+        clock: clock.clone(),
+        ids: Arc::new(ids::Counted::default()),
+        random: Arc::new(random::Seeded::new(1)),
+        store: Arc::new(store),
+        log: Log::off(),
+        redactor: Arc::default(),
+    };
+    Kernel::new(ports, Limits::default(), Bus::new(&Config::default(), clock, Log::off()))
+}

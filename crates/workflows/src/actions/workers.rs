@@ -39,7 +39,14 @@ pub fn actions(workers: &Workers) -> Result<Vec<Action>, schema::Error> {
     let quick = || Policy { cost: Cost::Quick, ..reading() };
     Ok(vec![
         with(workers, "workers.poll", "Takes work of a queue.", poll_input, reading(), poll)?,
-        with(workers, "workers.complete", "Ends a task with its output.", complete_input, quick(), complete)?,
+        with(
+            workers,
+            "workers.complete",
+            "Ends a task with its output.",
+            complete_input,
+            reading(),
+            complete,
+        )?,
         with(workers, "workers.fail", "Ends a task with a failure.", fail_input, quick(), fail)?,
         with(workers, "workers.heartbeat", "Says that a task goes on.", beat_input, quick(), heartbeat)?,
     ])
@@ -82,6 +89,9 @@ fn shown(task: &Task) -> Value {
     })
 }
 
+/// How long a worker waits for its output to be on record.
+const RECORD_LIMIT: Duration = Duration::from_secs(20);
+
 fn task_id(args: &Args) -> Result<Uuid, Fault> {
     let text = args.text("taskId").unwrap_or_default();
     Uuid::parse_str(text).map_err(|_| {
@@ -90,7 +100,7 @@ fn task_id(args: &Args) -> Result<Uuid, Fault> {
     })
 }
 
-async fn complete(workers: Workers, args: Args, _: Context) -> Result<Reply, Halt> {
+async fn complete(workers: Workers, args: Args, context: Context) -> Result<Reply, Halt> {
     let usage: Usage = args
         .get("usage")
         .cloned()
@@ -99,8 +109,15 @@ async fn complete(workers: Workers, args: Args, _: Context) -> Result<Reply, Hal
         .map_err(|error| Fault::invalid(format!("/usage: {error}")).with("path", "/usage"))?
         .unwrap_or_default();
     let output = args.get("output").cloned().unwrap_or(Value::Null);
-    workers.complete(task_id(&args)?, args.text("leaseToken").unwrap_or_default(), output, usage)?;
-    answer(json!({"accepted": true}))
+    let lease = args.text("leaseToken").unwrap_or_default();
+    let recorded = workers.complete(task_id(&args)?, lease, output, usage)?;
+    // A worker that is told so may forget the task: nothing is acknowledged before it is durable.
+    tokio::select! {
+        () = recorded.cancelled() => answer(json!({"accepted": true})),
+        () = context.kernel.ports().clock.sleep(RECORD_LIMIT) => {
+            Err(Fault::new(Code::Unavailable, "the output could not be recorded in time; the task may come again").into())
+        }
+    }
 }
 
 async fn fail(workers: Workers, args: Args, _: Context) -> Result<Reply, Halt> {

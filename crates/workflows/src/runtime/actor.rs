@@ -78,6 +78,9 @@ pub struct Actor {
     pub(super) launching: Vec<Accepted>,
     pub(super) tasks: JoinSet<Ended>,
     pub(super) cancels: HashMap<Task, CancellationToken>,
+    /// Fired when the end of a step is durable.
+    pub(super) recording: HashMap<Task, CancellationToken>,
+    pub(super) recorded: Vec<CancellationToken>,
     pub(super) posting: Vec<Posted>,
     pub(super) known: HashSet<i64>,
     pub(super) mailbox: mpsc::Receiver<Message>,
@@ -114,6 +117,8 @@ impl Actor {
             launching: Vec::new(),
             tasks: JoinSet::new(),
             cancels: HashMap::new(),
+            recording: HashMap::new(),
+            recorded: Vec::new(),
             posting: Vec::new(),
             known: HashSet::new(),
             mailbox,
@@ -238,6 +243,7 @@ impl Actor {
             self.held.remove(task);
             self.cancels.remove(task);
             self.asked.remove(task);
+            self.recorded.extend(self.recording.remove(task));
         }
         if let Event::Due { task } = &event {
             self.batch.then(tables::timer_clear(self.seed.num, &timer_name(*task)));
@@ -341,7 +347,9 @@ impl Actor {
         self.take_in(Event::Started { task, attempt }, None);
         let cancel = CancellationToken::new();
         self.cancels.insert(task, cancel.clone());
-        match run_task::prepare(self, task, attempt, cancel) {
+        let recorded = CancellationToken::new();
+        self.recording.insert(task, recorded.clone());
+        match run_task::prepare(self, task, attempt, cancel, recorded) {
             run_task::Prepared::Done(ended) => self.queue.push_back((ended.into_event(), None)),
             run_task::Prepared::Start(start) => self.starting.push(start),
         }

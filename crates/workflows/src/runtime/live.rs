@@ -19,6 +19,9 @@ impl Actor {
     /// Does what became durable.
     pub(super) fn act(&mut self) {
         self.seen.send_replace(self.seq);
+        for recorded in std::mem::take(&mut self.recorded) {
+            recorded.cancel();
+        }
         for accepted in std::mem::take(&mut self.launching) {
             self.hub.launch(accepted);
         }

@@ -59,7 +59,13 @@ fn poll_once<T>(future: Pin<&mut (dyn Future<Output = T> + Send)>) -> Poll<T> {
 }
 
 /// Resolves the call of a task and makes it ready to begin.
-pub fn prepare(actor: &Actor, task: Task, attempt: u32, cancel: CancellationToken) -> Prepared {
+pub fn prepare(
+    actor: &Actor,
+    task: Task,
+    attempt: u32,
+    cancel: CancellationToken,
+    recorded: CancellationToken,
+) -> Prepared {
     let failed = |fault: Fault| Prepared::Done(Ended { task, attempts: attempt, result: Err(fault) });
     let (state, hub) = (&actor.state, &actor.hub);
     let step = &state.workflow().steps[task.step];
@@ -87,6 +93,7 @@ pub fn prepare(actor: &Actor, task: Task, attempt: u32, cancel: CancellationToke
         principal: actor.seed.principal.clone(),
         cancel: cancel.clone(),
         heartbeat: Heartbeat::default(),
+        recorded,
     };
     if agent.is_pure()
         && !step.checkpoint

@@ -7,4 +7,5 @@ mod keys;
 mod restarts;
 mod schedules;
 mod steps;
+mod workers;
 mod world;

@@ -51,7 +51,7 @@ async fn answer(
     let (token, error) = (body["leaseToken"].as_str().unwrap(), &body["error"]);
     let answered = match what.as_str() {
         "complete" => {
-            workers.complete(id, token, body["output"].clone(), Usage::default()).map(|()| json!({}))
+            workers.complete(id, token, body["output"].clone(), Usage::default()).map(|_| json!({}))
         }
         "fail" => {
             let failure = Failure {

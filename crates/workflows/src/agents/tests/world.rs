@@ -57,6 +57,7 @@ impl World {
             principal: Arc::new(Principal::local()),
             cancel: CancellationToken::new(),
             heartbeat: Heartbeat::default(),
+            recorded: CancellationToken::new(),
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::{Code, Fault};
 use tokio::sync::{Notify, oneshot};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::super::{Answer, Call};
@@ -105,17 +106,18 @@ impl Desk {
         tasks
     }
 
-    /// Ends a task for whoever holds its lease.
+    /// Ends a task for whoever holds its lease. What it gives fires once that is on record.
     pub fn finish(
         &mut self,
         id: Uuid,
         token: &str,
         now_us: u64,
         answer: Result<Answer, Fault>,
-    ) -> Result<(), Fault> {
+    ) -> Result<CancellationToken, Fault> {
         self.check(id, token, now_us)?;
         let entry = self.tasks.remove(&id).ok_or_else(|| lease::unknown(id))?;
-        entry.answer.send(answer).map_err(|_| lease::unknown(id))
+        entry.answer.send(answer).map_err(|_| lease::unknown(id))?;
+        Ok(entry.call.recorded.clone())
     }
 
     /// Lengthens a lease; true when the task is not wanted any more.

@@ -16,6 +16,7 @@ use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::{Clock, Ids};
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::http::status::shorten;
@@ -94,8 +95,15 @@ impl Workers {
         }
     }
 
-    /// Ends a task with its output. Received, not yet durable: were this process to die now, the task would come again.
-    pub fn complete(&self, task: Uuid, lease_token: &str, output: Value, usage: Usage) -> Result<(), Fault> {
+    /// Ends a task with its output. What it gives fires once the output is on record; were this process to die before, the
+    /// task would come again.
+    pub fn complete(
+        &self,
+        task: Uuid,
+        lease_token: &str,
+        output: Value,
+        usage: Usage,
+    ) -> Result<CancellationToken, Fault> {
         let now_us = self.0.clock.elapsed_us();
         self.0.desk.lock().finish(task, lease_token, now_us, Ok(Answer { output, usage }))
     }
@@ -110,7 +118,7 @@ impl Workers {
             fault = fault.with("workerCode", shorten(&word, 128));
         }
         let now_us = self.0.clock.elapsed_us();
-        self.0.desk.lock().finish(task, lease_token, now_us, Err(fault))
+        self.0.desk.lock().finish(task, lease_token, now_us, Err(fault)).map(|_| ())
     }
 
     /// Says that the worker is still at it; true when nobody wants the result any more.

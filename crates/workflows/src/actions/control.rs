@@ -152,7 +152,7 @@ async fn resume(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
 async fn retry(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let row = execution(&hub, &args, &context).await?;
     let (event, answer) = again(&row)?;
-    hub.forget(row.num);
+    hub.forget(&row.id);
     tell(&hub, &row, event, answer)
 }
 

@@ -91,7 +91,7 @@ async fn many(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let (mut effects, mut retried, mut posted) = (Batch::new(), Vec::new(), Vec::new());
     for row in &rows {
         let Ok((event, _)) = control::again(row) else { continue };
-        hub.forget(row.num);
+        hub.forget(&row.id);
         posted.push((row.tenant.clone(), hub.post_to(row.num, event, &mut effects)?));
         retried.push(row.id.clone());
     }

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use orchestr8_contract::Fault;
 use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::{answer, execution, execution_id, hidden, number, object, reading};
+use crate::engine::view;
 use crate::runtime::{Hub, Loaded, Row, load};
 
 /// The longest a caller may wait.
@@ -27,19 +29,17 @@ pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
 }
 
 async fn get(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    let row = execution(&hub, &args, &context).await?;
     let up_to = number(&args, "at").unwrap_or(u64::MAX);
-    let now_ms = hub.ports().clock.now_ms();
     if up_to != u64::MAX {
-        return answer(load::whole(&hub, row, up_to).await?.resource(now_ms));
+        let row = execution(&hub, &args, &context).await?;
+        return answer(load::whole(&hub, row, up_to).await?.resource(hub.ports().clock.now_ms()));
     }
     let wait = Wait {
         ms: number(&args, "waitMs").unwrap_or(0).min(LONGEST_WAIT_MS),
         until_change: args.text("until") == Some("change"),
         after: number(&args, "after"),
     };
-    let loaded = wait_for(&hub, row, &wait, &context).await?;
-    answer(loaded.resource(hub.ports().clock.now_ms()))
+    answer(look(&hub, &args, &wait, &context).await?)
 }
 
 pub struct Wait {
@@ -49,8 +49,47 @@ pub struct Wait {
     pub after: Option<u64>,
 }
 
-/// The execution once it has ended, once it has changed, or once the wait is over.
-pub async fn wait_for(hub: &Hub, row: Row, wait: &Wait, context: &Context) -> Result<Loaded, Fault> {
+/// The execution the arguments name: at once, once it has ended, once it has changed, or once the wait is over.
+pub async fn look(hub: &Hub, args: &Args, wait: &Wait, context: &Context) -> Result<Value, Fault> {
+    let (tenant, id) = (context.principal.tenant.as_str(), args.text("executionId").unwrap_or_default());
+    // Who waits for the end of what runs here, or asks right after it, needs nothing of the store.
+    if !wait.until_change {
+        if wait.ms > 0
+            && let Some(end) = hub.end_of(tenant, id)
+        {
+            wait_for_end(hub, end, wait.ms, context).await;
+        }
+        if let Some(ended) = hub.recent(tenant, id) {
+            return Ok(view::resource(&ended.state, &ended.facts, hub.ports().clock.now_ms()));
+        }
+    }
+    let row = execution(hub, args, context).await?;
+    let loaded = match wait.until_change {
+        true => wait_for_change(hub, row, wait, context).await?,
+        false => {
+            let running = (wait.ms > 0 && !row.status.is_final()).then(|| hub.end_of_stored(&row)).flatten();
+            if let Some(end) = running {
+                wait_for_end(hub, end, wait.ms, context).await;
+                hub.unwatch(&row.id);
+            }
+            let row = execution(hub, args, context).await?;
+            load::whole(hub, row, u64::MAX).await?
+        }
+    };
+    Ok(loaded.resource(hub.ports().clock.now_ms()))
+}
+
+async fn wait_for_end(hub: &Hub, mut end: watch::Receiver<()>, ms: u64, context: &Context) {
+    tokio::select! {
+        // Nothing is ever sent: the sender is dropped at the end.
+        _ = end.changed() => {}
+        () = hub.ports().clock.sleep(Duration::from_millis(ms)) => {}
+        () = context.cancel.fired() => {}
+        () = hub.closing() => {}
+    }
+}
+
+async fn wait_for_change(hub: &Hub, row: Row, wait: &Wait, context: &Context) -> Result<Loaded, Fault> {
     let (num, tenant, id) = (row.num, row.tenant.clone(), row.id.clone());
     let mut row = row;
     let over = hub.ports().clock.sleep(Duration::from_millis(wait.ms));
@@ -58,7 +97,7 @@ pub async fn wait_for(hub: &Hub, row: Row, wait: &Wait, context: &Context) -> Re
     loop {
         let follow = hub.follow(num);
         let loaded = load::whole(hub, row, u64::MAX).await?;
-        let changed = wait.until_change && wait.after.is_none_or(|after| loaded.seq > after);
+        let changed = wait.after.is_none_or(|after| loaded.seq > after);
         if wait.ms == 0 || loaded.state.status.is_final() || changed {
             return Ok(loaded);
         }

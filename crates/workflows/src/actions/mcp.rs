@@ -6,7 +6,7 @@ use orchestr8_kernel::action::{Address, PromptArgument, Resource};
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
 use serde_json::{Value, json};
 
-use super::get::{LONGEST_WAIT_MS, Wait, wait_for};
+use super::get::{LONGEST_WAIT_MS, Wait, look};
 use super::{
     changing, control, execute, execution, execution_id, number, object, reading, unknown_execution,
 };
@@ -109,18 +109,15 @@ fn status(hub: &Hub) -> Result<Action, schema::Error> {
 }
 
 async fn get_status(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    let row = execution(&hub, &args, &context).await?;
     let wait = Wait { ms: number(&args, "waitForMs").unwrap_or(0), until_change: false, after: None };
-    let loaded = wait_for(&hub, row, &wait, &context).await?;
-    Ok(Output::json(told(&hub, &loaded)).into())
+    Ok(Output::json(told(&look(&hub, &args, &wait, &context).await?)).into())
 }
 
-fn told(hub: &Hub, loaded: &Loaded) -> Value {
-    let resource = loaded.resource(hub.ports().clock.now_ms());
-    let word = match loaded.state.status {
-        Status::Completed => "ok",
-        Status::Failed | Status::Cancelled => "error",
-        Status::Queued | Status::Running | Status::Paused | Status::Cancelling => "running",
+fn told(resource: &Value) -> Value {
+    let word = match resource["status"].as_str().and_then(Status::parse) {
+        Some(Status::Completed) => "ok",
+        Some(Status::Failed | Status::Cancelled) => "error",
+        Some(Status::Queued | Status::Running | Status::Paused | Status::Cancelling) | None => "running",
     };
     let mut answer = json!({"status": word, "executionId": resource["executionId"], "workflowId": resource["workflow"]["id"],
                             "correlationId": resource["correlationId"],

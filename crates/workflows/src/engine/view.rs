@@ -14,11 +14,10 @@ pub struct Facts {
     pub parent: Option<String>,
     pub forked_from: Option<String>,
     pub last_sequence: u64,
-    pub now_ms: i64,
 }
 
 /// The whole resource.
-pub fn resource(state: &State, facts: &Facts) -> Value {
+pub fn resource(state: &State, facts: &Facts, now_ms: i64) -> Value {
     let workflow = state.workflow();
     let mut steps = Map::new();
     let mut outputs = Map::new();
@@ -33,7 +32,7 @@ pub fn resource(state: &State, facts: &Facts) -> Value {
         .iter()
         .map(|problem| error(&problem.fault, problem.step.map(|place| &*workflow.steps[place].id)))
         .collect();
-    let duration = state.started_ms.map(|started| state.ended_ms.unwrap_or(facts.now_ms) - started);
+    let duration = state.started_ms.map(|started| state.ended_ms.unwrap_or(now_ms) - started);
     let mut resource = json!({
         "executionId": state.identity.execution,
         "status": state.status,

@@ -95,12 +95,11 @@ impl Accepted {
         }
     }
 
-    fn definition(&self) -> (&str, &str) {
-        let tenant = match &self.begin {
+    fn tenant(&self) -> &Tenant {
+        match &self.begin {
             Begin::Now(actor) => &actor.seed.tenant,
             Begin::Later(seed) => &seed.tenant,
-        };
-        (tenant.as_str(), &self.workflow().hash)
+        }
     }
 
     pub fn workflow(&self) -> &Workflow {
@@ -163,8 +162,9 @@ impl Hub {
 
     /// Begins what was accepted. Its batch must be durable.
     pub fn launch(&self, accepted: Accepted) {
-        let (tenant, hash) = accepted.definition();
-        self.0.recent.definition_stored(tenant, hash);
+        let tenant = accepted.tenant();
+        self.0.recent.definition_stored(tenant.as_str(), &accepted.workflow().hash);
+        self.0.recent.open(&accepted.id, tenant);
         match accepted.begin {
             Begin::Now(actor) => actor.spawn(),
             Begin::Later(seed) => self.line_up(seed),

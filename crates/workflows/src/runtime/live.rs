@@ -1,6 +1,5 @@
 //! The life of an actor: take in, write down, act, wait; until it ends, only waits, or the process stops.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -11,7 +10,7 @@ use serde_json::json;
 
 use super::actor::{Actor, Message};
 use super::scheduler::Slot;
-use super::{Posted, record, run_task};
+use super::{Ended, Posted, record, run_task};
 use crate::engine::event::{self, Event, Task};
 use crate::limits;
 
@@ -168,7 +167,9 @@ impl Actor {
             }
             Err(_) => {
                 live.remove(&self.seed.num);
+                drop(live);
                 self.mailbox.close();
+                self.hub.0.recent.close_if_unheard(&self.seed.identity.execution);
                 true
             }
         }
@@ -176,7 +177,12 @@ impl Actor {
 
     /// The end is durable. Late ends of cancelled steps are still noted for a while (WF-19.4).
     async fn end(mut self) {
-        self.hub.0.recent.put(self.seed.num, Arc::new(self.state.clone()), self.seq);
+        let ended = Ended {
+            tenant: self.seed.tenant.clone(),
+            state: self.state.clone(),
+            facts: self.seed.facts(self.seq),
+        };
+        self.hub.0.recent.end(&self.seed.identity.execution, ended);
         self.hub.0.live.lock().remove(&self.seed.num);
         self.seen.send_replace(self.seq);
         self.mailbox.close();

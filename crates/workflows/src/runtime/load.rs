@@ -1,14 +1,11 @@
 //! Executions as they are stored, folded back into what they are.
 
-use std::collections::HashMap;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::ports::store;
-use parking_lot::Mutex;
 
 use super::accept::{Given, Seed};
 use super::{Hub, fault};
@@ -16,7 +13,7 @@ use crate::definition::model::Workflow;
 use crate::engine::event::{Event, Status};
 use crate::engine::state::{Identity, State};
 use crate::engine::{self, view};
-use crate::{limits, tables};
+use crate::tables;
 
 /// One row of the table of executions.
 #[derive(Debug, Clone)]
@@ -48,18 +45,17 @@ pub struct Loaded {
 
 impl Loaded {
     pub fn resource(&self, now_ms: i64) -> serde_json::Value {
-        view::resource(&self.state, &self.row.facts(self.seq, now_ms))
+        view::resource(&self.state, &self.seed.facts(self.seq), now_ms)
     }
 }
 
-impl Row {
-    pub fn facts(&self, seq: u64, now_ms: i64) -> view::Facts {
+impl Seed {
+    pub fn facts(&self, seq: u64) -> view::Facts {
         view::Facts {
             created_ms: self.created_ms,
             parent: self.given.parent.as_ref().map(|parent| parent.id.to_string()),
             forked_from: self.given.forked_from.as_ref().map(ToString::to_string),
             last_sequence: seq,
-            now_ms,
         }
     }
 }
@@ -113,9 +109,10 @@ pub async fn whole(hub: &Hub, row: Row, up_to: u64) -> Result<Loaded, Fault> {
     let seed = seed(hub, &row).await?;
     if up_to == u64::MAX
         && row.status.is_final()
-        && let Some((state, seq)) = hub.0.recent.get(row.num)
+        && let Some(ended) = hub.0.recent.get(row.tenant.as_str(), &row.id)
     {
-        return Ok(Loaded { row, seed, state: (*state).clone(), seq });
+        let seq = ended.facts.last_sequence;
+        return Ok(Loaded { row, seed, state: ended.state.clone(), seq });
     }
     let (state, seq) = fold_to(hub, &seed, up_to).await?;
     Ok(Loaded { row, seed, state, seq })
@@ -179,62 +176,4 @@ async fn fold_to(hub: &Hub, seed: &Seed, up_to: u64) -> Result<(State, u64), Fau
     let end = store.query(tables::journal_end(seed.num)).await.map_err(fault)?;
     let last = end.first().map_or(Ok(0), |row| row.int(0)).map_err(fault)?;
     Ok((state, u64::try_from(last.min(limit)).unwrap_or(0)))
-}
-
-/// What was needed lately and is cheap to keep.
-#[derive(Default)]
-pub struct Recent {
-    ended: Mutex<Ended>,
-    /// Definitions that are known to be stored.
-    stored: Mutex<HashMap<String, ()>>,
-}
-
-#[derive(Default)]
-struct Ended {
-    states: HashMap<i64, (Arc<State>, u64)>,
-    order: VecDeque<i64>,
-}
-
-impl Recent {
-    pub fn put(&self, num: i64, state: Arc<State>, seq: u64) {
-        // A large one would crowd out many small ones.
-        const KEPT_BYTES: usize = 65_536;
-        let mut ended = self.ended.lock();
-        if state.outputs_bytes > KEPT_BYTES || !state.status.is_final() {
-            ended.states.remove(&num);
-            return;
-        }
-        if ended.states.insert(num, (state, seq)).is_none() {
-            ended.order.push_back(num);
-        }
-        if ended.order.len() > limits::RECENT
-            && let Some(oldest) = ended.order.pop_front()
-        {
-            ended.states.remove(&oldest);
-        }
-    }
-
-    pub fn get(&self, num: i64) -> Option<(Arc<State>, u64)> {
-        self.ended.lock().states.get(&num).cloned()
-    }
-
-    pub fn forget(&self, num: i64) {
-        self.ended.lock().states.remove(&num);
-    }
-
-    /// Whether the definition may not be stored yet. Forgetting costs a statement that changes nothing.
-    pub fn is_new_definition(&self, tenant: &str, hash: &str) -> bool {
-        let key = format!("{tenant}:{hash}");
-        let stored = self.stored.lock();
-        !stored.contains_key(&key)
-    }
-
-    /// The definition is stored.
-    pub fn definition_stored(&self, tenant: &str, hash: &str) {
-        let mut stored = self.stored.lock();
-        if stored.len() >= limits::DEFINITIONS_KEPT {
-            stored.clear();
-        }
-        stored.insert(format!("{tenant}:{hash}"), ());
-    }
 }

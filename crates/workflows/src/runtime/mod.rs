@@ -15,6 +15,7 @@ mod deliver;
 mod gates;
 mod live;
 pub(crate) mod load;
+mod recent;
 mod record;
 mod recover;
 mod run_task;
@@ -42,6 +43,7 @@ pub use accept::{Accepted, Request};
 use actor::{Line, Message};
 pub use deliver::Posted;
 pub use load::{Loaded, Row};
+pub use recent::Ended;
 pub use scheduler::Depth;
 use scheduler::Scheduler;
 
@@ -50,7 +52,7 @@ use crate::agents::secrets::Secrets;
 use crate::definition::Cache;
 use crate::limits;
 use gates::Gates;
-use load::Recent;
+use recent::Recent;
 
 /// Looks a name up in the environment.
 pub type Env = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -230,8 +232,29 @@ impl Hub {
     }
 
     /// What was kept of an ended execution is not true any more.
-    pub fn forget(&self, number: i64) {
-        self.0.recent.forget(number);
+    pub fn forget(&self, id: &str) {
+        self.0.recent.forget(id);
+    }
+
+    /// An execution that has just ended.
+    pub fn recent(&self, tenant: &str, id: &str) -> Option<Arc<Ended>> {
+        self.0.recent.get(tenant, id)
+    }
+
+    /// Wakes at the end of an execution that is known to be under way.
+    pub fn end_of(&self, tenant: &str, id: &str) -> Option<watch::Receiver<()>> {
+        self.0.recent.end_of(tenant, id)
+    }
+
+    /// The same for one that was found in the store.
+    pub fn end_of_stored(&self, row: &Row) -> Option<watch::Receiver<()>> {
+        self.0.recent.open(&row.id, &row.tenant);
+        self.end_of(row.tenant.as_str(), &row.id)
+    }
+
+    /// Nobody waits for this end any more.
+    pub fn unwatch(&self, id: &str) {
+        self.0.recent.close_if_unheard(id);
     }
 
     /// Wakes whoever follows one execution; None when it is not under way.

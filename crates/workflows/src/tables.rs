@@ -215,6 +215,20 @@ pub fn executions_awake(after: i64, limit: i64) -> Statement {
     }
 }
 
+/// An execution and all it has begun, as far as they have not ended. Columns of `EXECUTION`.
+pub fn executions_family(tenant: &str, id: &str) -> Statement {
+    Statement {
+        sql: format!(
+            "WITH RECURSIVE family (member) AS (
+                SELECT num FROM wf_executions WHERE tenant = ?1 AND id = ?2
+                UNION SELECT num FROM wf_executions JOIN family ON parent = member)
+             SELECT {EXECUTION} FROM wf_executions JOIN family ON num = member WHERE ended_ms IS NULL ORDER BY num"
+        )
+        .into(),
+        cells: vec![tenant.into(), id.into()],
+    }
+}
+
 /// Column: the highest number so far.
 pub fn highest_numbers() -> Statement {
     Statement::new(

@@ -27,11 +27,12 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::store;
 use orchestr8_kernel::{Kernel, Log, Ports};
@@ -97,6 +98,8 @@ pub(crate) struct Shared {
     scheduler: Scheduler<accept::Seed>,
     gates: Gates,
     live: Mutex<HashMap<i64, Live>>,
+    /// Where others may have work in the same store: only what this process was asked about is its own.
+    own: OnceLock<Mutex<HashSet<i64>>>,
     recent: Recent,
     numbers: AtomicI64,
     messages: AtomicI64,
@@ -131,6 +134,7 @@ impl Hub {
             definitions: Cache::default(),
             gates: Gates::default(),
             live: Mutex::default(),
+            own: OnceLock::new(),
             recent: Recent::default(),
             numbers: AtomicI64::new(0),
             messages: AtomicI64::new(0),
@@ -141,8 +145,27 @@ impl Hub {
         }))
     }
 
-    /// Reads where numbering goes on, takes up what was under way, and begins to run. Nothing may be accepted before.
+    /// Takes up what was under way, and begins to run. Nothing may be accepted before.
     pub async fn start(&self) -> Result<(), Fault> {
+        self.begin().await?;
+        tokio::spawn(recover::recover(self.clone()));
+        Ok(())
+    }
+
+    /// Begins to run what comes, and leaves alone what was under way: for a command that is there for one execution and
+    /// then ends. Schedules begin nothing.
+    pub async fn start_alone(&self) -> Result<(), Fault> {
+        self.0.own.get_or_init(Mutex::default);
+        self.begin().await
+    }
+
+    /// Takes up one execution that was under way, with all it has begun itself.
+    pub async fn take_up(&self, tenant: &Tenant, id: &str) -> Result<(), Fault> {
+        recover::take_up_family(self, tenant, id).await
+    }
+
+    /// Reads where numbering goes on, and begins to run.
+    async fn begin(&self) -> Result<(), Fault> {
         let rows = self.0.ports.store.query(crate::tables::highest_numbers()).await.map_err(fault)?;
         if let Some(row) = rows.first() {
             let number = row.int(0).map_err(fault)?.max(row.int(2).map_err(fault)?);
@@ -163,7 +186,6 @@ impl Hub {
                 Hub(shared).line_up(seed);
             }
         }));
-        tokio::spawn(recover::recover(self.clone()));
         tokio::spawn(timers::run(self.clone()));
         tokio::spawn(breakers::keep(self.clone()));
         Ok(())
@@ -281,6 +303,7 @@ impl Shared {
 
     /// Takes the line of an execution that has no actor, or gives the way to the one it has.
     fn claim(&self, num: i64) -> Result<Line, Live> {
+        self.adopt(num);
         let mut live = self.live.lock();
         if let Some(live) = live.get(&num) {
             return Err(live.clone());
@@ -290,12 +313,26 @@ impl Shared {
         Ok(line)
     }
 
+    /// From here on its timers are ours; some may have been due for long.
+    fn adopt(&self, num: i64) {
+        if self.own.get().is_some_and(|own| own.lock().insert(num)) {
+            self.timers.notify_one();
+        }
+    }
+
+    /// Whether this process is to move it on by itself.
+    fn is_own(&self, num: i64) -> bool {
+        self.own.get().is_none_or(|own| own.lock().contains(&num))
+    }
+
     fn disclaim(&self, num: i64) {
         self.live.lock().remove(&num);
     }
 
     fn fresh_number(&self) -> i64 {
-        self.numbers.fetch_add(1, Ordering::AcqRel) + 1
+        let num = self.numbers.fetch_add(1, Ordering::AcqRel) + 1;
+        self.adopt(num);
+        num
     }
 
     fn fresh_message(&self) -> i64 {

@@ -1,6 +1,7 @@
 //! After a start: everything that was under way is taken up again, in the order in which it came.
 
 use orchestr8_contract::Fault;
+use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::log;
 use serde_json::json;
 
@@ -47,6 +48,26 @@ async fn take_up(hub: &Hub) -> Result<usize, Fault> {
             hub.wake(row.int(0).map_err(fault)?).await?;
         }
     }
+}
+
+/// One execution and its children, in the order in which they came.
+pub async fn take_up_family(hub: &Hub, tenant: &Tenant, id: &str) -> Result<(), Fault> {
+    let rows = hub
+        .0
+        .ports
+        .store
+        .query(crate::tables::executions_family(tenant.as_str(), id))
+        .await
+        .map_err(fault)?;
+    for row in &rows {
+        let row = load::read(row)?;
+        // What is its own already goes on by itself.
+        if !hub.0.is_own(row.num) {
+            hub.0.adopt(row.num);
+            one(hub, row).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn one(hub: &Hub, row: load::Row) -> Result<(), Fault> {

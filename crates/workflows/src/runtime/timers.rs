@@ -13,6 +13,9 @@ use crate::engine::event::Task;
 /// Timers fired at once.
 const PAGE: i64 = 500;
 
+/// Timers looked at when most of them may belong to others.
+const PAGE_ALONE: i64 = 10_000;
+
 /// Looked at this often even if nothing is due, since the clock of the machine may be set.
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -41,10 +44,15 @@ pub async fn run(hub: Hub) {
 async fn fire(hub: &Hub, fired: &mut HashSet<(i64, String)>) -> Result<Duration, Fault> {
     let now_ms = hub.0.now_ms();
     let store = &hub.0.ports.store;
-    let rows = store.query(tables::timers_due(now_ms, PAGE)).await.map_err(fault)?;
+    let is_alone = hub.0.own.get().is_some();
+    let page = if is_alone { PAGE_ALONE } else { PAGE };
+    let rows = store.query(tables::timers_due(now_ms, page)).await.map_err(fault)?;
     let mut due = HashSet::new();
     for row in &rows {
         let key = (row.int(0).map_err(fault)?, row.text(1).map_err(fault)?.to_owned());
+        if !hub.0.is_own(key.0) {
+            continue;
+        }
         if fired.insert(key.clone())
             && let Err(fault) = hub.wake_due(key.0, task(&key.1)).await
         {
@@ -55,10 +63,10 @@ async fn fire(hub: &Hub, fired: &mut HashSet<(i64, String)>) -> Result<Duration,
     }
     // What is not due any more has been recorded, or was set anew.
     fired.retain(|key| due.contains(key));
-    if !rows.is_empty() {
+    if !due.is_empty() {
         return Ok(AGAIN);
     }
-    let schedules = crate::schedules::fire(hub, now_ms).await?;
+    let schedules = if is_alone { None } else { crate::schedules::fire(hub, now_ms).await? };
     let next = store.query(tables::timer_next(now_ms)).await.map_err(fault)?;
     let next_ms = next.first().and_then(|row| row.int(0).ok());
     let until = |moment: Option<i64>| {

@@ -87,18 +87,23 @@ async fn decided(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     let token = args.text("token").unwrap_or_default();
     let found = find(&hub, context.principal.tenant.as_str(), token).await?;
     check_who(&found.ask, &context)?;
-    let data = args.get("data").cloned().unwrap_or(Value::Null);
-    check_form(&found.ask, &data)?;
+    let approved = args.text("decision") == Some("approve");
+    let data = args.get("data").cloned();
+    // Nothing filled in is an empty form; whoever says no need not fill in anything.
+    match &data {
+        Some(data) => check_form(&found.ask, data)?,
+        None if approved => check_form(&found.ask, &json!({}))?,
+        None => {}
+    }
     let step: usize = found.task.parse().map_err(|_| Fault::internal("a question names no step"))?;
     let row = load::by_number(&hub, found.execution).await?.row;
-    let approved = args.text("decision") == Some("approve");
     let by = args.text("by").unwrap_or(&context.principal.name).to_owned();
     let event = Event::Decided {
         task: Task::of(step),
         approved,
         by,
         comment: args.text("comment").map(str::to_owned),
-        data,
+        data: data.unwrap_or(Value::Null),
     };
     // Of two who decide at once, one row changes for one of them only.
     let mut effects = Batch::new();

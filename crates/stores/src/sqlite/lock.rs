@@ -27,6 +27,11 @@ pub(super) fn path_of(data: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// The process that has the data file, or had it last: who that is is written down, not whether it still lives.
+pub fn holder(data: &Path) -> Option<u32> {
+    read_pid(&mut File::open(path_of(data)).ok()?)
+}
+
 pub(super) fn take(data: &Path) -> Result<Lock, Error> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -62,6 +67,8 @@ mod tests {
         let data = folder.path().join("data.sqlite3");
         let held = take(&data).unwrap();
         assert!(matches!(take(&data), Err(Error::Held(Some(pid))) if pid == std::process::id()));
+        assert_eq!(holder(&data), Some(std::process::id()));
+        assert_eq!(holder(Path::new("no/such/file")), None);
         drop(held);
         take(&data).unwrap();
     }

@@ -32,6 +32,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 pub use backup::BackupReport;
 pub use check::{CheckReport, CheckedChain};
 pub use faults::{FailPlan, Fault, NoFaults, Point};
+pub use lock::holder;
 pub use look::Look;
 pub use open::Error;
 pub use options::{OnFatal, Options, Place, Sync};

@@ -130,7 +130,19 @@ fn the_handshake_then_tools_then_an_answer() {
         .iter()
         .map(|tool| tool["name"].as_str().unwrap())
         .collect();
-    assert_eq!(names, ["agent.getState", "agent.list", "agent.sendMessage", "echo", "health"]);
+    assert_eq!(
+        names,
+        [
+            "agent.getState",
+            "agent.list",
+            "agent.sendMessage",
+            "cancel_workflow",
+            "echo",
+            "get_status",
+            "health",
+            "run_workflow"
+        ]
+    );
     let answer = client.call(1, "echo", json!({"message": "hello"}));
     assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(false)));
     assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("hello"));

@@ -3,6 +3,7 @@
 mod cli;
 pub mod config;
 pub mod failure;
+mod reach;
 mod runtime;
 mod settings;
 mod tables;

@@ -1,6 +1,6 @@
 //! How commands speak: data on stdout, words for people on stderr, colour only where it is wanted.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use clap::ValueEnum;
 use serde_json::Value;
@@ -16,16 +16,31 @@ pub enum Color {
     Never,
 }
 
-const BOLD: &str = "\x1b[1m";
-const RED: &str = "\x1b[1;31m";
-const YELLOW: &str = "\x1b[1;33m";
-const PLAIN: &str = "\x1b[0m";
+pub const BOLD: &str = "\x1b[1m";
+pub const DIM: &str = "\x1b[2m";
+pub const RED: &str = "\x1b[1;31m";
+pub const GREEN: &str = "\x1b[32m";
+pub const YELLOW: &str = "\x1b[1;33m";
+pub const CYAN: &str = "\x1b[36m";
+pub const PLAIN: &str = "\x1b[0m";
+
+/// A terminal whose size nobody tells.
+const USUAL_SIZE: Size = Size { columns: 80, rows: 24 };
+
+/// How much a terminal shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    pub columns: usize,
+    pub rows: usize,
+}
 
 /// Writing to a terminal that is gone fails, and there is nobody left to tell: the errors are let go.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Terminal {
     pub json: bool,
     pub quiet: bool,
+    /// The terminal cannot move its cursor.
+    pub dumb: bool,
 }
 
 impl Terminal {
@@ -35,7 +50,7 @@ impl Terminal {
             Color::Always => anstream::ColorChoice::Always.write_global(),
             Color::Never => anstream::ColorChoice::Never.write_global(),
         }
-        Self { json, quiet }
+        Self { json, quiet, dumb: false }
     }
 
     /// Data, as it is.
@@ -63,6 +78,53 @@ impl Terminal {
         if !self.quiet {
             let _ = writeln!(anstream::stderr().lock(), "{YELLOW}warning:{PLAIN} {text}");
         }
+    }
+
+    /// Whether somebody watches stderr on a terminal on which lines can be drawn anew.
+    pub fn is_live(&self) -> bool {
+        !self.json && !self.quiet && !self.dumb && std::io::stderr().is_terminal()
+    }
+
+    /// Whether stdin and stderr are a terminal, so that a question would reach somebody.
+    pub fn can_ask(&self) -> bool {
+        !self.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    }
+
+    /// Asks on stderr; true for yes. Only for terminals: see `can_ask`.
+    pub fn ask(&self, question: &str) -> bool {
+        let _ = write!(anstream::stderr().lock(), "{BOLD}{question}{PLAIN} [y/N] ");
+        let mut line = String::new();
+        let answered = std::io::stdin().read_line(&mut line).is_ok();
+        answered && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
+    }
+
+    /// The size of the terminal of stderr.
+    pub fn size(&self) -> Size {
+        match rustix::termios::tcgetwinsize(rustix::stdio::stderr()) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+                Size { columns: size.ws_col.into(), rows: size.ws_row.into() }
+            }
+            Ok(_) | Err(_) => USUAL_SIZE,
+        }
+    }
+
+    /// Draws lines on stderr in the place of so many drawn before. Only for terminals: see `is_live`.
+    pub fn draw(&self, lines: &[String], in_place_of: usize) {
+        let err = std::io::stderr();
+        let is_plain = anstream::AutoStream::choice(&err) == anstream::ColorChoice::Never;
+        let mut text = String::new();
+        if in_place_of > 0 {
+            text.push_str(&format!("\x1b[{in_place_of}A\r"));
+        }
+        for line in lines {
+            // The movements of the cursor must stay when the colours go.
+            let shown = if is_plain { anstream::adapter::strip_str(line).to_string() } else { line.clone() };
+            text.push_str(&format!("{shown}\x1b[K\n"));
+        }
+        text.push_str("\x1b[J");
+        let mut err = err.lock();
+        let _ = err.write_all(text.as_bytes());
+        let _ = err.flush();
     }
 
     /// Says why it did not work, quiet or not.

@@ -1,19 +1,46 @@
 //! The command line: one file per command. What is shared by all of them is here.
 
 mod accept;
+mod approve;
 mod audit;
 mod backup;
+mod cancel;
 mod completions;
 mod config;
+mod confirm;
+mod create;
+mod demo;
 mod doctor;
 mod errors;
+mod events;
+mod files;
+mod follow;
+mod fork;
+mod going;
+mod init;
+mod inputs;
+mod inspect;
 mod install;
+mod list;
+mod logs;
 mod man;
 mod mcp;
+mod pause;
+mod reaching;
+mod resume;
+mod retry;
+mod run;
+mod schedule;
 mod serve;
+mod signal;
+mod test;
 mod tools;
+mod validate;
 mod version;
+mod words;
+mod workflows;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -26,7 +53,7 @@ use crate::failure::{Failure, exit};
 use crate::settings::{Mode, Place, Settings};
 use crate::terminal::{Color, Terminal};
 
-/// Runs AI agents reliably: one program, its own store, MCP on stdio and HTTP.
+/// Runs AI agents reliably: durable workflows, tools over MCP, one program with its own store.
 #[derive(Parser)]
 #[command(name = "orchestr8", version, propagate_version = true, arg_required_else_help = true)]
 #[command(
@@ -53,6 +80,50 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run a workflow and show how it gets on.
+    Run(Box<run::Run>),
+    /// Make a folder with a workflow, a test of it and a configuration.
+    Init(init::Init),
+    /// Make a file to begin with: an agent or a workflow.
+    #[command(subcommand)]
+    Create(create::Create),
+    /// Check workflow files: everything that is wrong with them, at once.
+    Validate(validate::Validate),
+    /// Run the tests of workflows: tests/*.test.json.
+    Test(test::Test),
+    /// List executions.
+    List(list::List),
+    /// Show one execution: its steps in time, its errors, what it waits for.
+    Inspect(inspect::Inspect),
+    /// Print the journal of an execution.
+    Logs(logs::Logs),
+    /// Stop an execution.
+    Cancel(cancel::Cancel),
+    /// Let an execution begin no new steps until it is resumed.
+    Pause(pause::Pause),
+    /// Go on with an execution that is paused or was left unfinished.
+    Resume(resume::Resume),
+    /// Go on with failed executions from their failed steps.
+    Retry(Box<retry::Retry>),
+    /// Run an execution anew from one of its steps.
+    Fork(Box<fork::Fork>),
+    /// Decide what an execution waits for a person to decide.
+    Approve(Box<approve::Approve>),
+    /// Tell an execution that something has happened.
+    Signal(signal::Signal),
+    /// Keep workflows in the store.
+    #[command(subcommand)]
+    Workflows(workflows::Workflows),
+    /// Run stored workflows by the clock.
+    #[command(subcommand)]
+    Schedule(schedule::Schedule),
+    /// Print what happens to executions.
+    Events(events::Events),
+    /// See a workflow survive being killed.
+    Demo(demo::Demo),
+    /// A step of the demo.
+    #[command(hide = true)]
+    DemoStep(demo::Step),
     /// Speak MCP on stdin and stdout; `mcp install` tells an editor to start it.
     Mcp(mcp::Mcp),
     /// Serve MCP over HTTP.
@@ -130,6 +201,12 @@ impl Shell {
         crate::config::load(self.config.as_deref(), flags, &self.environment)
     }
 
+    /// The same, for work nobody is told about.
+    fn quiet(&self) -> Self {
+        let terminal = Terminal { quiet: true, ..self.terminal };
+        Self { terminal, environment: self.environment.clone(), config: self.config.clone() }
+    }
+
     /// What the configuration means for this command.
     pub fn settings(&self, flags: Flags, mode: Mode) -> Result<Settings, Failure> {
         Settings::new(self.load(flags)?, mode, &self.environment)
@@ -153,9 +230,11 @@ fn look(shell: &Shell, data_dir: Option<PathBuf>) -> Result<(PathBuf, Look), Fai
 
 /// The whole program.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let terminal = Terminal::new(cli.json, cli.quiet, cli.color);
-    let shell = Shell { terminal, environment: Environment::of_process(), config: cli.config };
+    let cli = Cli::parse_from(spaced(std::env::args_os()));
+    let environment = Environment::of_process();
+    let dumb = environment.get("TERM") == Some("dumb");
+    let terminal = Terminal { dumb, ..Terminal::new(cli.json, cli.quiet, cli.color) };
+    let shell = Shell { terminal, environment, config: cli.config };
     match run(cli.command, &shell) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
@@ -164,6 +243,30 @@ pub fn main() -> ExitCode {
         }
     }
 }
+
+/// `create:agent` is `create agent`: some people are used to it. Only the command itself is looked at.
+fn spaced(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut spaced = Vec::new();
+    let mut has_command = false;
+    let mut is_value = true;
+    for arg in args {
+        let text = arg.to_str().unwrap_or_default();
+        let is_command = !is_value && !has_command && !text.starts_with('-');
+        has_command |= is_command;
+        is_value = WITH_VALUE.contains(&text);
+        match text.split_once(':').filter(|(group, _)| is_command && GROUPS.contains(group)) {
+            Some((group, command)) => spaced.extend([group, command].map(OsString::from)),
+            None => spaced.push(arg),
+        }
+    }
+    spaced
+}
+
+/// Options before the command that take a value.
+const WITH_VALUE: [&str; 2] = ["--config", "--color"];
+
+/// Commands with commands in them.
+const GROUPS: [&str; 6] = ["create", "workflows", "schedule", "tools", "config", "audit"];
 
 /// The command line as clap knows it, for completions and manual pages.
 pub fn command() -> clap::Command {
@@ -181,18 +284,59 @@ pub fn settings_table() -> String {
 }
 
 fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
+    let ok = |()| exit::OK;
     match command {
-        Command::Mcp(command) => command.run(shell),
-        Command::Serve(command) => command.run(shell),
-        Command::Tools(command) => command.run(shell),
-        Command::Config(command) => command.run(shell),
-        Command::Doctor(command) => command.run(shell),
-        Command::Backup(command) => command.run(shell),
-        Command::Audit(command) => command.run(shell),
-        Command::Errors(command) => command.run(shell),
-        Command::Version => version::run(shell),
-        Command::Completions(command) => command.run(shell),
-        Command::Man(command) => command.run(shell),
+        Command::Run(command) => command.run(shell),
+        Command::Init(command) => command.run(shell).map(ok),
+        Command::Create(command) => command.run(shell).map(ok),
+        Command::Validate(command) => command.run(shell),
+        Command::Test(command) => command.run(shell),
+        Command::List(command) => command.run(shell).map(ok),
+        Command::Inspect(command) => command.run(shell).map(ok),
+        Command::Logs(command) => command.run(shell).map(ok),
+        Command::Cancel(command) => command.run(shell),
+        Command::Pause(command) => command.run(shell).map(ok),
+        Command::Resume(command) => command.run(shell),
+        Command::Retry(command) => command.run(shell),
+        Command::Fork(command) => command.run(shell),
+        Command::Approve(command) => command.run(shell),
+        Command::Signal(command) => command.run(shell),
+        Command::Workflows(command) => command.run(shell).map(ok),
+        Command::Schedule(command) => command.run(shell),
+        Command::Events(command) => command.run(shell).map(ok),
+        Command::Demo(command) => command.run(shell),
+        Command::DemoStep(command) => command.run(shell).map(ok),
+        Command::Mcp(command) => command.run(shell).map(ok),
+        Command::Serve(command) => command.run(shell).map(ok),
+        Command::Tools(command) => command.run(shell).map(ok),
+        Command::Config(command) => command.run(shell).map(ok),
+        Command::Doctor(command) => command.run(shell).map(ok),
+        Command::Backup(command) => command.run(shell).map(ok),
+        Command::Audit(command) => command.run(shell).map(ok),
+        Command::Errors(command) => command.run(shell).map(ok),
+        Command::Version => version::run(shell).map(ok),
+        Command::Completions(command) => command.run(shell).map(ok),
+        Command::Man(command) => command.run(shell).map(ok),
     }
-    .map(|()| exit::OK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_colon_stands_for_a_space_in_the_command_only() {
+        let given = |line: &str| spaced(line.split(' ').map(OsString::from)).join(" ".as_ref());
+        assert_eq!(given("o8 create:agent a:b"), "o8 create agent a:b");
+        assert_eq!(given("o8 --json create:workflow x"), "o8 --json create workflow x");
+        assert_eq!(given("o8 --config a:b create:agent x"), "o8 --config a:b create agent x");
+        assert_eq!(given("o8 run create:agent"), "o8 run create:agent");
+        assert_eq!(given("o8 signal e order:paid"), "o8 signal e order:paid");
+        assert_eq!(given("o8 nonsense:agent"), "o8 nonsense:agent");
+    }
+
+    #[test]
+    fn the_command_line_is_in_order() {
+        Cli::command().debug_assert();
+    }
 }

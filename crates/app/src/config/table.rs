@@ -97,7 +97,8 @@ impl Setting {
 pub const PREFIX: &str = "ORCHESTR8_";
 
 /// Variables of ours that are not settings.
-pub const OTHER_VARIABLES: [&str; 2] = ["ORCHESTR8_CONFIG", "ORCHESTR8_DATA_DIR"];
+pub const OTHER_VARIABLES: [&str; 4] =
+    ["ORCHESTR8_CONFIG", "ORCHESTR8_DATA_DIR", "ORCHESTR8_SERVER", "ORCHESTR8_TOKEN"];
 
 const DAY_MS: u64 = 86_400_000;
 const ANY_TIMEOUT: Shape = Shape::Int { min: 1, max: DAY_MS };

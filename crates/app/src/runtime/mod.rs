@@ -138,6 +138,11 @@ impl Runtime {
         self.workflows.start().await.map_err(Failure::from)
     }
 
+    /// Runs what comes, and leaves alone what was under way. For commands that are there for one execution.
+    pub async fn begin_alone(&self) -> Result<(), Failure> {
+        self.workflows.start_alone().await.map_err(Failure::from)
+    }
+
     /// The REST face over this kernel.
     pub fn router(&self) -> axum::Router {
         workflows::router(self)

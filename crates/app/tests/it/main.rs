@@ -23,3 +23,4 @@ mod shutdown;
 mod stdio;
 mod store;
 mod transcripts;
+mod workflows;

@@ -17,7 +17,13 @@ pub struct Server {
 impl Server {
     /// On a free port of loopback; ready when this returns.
     pub fn start(place: &Place, args: &[&str]) -> Self {
-        let mut command = place.command(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
+        Self::start_at(place, 0, args)
+    }
+
+    /// The same on a certain port.
+    pub fn start_at(place: &Place, port: u16, args: &[&str]) -> Self {
+        let listen = format!("127.0.0.1:{port}");
+        let mut command = place.command(&[&["serve", "--listen", &listen], args].concat());
         let mut child = command.stderr(Stdio::null()).stdin(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

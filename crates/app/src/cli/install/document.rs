@@ -58,6 +58,19 @@ impl Document {
         }
     }
 
+    /// The text with this text as the value of a member of the whole, in the place of the old value if there is one.
+    pub fn with_text(&self, name: &str, value: &str) -> String {
+        let root = Object::at(&self.plain, self.plain.find('{').unwrap_or(0));
+        match root.members.iter().rev().find(|member| member.name == name) {
+            Some(member) => {
+                let mut text = self.text.clone();
+                text.replace_range(member.value.clone(), &Value::from(value).to_string());
+                text
+            }
+            None => self.insert(&root, name, &value, 1),
+        }
+    }
+
     fn insert(&self, object: &Object, name: &str, value: &impl Serialize, depth: usize) -> String {
         let inside = &self.text[object.open + 1..object.close];
         let one_line = !inside.contains('\n') && !object.members.is_empty();

@@ -16,9 +16,9 @@ use serde_json::json;
 use super::Shell;
 use crate::failure::Failure;
 use client::{Client, Scope};
-use document::Document;
 
 pub use diff::unified;
+pub use document::Document;
 
 #[derive(Args)]
 pub struct Install {
@@ -122,7 +122,7 @@ fn command(shell: &Shell) -> String {
 }
 
 /// Writes beside the file and renames: it is the old or the new one at any moment. The old one stays as a backup.
-fn write(path: &Path, before: &str, after: &str) -> io::Result<()> {
+pub fn write(path: &Path, before: &str, after: &str) -> io::Result<()> {
     // A link stays a link: what it points to is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -55,6 +55,16 @@ fn comments_and_trailing_commas_stay() {
 }
 
 #[test]
+fn a_text_of_the_whole_is_replaced_or_added() {
+    let with = |text: &str| Document::parse(text).unwrap().with_text("hash", "b");
+    assert_eq!(
+        with("{\n  \"hash\" : \"a\",\n  \"x\": {\"hash\": 1}\n}\n"),
+        "{\n  \"hash\" : \"b\",\n  \"x\": {\"hash\": 1}\n}\n"
+    );
+    assert_eq!(with("{\n  \"x\": {\"hash\": 1}\n}\n"), "{\n  \"x\": {\"hash\": 1},\n  \"hash\": \"b\"\n}\n");
+}
+
+#[test]
 fn one_line_stays_one_line_and_windows_lines_stay_so() {
     assert_eq!(
         added(r#"{"mcpServers": {"a": {}}}"#),

@@ -1,0 +1,59 @@
+//! `orchestr8 cancel`: stops an execution; its steps get five seconds to clean up.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Shell;
+use super::follow::{Follow, conclude, sequence};
+use super::reaching::{Intent, Reaching};
+use super::words::text;
+use crate::failure::{Failure, exit};
+use crate::reach::{Reach, escape};
+
+#[derive(Args)]
+pub struct Cancel {
+    /// The execution.
+    execution: String,
+    /// Why, for the journal.
+    #[arg(long)]
+    reason: Option<String>,
+    /// Do not give its steps time to clean up.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    reaching: Reaching,
+}
+
+impl Cancel {
+    pub fn run(&self, shell: &Shell) -> Result<u8, Failure> {
+        self.reaching.run(shell, Intent::Execute, async |reach| self.cancel(shell, reach).await)
+    }
+
+    async fn cancel(&self, shell: &Shell, reach: &Reach) -> Result<u8, Failure> {
+        let mut body = json!({"graceful": !self.force});
+        if let Some(reason) = &self.reason {
+            body["reason"] = Value::from(reason.as_str());
+        }
+        let path = format!("/v1/executions/{}", escape(&self.execution));
+        let after = sequence(&reach.get(&path).await?);
+        let answer = reach.post(&format!("{path}/cancel"), &body).await?;
+        // Without a server it is cancelled only as long as this process is there to do it.
+        if reach.is_embedded() && text(&answer, "status") == "cancelling" {
+            let followed = Follow { shell, reach, limit: None, after }.to_the_end(&self.execution).await?;
+            let code = conclude(shell, reach, &followed);
+            return Ok(if code == exit::INTERRUPTED { exit::OK } else { code });
+        }
+        if shell.terminal.json {
+            shell.terminal.value(&answer);
+        } else {
+            let message = text(&answer, "message");
+            let said = if message.is_empty() {
+                format!("execution {} is {}", self.execution, text(&answer, "status"))
+            } else {
+                message.to_owned()
+            };
+            shell.terminal.data(&said);
+        }
+        Ok(exit::OK)
+    }
+}

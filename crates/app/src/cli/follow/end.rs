@@ -1,0 +1,120 @@
+//! How the end of an execution is told: its outputs on stdout, everything else on stderr, and the exit code.
+
+use orchestr8_contract::Code;
+use serde_json::Value;
+
+use super::super::Shell;
+use super::super::words::text;
+use super::{End, Followed, Waiting, waiting};
+use crate::failure::{Failure, exit};
+use crate::reach::{Reach, code_of};
+
+/// Tells it, and gives the exit code.
+pub fn conclude(shell: &Shell, reach: &Reach, followed: &Followed) -> u8 {
+    let execution = &followed.execution;
+    let terminal = shell.terminal;
+    if terminal.json {
+        terminal.value(execution);
+    }
+    let (id, status) = (text(execution, "executionId"), text(execution, "status"));
+    match (followed.end, status) {
+        (End::Final, "completed") if terminal.json => {}
+        (End::Final, "completed") => terminal.value(&execution["outputs"]),
+        (End::Final, "cancelled") => terminal.note(&format!("execution {id} was cancelled")),
+        (End::Final, _) => terminal.fail(&failed(execution)),
+        (End::Blocked, status) => terminal.note(&blocked(execution, status)),
+        (End::TimedOut, status) => {
+            let message = format!("execution {id} is still {status}");
+            terminal.fail(&Failure::new(Code::Timeout, message).hinting(how_to_go_on(reach, id)));
+        }
+        (End::Interrupted, _) => {
+            terminal
+                .note(&format!("left execution {id}; nothing of it is lost\n{}", how_to_go_on(reach, id)));
+        }
+    }
+    exit_code(followed)
+}
+
+/// 0 completed, 1 failed, 6 not at its end, 130 cancelled or left.
+pub fn exit_code(followed: &Followed) -> u8 {
+    match (followed.end, text(&followed.execution, "status")) {
+        (End::Final, "completed") => exit::OK,
+        (End::Final, "cancelled") | (End::Interrupted, _) => exit::INTERRUPTED,
+        (End::Final, _) => exit::FAILED,
+        (End::Blocked | End::TimedOut, _) => exit::TIMED_OUT,
+    }
+}
+
+fn how_to_go_on(reach: &Reach, id: &str) -> String {
+    match reach.is_embedded() {
+        true => format!("go on with it: orchestr8 resume {id}\nor end it for good: orchestr8 cancel {id}"),
+        false => format!("it goes on; see it with orchestr8 inspect {id}"),
+    }
+}
+
+/// Why it failed: the error that ended it, and each one of its steps.
+fn failed(execution: &Value) -> Failure {
+    let id = text(execution, "executionId");
+    let errors: Vec<&Value> = execution["errors"].as_array().into_iter().flatten().collect();
+    let first = errors.first().copied().unwrap_or(&Value::Null);
+    let code =
+        ["cause", "code"].iter().find_map(|name| code_of(text(first, name))).unwrap_or(Code::AgentFailed);
+    let place = |error: &Value| match text(error, "stepId") {
+        "" => String::new(),
+        step => format!(" at step '{step}'"),
+    };
+    let message = format!("execution {id} failed{}: {}", place(first), text(first, "message"));
+    let lines = errors.iter().skip(1).map(|error| {
+        format!("{} {}: {}", text(error, "stepId"), text(error, "code"), text(error, "message"))
+            .trim_start()
+            .to_owned()
+    });
+    Failure::new(code, message).listing(lines.collect()).hinting(format!(
+        "{}\n      look closer: orchestr8 inspect {id}; go on from the failed step: orchestr8 retry {id}",
+        code.advice()
+    ))
+}
+
+fn blocked(execution: &Value, status: &str) -> String {
+    let id = text(execution, "executionId");
+    let mut lines = vec![format!("execution {id} is {status} and keeps until somebody acts:")];
+    if status == "paused" {
+        lines.push(format!("  paused: {}; go on: orchestr8 resume {id}", text(execution, "pauseReason")));
+    }
+    for (step, what) in waiting(execution) {
+        let act = match &what {
+            Waiting::Approval { .. } => format!("orchestr8 approve {id} (or --reject)"),
+            Waiting::Event { name, .. } => format!("orchestr8 signal {id} {name}"),
+            Waiting::Resolution => format!("orchestr8 resume {id} --step {step} --as retry|fail|complete"),
+            Waiting::Timer { .. } | Waiting::Child { .. } | Waiting::Slot => format!("orchestr8 resume {id}"),
+        };
+        lines.push(format!("  {step} {}: {act}", what.sentence()));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_failure_names_the_step_and_the_way_on() {
+        let execution = json!({"executionId": "e-1", "status": "failed", "errors": [
+            {"stepId": "pay", "code": "TIMEOUT", "message": "no answer"}, {"stepId": "undo", "code": "AGENT_FAILED", "message": "refused"}]});
+        let failure = failed(&execution);
+        assert_eq!(failure.message, "execution e-1 failed at step 'pay': no answer");
+        assert_eq!(failure.lines, ["undo AGENT_FAILED: refused"]);
+        assert!(failure.hint().contains("orchestr8 retry e-1"), "{}", failure.hint());
+    }
+
+    #[test]
+    fn what_blocks_it_is_told_with_the_command_that_helps() {
+        let execution = json!({"executionId": "e-1", "stepOrder": ["ask"], "steps": {"ask": {"status": "waiting",
+            "waitingFor": {"approval": true}}}});
+        assert_eq!(
+            blocked(&execution, "running"),
+            "execution e-1 is running and keeps until somebody acts:\n  ask waits for approval: orchestr8 approve e-1 (or --reject)"
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! `orchestr8 init`: a folder with a workflow, a test of it and a configuration, to begin with.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use orchestr8_workflows::definition;
+
+use super::Shell;
+use super::files::Making;
+use crate::failure::Failure;
+
+#[derive(Args)]
+pub struct Init {
+    /// The folder.
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Say what would be made, and make nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+const FILES: [(&str, &str); 4] = [
+    ("orchestr8.json", include_str!("../../templates/orchestr8.json")),
+    ("workflows/hello.json", include_str!("../../templates/hello.json")),
+    ("tests/hello.test.json", include_str!("../../templates/hello.test.json")),
+    ("README.md", include_str!("../../templates/README.md")),
+];
+
+impl Init {
+    pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
+        let mut files: Vec<(PathBuf, String)> =
+            FILES.iter().map(|(name, text)| (self.dir.join(name), (*text).to_owned())).collect();
+        // Beside the workflows, where their "$schema" finds it, so that editors can help without a network.
+        files
+            .push((self.dir.join("workflows/workflow.schema.json"), format!("{:#}\n", definition::schema())));
+        Making::new(files).make(shell, self.dry_run)?;
+        let go = match self.dir.to_str() {
+            Some(".") => String::new(),
+            Some(_) | None => format!("cd {}\n", self.dir.display()),
+        };
+        shell.terminal.note(&format!("\nnow:\n{go}orchestr8 run workflows/hello.json\norchestr8 test"));
+        Ok(())
+    }
+}

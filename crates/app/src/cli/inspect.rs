@@ -1,0 +1,189 @@
+//! `orchestr8 inspect`: one execution from near: its steps in time, its errors, what it waits for.
+
+use clap::Args;
+use orchestr8_kernel::ports::Clock;
+use orchestr8_kernel::ports::clock::Real;
+use serde_json::Value;
+
+use super::Shell;
+use super::follow::{mark, waiting};
+use super::reaching::{Intent, Reaching};
+use super::words::{self, moment, moment_ms, text};
+use crate::failure::Failure;
+use crate::reach::{self, escape};
+use crate::terminal::{DIM, PLAIN};
+
+#[derive(Args)]
+pub struct Inspect {
+    /// The execution.
+    execution: String,
+    /// As it was after this entry of its journal.
+    #[arg(long, value_name = "SEQUENCE")]
+    at: Option<u64>,
+    #[command(flatten)]
+    reaching: Reaching,
+}
+
+/// How wide the whole time of an execution is drawn.
+const BAR: usize = 32;
+
+impl Inspect {
+    pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
+        let at = self.at.map(|sequence| sequence.to_string());
+        let path = reach::path(&format!("/v1/executions/{}", escape(&self.execution)), &[("at", at)]);
+        let execution = self.reaching.run(shell, Intent::Record, async |reach| reach.get(&path).await)?;
+        match shell.terminal.json {
+            true => shell.terminal.value(&execution),
+            false => shell.terminal.data(&describe(&execution, Real::new().now_ms())),
+        }
+        Ok(())
+    }
+}
+
+/// All there is to know, for people.
+fn describe(execution: &Value, now_ms: i64) -> String {
+    let mut lines = head(execution);
+    lines.extend(steps(execution, now_ms));
+    let waits = waiting(execution);
+    if !waits.is_empty() {
+        lines.push(String::from("\nwaits"));
+        lines.extend(waits.iter().map(|(step, what)| format!("  {step} {}", what.sentence())));
+    }
+    let errors: Vec<&Value> = execution["errors"].as_array().into_iter().flatten().collect();
+    if !errors.is_empty() {
+        lines.push(String::from("\nerrors"));
+        for error in errors {
+            let again = if error["isRetryable"] == true { " (trying again may help)" } else { "" };
+            let place = text(error, "stepId");
+            lines.push(format!("  {place} {}: {}{again}", text(error, "code"), text(error, "message")));
+        }
+    }
+    lines.join("\n")
+}
+
+fn head(execution: &Value) -> Vec<String> {
+    let workflow = &execution["workflow"];
+    let status = text(execution, "status");
+    let (color, sign) = mark(status, 0);
+    let mut lines = vec![format!(
+        "{color}{sign} {status}{PLAIN}  {} {} ({})",
+        text(workflow, "name"),
+        text(workflow, "version"),
+        text(workflow, "id")
+    )];
+    let mut row = |name: &str, value: String| {
+        if !value.is_empty() && value != "-" {
+            lines.push(format!("{DIM}{name:12}{PLAIN} {value}"));
+        }
+    };
+    row("execution", text(execution, "executionId").to_owned());
+    row("correlation", text(execution, "correlationId").to_owned());
+    row("hash", text(workflow, "hash").to_owned());
+    row("parent", text(execution, "parentExecutionId").to_owned());
+    let fork = match &execution["forkedFrom"] {
+        Value::String(from) => from.clone(),
+        from => text(from, "executionId").to_owned(),
+    };
+    row("forked from", fork);
+    row("created", moment(&execution["createdAt"]));
+    row("started", moment(&execution["startedAt"]));
+    row("ended", moment(&execution["completedAt"]));
+    row("took", execution["duration"].as_u64().map_or_else(String::new, words::duration));
+    row("paused", text(execution, "pauseReason").to_owned());
+    row("used", figures(&execution["usage"]));
+    row("budget", figures(&execution["budget"]));
+    row(
+        "journal",
+        execution["lastSequence"].as_u64().map_or_else(String::new, |last| format!("{last} entries")),
+    );
+    lines
+}
+
+/// `steps 3, tokens 1200`, without what is zero or unlimited.
+fn figures(value: &Value) -> String {
+    let figure = |(name, value): (&String, &Value)| {
+        value.as_f64().filter(|number| *number > 0.0).map(|_| format!("{name} {value}"))
+    };
+    value.as_object().into_iter().flatten().filter_map(figure).collect::<Vec<_>>().join(", ")
+}
+
+fn steps(execution: &Value, now_ms: i64) -> Vec<String> {
+    let ids: Vec<&str> =
+        execution["stepOrder"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let step = |id: &str| &execution["steps"][id];
+    let starts = ids.iter().filter_map(|id| moment_ms(&step(id)["startTime"]));
+    let Some(from) = starts.min() else { return table(&ids, execution, (0, 0), now_ms) };
+    let end =
+        |id: &&str| moment_ms(&step(id)["endTime"]).or(moment_ms(&step(id)["startTime"]).map(|_| now_ms));
+    let to = ids.iter().filter_map(end).max().unwrap_or(from);
+    table(&ids, execution, (from, to), now_ms)
+}
+
+fn table(ids: &[&str], execution: &Value, span: (i64, i64), now_ms: i64) -> Vec<String> {
+    let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0);
+    let mut lines = vec![String::from("\nsteps")];
+    for id in ids {
+        let step = &execution["steps"][*id];
+        let status = text(step, "status");
+        let (color, sign) = mark(status, 0);
+        let started = moment_ms(&step["startTime"]);
+        let bar = match started {
+            Some(from) => bar(span, from, moment_ms(&step["endTime"]).unwrap_or(now_ms)),
+            None => " ".repeat(BAR),
+        };
+        let detail = super::follow::detail(step, Some(now_ms));
+        let line = format!("  {color}{sign}{PLAIN} {id:width$}  {status:9}  {color}{bar}{PLAIN}  {detail}");
+        lines.push(line.trim_end().to_owned());
+    }
+    lines
+}
+
+/// Where in the whole time a step ran. Even the shortest is seen.
+fn bar((from, to): (i64, i64), start: i64, end: i64) -> String {
+    let whole = (to - from).max(1);
+    let place =
+        |moment: i64| usize::try_from((moment - from).clamp(0, whole) * BAR as i64 / whole).unwrap_or(0);
+    let first = place(start).min(BAR - 1);
+    let last = place(end).clamp(first + 1, BAR);
+    format!("{}{}{}", " ".repeat(first), "━".repeat(last - first), " ".repeat(BAR - last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn bars_stand_where_the_steps_ran() {
+        let whole = (1000, 2000);
+        assert_eq!(bar(whole, 1000, 2000), "━".repeat(32));
+        assert_eq!(bar(whole, 1500, 1500).trim(), "━", "the shortest is seen");
+        assert_eq!(bar(whole, 1500, 2000), format!("{}{}", " ".repeat(16), "━".repeat(16)));
+        assert_eq!(bar(whole, 2000, 2000), format!("{}━", " ".repeat(31)));
+        assert_eq!(bar((5, 5), 5, 5).chars().count(), 32);
+        assert_eq!(bar(whole, 0, 9999).chars().count(), 32, "clocks that disagree do no harm");
+    }
+
+    #[test]
+    fn everything_worth_knowing_is_there() {
+        let execution = json!({"executionId": "e-1", "status": "failed", "correlationId": "c-1", "lastSequence": 9,
+            "workflow": {"id": "saga", "name": "Saga", "version": "1.0.0"}, "duration": 1000,
+            "usage": {"steps": 2, "tokens": 0}, "stepOrder": ["pay", "ship", "ask"],
+            "steps": {"pay": {"status": "completed", "attempts": 2, "startTime": 0, "endTime": 500},
+                "ship": {"status": "failed", "attempts": 1, "startTime": 500, "endTime": 1000, "error": {"message": "no courier"}},
+                "ask": {"status": "waiting", "waitingFor": {"event": "paid"}}},
+            "errors": [{"stepId": "ship", "code": "AGENT_FAILED", "message": "no courier", "isRetryable": true}]});
+        let shown = anstream::adapter::strip_str(&describe(&execution, 5000)).to_string();
+        for part in [
+            "✗ failed  Saga 1.0.0 (saga)",
+            "used         steps 2\n",
+            "journal      9 entries",
+            "✓ pay   completed  ━━━━━━━━━━━━━━━━                  500 ms, 2 attempts\n",
+            "✗ ship  failed                     ━━━━━━━━━━━━━━━━  500 ms, no courier\n",
+            "ask waits for the event 'paid'",
+            "ship AGENT_FAILED: no courier (trying again may help)",
+        ] {
+            assert!(shown.contains(part), "{part:?} is not in\n{shown}");
+        }
+    }
+}

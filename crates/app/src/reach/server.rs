@@ -1,0 +1,132 @@
+//! A running server, reached over HTTP.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use http::Method;
+use orchestr8_contract::Code;
+use serde_json::Value;
+
+use super::stream::Events;
+use super::{ANSWER_BYTES, Headers, Reply, read_body, refusal, too_large};
+use crate::failure::Failure;
+
+/// A server on this machine or in this network is there at once, or it is not there.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Long polls wait up to 30 seconds and synchronous calls up to 120; no answer takes longer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(150);
+
+pub struct Server {
+    /// Without a slash at its end.
+    base: String,
+    token: Option<String>,
+    client: reqwest::Client,
+}
+
+impl Server {
+    pub fn at(base: &str, token: Option<&str>) -> Result<Self, Failure> {
+        let base = base.trim_end_matches('/');
+        if !base.starts_with("http://") && !base.starts_with("https://") {
+            return Err(Failure::new(
+                Code::InvalidArgument,
+                format!("'{base}' is not the address of a server"),
+            )
+            .hinting("write it as http://127.0.0.1:8088"));
+        }
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .connect_timeout(CONNECT_LIMIT)
+            .build()
+            .map_err(|error| Failure::new(Code::Internal, format!("no HTTP client: {error}")))?;
+        Ok(Self { base: base.to_owned(), token: token.map(str::to_owned), client })
+    }
+
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: Headers<'_>,
+        body: Option<&Value>,
+    ) -> Result<Reply, Failure> {
+        self.send_within(ANSWER_LIMIT, method, path, headers, body).await
+    }
+
+    pub async fn send_within(
+        &self,
+        limit: Duration,
+        method: Method,
+        path: &str,
+        headers: Headers<'_>,
+        body: Option<&Value>,
+    ) -> Result<Reply, Failure> {
+        let mut request = self.request(method, path, headers).timeout(limit);
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes = self.bytes(response).await?;
+        Ok(Reply { status, headers, body: read_body(&bytes)? })
+    }
+
+    pub async fn events(&self, path: &str, headers: Headers<'_>) -> Result<Events, Failure> {
+        let request = self.request(Method::GET, path, headers);
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(refusal(status, &read_body(&self.bytes(response).await?)?));
+        }
+        let base = self.base.clone();
+        let broken = move |error: reqwest::Error| unreachable(&base, &error);
+        Ok(Events::new(response.bytes_stream().map(move |piece| piece.map_err(&broken))))
+    }
+
+    fn request(&self, method: Method, path: &str, headers: Headers<'_>) -> reqwest::RequestBuilder {
+        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    async fn bytes(&self, response: reqwest::Response) -> Result<Vec<u8>, Failure> {
+        let mut bytes = Vec::new();
+        let mut pieces = response.bytes_stream();
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.map_err(|error| self.unreachable(&error))?;
+            if bytes.len() + piece.len() > ANSWER_BYTES {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(bytes)
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        unreachable(&self.base, error)
+    }
+}
+
+fn unreachable(base: &str, error: &reqwest::Error) -> Failure {
+    if error.is_timeout() && !error.is_connect() {
+        return Failure::new(Code::Timeout, format!("{base} did not answer in time"))
+            .hinting("what was asked may still happen: look before you ask again, or use --key");
+    }
+    // The outermost message only repeats the address.
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    Failure::new(Code::Unavailable, format!("{base} cannot be reached: {cause}")).hinting(
+        "start it with `orchestr8 serve`, correct --server or ORCHESTR8_SERVER, or work here with --embedded",
+    )
+}

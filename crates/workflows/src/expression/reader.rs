@@ -53,6 +53,9 @@ pub(super) fn read_nested(text: &str, from: usize) -> Result<(Value, usize), Mis
 /// A default is not looked at beyond this, so that many open ones in one text cannot make reading slow. Two for its quotes.
 const LONGEST: usize = limits::DEFAULT_BYTES + 2;
 
+/// What may stand between the parts of an expression.
+const SPACE: [char; 2] = [' ', '\t'];
+
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -66,7 +69,7 @@ impl<'a> Reader<'a> {
     }
 
     fn skip_space(&mut self) {
-        self.at += self.rest().bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        self.at += self.rest().chars().take_while(|letter| SPACE.contains(letter)).count();
     }
 
     fn take(&mut self, token: &str) -> bool {
@@ -182,7 +185,7 @@ impl<'a> Reader<'a> {
             Some(b'{' | b'[') => self.nested()?,
             Some(_) | None => self.bare()?,
         };
-        let text = self.text[from..self.at].trim_end();
+        let text = self.text[from..self.at].trim_end_matches(SPACE);
         bounded(text)?;
         Ok(Literal { value, text: text.into() })
     }
@@ -255,7 +258,7 @@ impl<'a> Reader<'a> {
     fn bare(&mut self) -> Result<Value, Mistake> {
         let rest = self.rest();
         let length = rest.find('}').unwrap_or(rest.len());
-        let text = rest[..length].trim_end_matches([' ', '\t']);
+        let text = rest[..length].trim_end_matches(SPACE);
         self.at += length;
         if text.is_empty() {
             return Err(Mistake::new(

@@ -197,6 +197,7 @@ fn wf_19_5_other_syntax_is_refused() {
         ("${index ?? \"x}", "a quoted text is not closed"),
         ("${index ?? [1}", "[1} is not JSON"),
         ("${index ?? [[1]", "a JSON literal is not closed"),
+        ("${index ??\r \r}", "the default has '\\r', which is not printable ASCII"),
         ("${index ?? é}", "the default has 'é', which is not printable ASCII"),
         ("${index ?? \"a\nb\"}", "a quoted text is not well formed"),
     ] {

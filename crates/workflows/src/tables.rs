@@ -26,6 +26,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[(
      CREATE INDEX wf_executions_status ON wf_executions (tenant, status, num);
      CREATE INDEX wf_executions_correlation ON wf_executions (tenant, correlation);
      CREATE INDEX wf_executions_created ON wf_executions (created_ms);
+     CREATE INDEX wf_executions_parent ON wf_executions (parent) WHERE parent IS NOT NULL;
      CREATE INDEX wf_executions_awake ON wf_executions (num) WHERE awake = 1;
      CREATE TABLE wf_journal (
         id INTEGER PRIMARY KEY, execution INTEGER NOT NULL, seq INTEGER NOT NULL, at_ms INTEGER NOT NULL,
@@ -205,13 +206,13 @@ pub fn executions_counted(tenant: &str) -> Statement {
 }
 
 /// Executions to take up after a start, a page at a time. Columns of `EXECUTION`.
-pub fn executions_awake(after: i64, limit: i64) -> Statement {
+pub fn executions_awake(after: i64, up_to: i64, limit: i64) -> Statement {
     Statement {
         sql: format!(
-            "SELECT {EXECUTION} FROM wf_executions WHERE awake = 1 AND num > ?1 ORDER BY num LIMIT ?2"
+            "SELECT {EXECUTION} FROM wf_executions WHERE awake = 1 AND num > ?1 AND num <= ?2 ORDER BY num LIMIT ?3"
         )
         .into(),
-        cells: vec![after.into(), limit.into()],
+        cells: vec![after.into(), up_to.into(), limit.into()],
     }
 }
 

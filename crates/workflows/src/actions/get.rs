@@ -67,12 +67,18 @@ pub async fn look(hub: &Hub, args: &Args, wait: &Wait, context: &Context) -> Res
     let loaded = match wait.until_change {
         true => wait_for_change(hub, row, wait, context).await?,
         false => {
-            let running = (wait.ms > 0 && !row.status.is_final()).then(|| hub.end_of_stored(&row)).flatten();
-            if let Some(end) = running {
-                wait_for_end(hub, end, wait.ms, context).await;
+            let row = if wait.ms > 0 && !row.status.is_final() {
+                let end = hub.end_of_stored(&row);
+                // It may have ended before somebody listened.
+                let ended = execution(hub, args, context).await?.status.is_final();
+                if let Some(end) = end.filter(|_| !ended) {
+                    wait_for_end(hub, end, wait.ms, context).await;
+                }
                 hub.unwatch(&row.id);
-            }
-            let row = execution(hub, args, context).await?;
+                execution(hub, args, context).await?
+            } else {
+                row
+            };
             load::whole(hub, row, u64::MAX).await?
         }
     };

@@ -153,7 +153,9 @@ impl Hub {
         let at_ms = seed.created_ms;
         batch.then(insert(&seed, Status::Running, Some(at_ms))?);
         let state = State::new(seed.identity.clone());
-        let mut actor = Actor::new(self.clone(), seed, state, 0);
+        // Listed before it is stored: a timer or a message may come for it as soon as it is.
+        let line = shared.claim(num).map_err(|_| Fault::internal("a number was given twice"))?;
+        let mut actor = Actor::new(line, self.clone(), seed, state, 0);
         actor.begin(slot);
         actor.absorb();
         batch.merge(actor.take_batch());
@@ -273,13 +275,12 @@ pub async fn admit(hub: Hub, seed: Seed, slot: Slot) {
     };
     match load::fold(&hub, &seed).await {
         Ok((state, seq)) if state.status == Status::Queued => {
-            let mut actor = Actor::with(line, hub, seed, state, seq);
+            let mut actor = Actor::new(line, hub, seed, state, seq);
             actor.begin(slot);
             actor.spawn_unrecorded();
         }
-        Ok(_) => hub.0.disclaim(num),
+        Ok(_) => {}
         Err(fault) => {
-            hub.0.disclaim(num);
             let error = orchestr8_kernel::log::error(&fault);
             hub.0.log().error("an execution could not begin", json!({"execution": num, "error": error}));
         }

@@ -4,6 +4,7 @@
 //! only after the commit that says so.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::accept::{Accepted, Seed, begun};
 use super::run_task::{self, Ended};
 use super::scheduler::{Begun, Slot};
-use super::{Hub, Live, MAILBOX, Posted, record, tables};
+use super::{Hub, Live, MAILBOX, Posted, Shared, record, tables};
 use crate::engine::event::{Decision, Event, Task};
 use crate::engine::state::{Phase, State};
 use crate::engine::{self, event};
@@ -31,21 +32,47 @@ pub enum Message {
     Begin(Slot),
 }
 
-/// The line over which an actor is reached.
+/// The line over which an actor is reached, from before its first commit until it is gone.
 pub struct Line {
     sender: mpsc::Sender<Message>,
     mailbox: mpsc::Receiver<Message>,
     seen: watch::Sender<u64>,
+    listing: Listing,
 }
 
 impl Line {
-    pub fn new() -> Self {
+    /// Only `Shared::claim` makes one, which lists it.
+    pub fn new(shared: Arc<Shared>, num: i64) -> Self {
         let (sender, mailbox) = mpsc::channel(MAILBOX);
-        Self { sender, mailbox, seen: watch::Sender::new(0) }
+        let listing = Listing { shared, num, sender: sender.clone() };
+        Self { sender, mailbox, seen: watch::Sender::new(0), listing }
     }
 
     pub fn live(&self) -> Live {
         Live { sender: self.sender.clone(), seen: self.seen.subscribe() }
+    }
+}
+
+/// The actor can be found. Dropped, it cannot.
+pub struct Listing {
+    shared: Arc<Shared>,
+    num: i64,
+    sender: mpsc::Sender<Message>,
+}
+
+impl Listing {
+    /// Takes it off the list, unless another actor has taken its place.
+    pub fn end(&self) {
+        let mut live = self.shared.live.lock();
+        if live.get(&self.num).is_some_and(|live| live.sender.same_channel(&self.sender)) {
+            live.remove(&self.num);
+        }
+    }
+}
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -86,6 +113,7 @@ pub struct Actor {
     pub(super) mailbox: mpsc::Receiver<Message>,
     pub(super) sender: mpsc::Sender<Message>,
     pub(super) seen: watch::Sender<u64>,
+    pub(super) listing: Listing,
     pub(super) timers_changed: bool,
     pub(super) counted: Option<Begun>,
     pub(super) finished: bool,
@@ -93,13 +121,8 @@ pub struct Actor {
 }
 
 impl Actor {
-    pub fn new(hub: Hub, seed: Seed, state: State, seq: u64) -> Self {
-        Self::with(Line::new(), hub, seed, state, seq)
-    }
-
-    /// An actor whose line is known to others already.
-    pub fn with(line: Line, hub: Hub, seed: Seed, state: State, seq: u64) -> Self {
-        let Line { sender, mailbox, seen } = line;
+    pub fn new(line: Line, hub: Hub, seed: Seed, state: State, seq: u64) -> Self {
+        let Line { sender, mailbox, seen, listing } = line;
         let written = (state.status, true);
         Self {
             last_ms: seed.created_ms,
@@ -124,6 +147,7 @@ impl Actor {
             mailbox,
             sender,
             seen,
+            listing,
             timers_changed: false,
             counted: None,
             finished: false,
@@ -195,21 +219,15 @@ impl Actor {
 
     /// Runs it in a task of its own; what `take_batch` gave is durable.
     pub fn spawn(mut self) {
-        self.register();
         tokio::spawn(async move {
             self.act();
             self.live().await;
         });
     }
 
-    /// Runs it in a task of its own; its line is known, and nothing of what it took in is written yet.
+    /// Runs it in a task of its own; nothing of what it took in is written yet.
     pub fn spawn_unrecorded(self) {
         tokio::spawn(self.live());
-    }
-
-    fn register(&self) {
-        let live = Live { sender: self.sender.clone(), seen: self.seen.subscribe() };
-        self.hub.0.live.lock().insert(self.seed.num, live);
     }
 
     /// Takes in all events that wait, and what follows from them.

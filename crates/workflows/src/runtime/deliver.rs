@@ -137,13 +137,7 @@ impl Hub {
                 };
             }
         };
-        match self.revive(line, num, event).await {
-            Ok(()) => Ok(()),
-            Err(fault) => {
-                self.0.disclaim(num);
-                Err(fault)
-            }
-        }
+        self.revive(line, num, event).await
     }
 
     async fn revive(&self, line: super::actor::Line, num: i64, event: Option<Event>) -> Result<(), Fault> {
@@ -152,7 +146,7 @@ impl Hub {
         let load::Loaded { seed, state, seq, .. } = loaded;
         let had_begun = !state.status.is_final() && state.status != Status::Queued;
         let lost = lost(&state);
-        let mut actor = Actor::with(line, self.clone(), seed, state, seq);
+        let mut actor = Actor::new(line, self.clone(), seed, state, seq);
         if had_begun {
             actor.resume();
         }

@@ -65,7 +65,6 @@ impl Actor {
                 return;
             }
             if self.hub.0.closing.is_cancelled() && self.tasks.is_empty() {
-                self.hub.0.live.lock().remove(&self.seed.num);
                 return;
             }
             if self.state.cancel.is_some() && grace.is_none() {
@@ -142,7 +141,6 @@ impl Actor {
                 }
                 Error::Conflict { .. } | Error::Refused(_) | Error::Corrupt(_) | Error::Closed => {
                     self.hub.0.log().error("an execution stops where it is", fields);
-                    self.hub.0.live.lock().remove(&self.seed.num);
                     return false;
                 }
             }
@@ -183,7 +181,7 @@ impl Actor {
             facts: self.seed.facts(self.seq),
         };
         self.hub.0.recent.end(&self.seed.identity.execution, ended);
-        self.hub.0.live.lock().remove(&self.seed.num);
+        self.listing.end();
         self.seen.send_replace(self.seq);
         self.mailbox.close();
         while let Ok(message) = self.mailbox.try_recv() {

@@ -147,8 +147,8 @@ impl Hub {
 
     /// Takes up what was under way, and begins to run. Nothing may be accepted before.
     pub async fn start(&self) -> Result<(), Fault> {
-        self.begin().await?;
-        tokio::spawn(recover::recover(self.clone()));
+        let last = self.begin().await?;
+        tokio::spawn(recover::recover(self.clone(), last));
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl Hub {
     /// then ends. Schedules begin nothing.
     pub async fn start_alone(&self) -> Result<(), Fault> {
         self.0.own.get_or_init(Mutex::default);
-        self.begin().await
+        self.begin().await.map(|_| ())
     }
 
     /// Takes up one execution that was under way, with all it has begun itself.
@@ -164,12 +164,13 @@ impl Hub {
         recover::take_up_family(self, tenant, id).await
     }
 
-    /// Reads where numbering goes on, and begins to run.
-    async fn begin(&self) -> Result<(), Fault> {
+    /// Reads where numbering goes on, and begins to run. Gives the last number that was there before.
+    async fn begin(&self) -> Result<i64, Fault> {
+        let mut last = 0;
         let rows = self.0.ports.store.query(crate::tables::highest_numbers()).await.map_err(fault)?;
         if let Some(row) = rows.first() {
-            let number = row.int(0).map_err(fault)?.max(row.int(2).map_err(fault)?);
-            self.0.numbers.store(number, Ordering::Release);
+            last = row.int(0).map_err(fault)?.max(row.int(2).map_err(fault)?);
+            self.0.numbers.store(last, Ordering::Release);
             self.0.messages.store(row.int(1).map_err(fault)?, Ordering::Release);
         }
         breakers::restore(&self.0).await?;
@@ -188,7 +189,7 @@ impl Hub {
         }));
         tokio::spawn(timers::run(self.clone()));
         tokio::spawn(breakers::keep(self.clone()));
-        Ok(())
+        Ok(last)
     }
 
     /// Ends all actors where they are. What they have not recorded did not happen; the next start takes it up.
@@ -301,14 +302,14 @@ impl Shared {
         self.ports.clock.now_ms()
     }
 
-    /// Takes the line of an execution that has no actor, or gives the way to the one it has.
-    fn claim(&self, num: i64) -> Result<Line, Live> {
+    /// Takes the line of an execution that has no actor, or gives the way to the one it has. One execution never has two.
+    fn claim(self: &Arc<Self>, num: i64) -> Result<Line, Live> {
         self.adopt(num);
         let mut live = self.live.lock();
         if let Some(live) = live.get(&num) {
             return Err(live.clone());
         }
-        let line = Line::new();
+        let line = Line::new(self.clone(), num);
         live.insert(num, line.live());
         Ok(line)
     }
@@ -323,10 +324,6 @@ impl Shared {
     /// Whether this process is to move it on by itself.
     fn is_own(&self, num: i64) -> bool {
         self.own.get().is_none_or(|own| own.lock().contains(&num))
-    }
-
-    fn disclaim(&self, num: i64) {
-        self.live.lock().remove(&num);
     }
 
     fn fresh_number(&self) -> i64 {

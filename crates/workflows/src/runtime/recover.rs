@@ -11,8 +11,9 @@ use crate::engine::event::Status;
 /// Rows read at once.
 const PAGE: i64 = 256;
 
-pub async fn recover(hub: Hub) {
-    let taken_up = match take_up(&hub).await {
+/// Executions up to this number were there before the start; later ones begin by themselves.
+pub async fn recover(hub: Hub, last: i64) {
+    let taken_up = match take_up(&hub, last).await {
         Ok(count) => count,
         Err(fault) => {
             hub.0.log().error("executions could not be taken up", json!({"error": log::error(&fault)}));
@@ -24,11 +25,11 @@ pub async fn recover(hub: Hub) {
     }
 }
 
-async fn take_up(hub: &Hub) -> Result<usize, Fault> {
+async fn take_up(hub: &Hub, up_to: i64) -> Result<usize, Fault> {
     let store = &hub.0.ports.store;
     let (mut after, mut count) = (0, 0);
     loop {
-        let rows = store.query(crate::tables::executions_awake(after, PAGE)).await.map_err(fault)?;
+        let rows = store.query(crate::tables::executions_awake(after, up_to, PAGE)).await.map_err(fault)?;
         let Some(last) = rows.last() else { break };
         after = last.int(0).map_err(fault)?;
         for row in &rows {
@@ -41,7 +42,7 @@ async fn take_up(hub: &Hub) -> Result<usize, Fault> {
     }
     let mut after = 0;
     loop {
-        let rows = store.query(tables::inbox_executions(after, PAGE)).await.map_err(fault)?;
+        let rows = store.query(tables::inbox_executions(after, up_to, PAGE)).await.map_err(fault)?;
         let Some(last) = rows.last() else { return Ok(count) };
         after = last.int(0).map_err(fault)?;
         for row in &rows {

@@ -57,10 +57,10 @@ pub fn inbox_count(execution: i64) -> Statement {
 }
 
 /// Executions that have messages, a page at a time. Column: execution.
-pub fn inbox_executions(after: i64, limit: i64) -> Statement {
+pub fn inbox_executions(after: i64, up_to: i64, limit: i64) -> Statement {
     Statement::new(
-        "SELECT DISTINCT execution FROM wf_inbox WHERE execution > ?1 ORDER BY execution LIMIT ?2",
-        vec![after.into(), limit.into()],
+        "SELECT DISTINCT execution FROM wf_inbox WHERE execution > ?1 AND execution <= ?2 ORDER BY execution LIMIT ?3",
+        vec![after.into(), up_to.into(), limit.into()],
     )
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use orchestr8_workflows::agents::secrets::ENV_PREFIX;
 use serde_json::{Map, Value};
 
 use super::environment::Environment;
@@ -109,7 +110,8 @@ impl fmt::Display for Stranger {
 pub fn strangers(environment: &Environment) -> Vec<Stranger> {
     let known: Vec<String> =
         SETTINGS.iter().filter_map(Setting::variable).chain(OTHER_VARIABLES.map(String::from)).collect();
-    let ours = environment.names().filter(|name| name.starts_with(PREFIX));
+    // Secrets carry names of their own.
+    let ours = environment.names().filter(|name| name.starts_with(PREFIX) && !name.starts_with(ENV_PREFIX));
     ours.filter(|name| !known.iter().any(|known| known == name))
         .map(|name| {
             let meant = suggestion(name, known.iter().map(String::as_str)).map(str::to_owned);

@@ -111,6 +111,7 @@ fn a_misspelt_variable_is_noticed() {
     let environment = Environment::of(&[
         ("ORCHESTR8_TOOLS_DEFAULT_TIMOUT_MS", "1"),
         ("ORCHESTR8_DATA_DIR", "x"),
+        ("ORCHESTR8_SECRET_SHOP_TOKEN", "z"),
         ("PATH", "y"),
     ]);
     let found: Vec<String> = strangers(&environment).iter().map(ToString::to_string).collect();

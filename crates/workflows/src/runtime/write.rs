@@ -2,6 +2,7 @@
 
 use super::actor::Actor;
 use super::record;
+use crate::engine::event::Status;
 use crate::engine::view;
 use crate::tables;
 use crate::{journal, limits};
@@ -38,10 +39,13 @@ impl Actor {
             return;
         }
         self.written = (status, awake);
-        let error = self.state.errors.first().filter(|_| status.is_final()).map(|problem| {
-            let step = problem.step.map(|step| &*self.state.workflow().steps[step].id);
-            view::error(&problem.fault, step).to_string()
-        });
+        let error =
+            self.state.errors.first().filter(|_| matches!(status, Status::Failed | Status::Cancelled)).map(
+                |problem| {
+                    let step = problem.step.map(|step| &*self.state.workflow().steps[step].id);
+                    view::error(&problem.fault, step).to_string()
+                },
+            );
         self.batch.then_one(tables::execution_update(tables::Progress {
             num: self.seed.num,
             status: status.as_str(),

@@ -21,7 +21,7 @@ pub struct Logs {
     /// Nothing below this level.
     #[arg(long, value_parser = ["debug", "info", "warn", "error"])]
     level: Option<String>,
-    /// Only these types, such as step.completed.
+    /// Only these types, such as step-complete.
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     types: Vec<String>,
     /// Only entries after this one.

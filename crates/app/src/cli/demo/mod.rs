@@ -150,18 +150,17 @@ async fn show(shell: &Shell, place: &Place) -> Result<u8, Failure> {
     say(&format!("{BOLD}1.{PLAIN} Start it: {COMMAND}"));
     let mut first = place.start(shell)?;
     let pid = first.id().unwrap_or_default();
-    let reached = watch(shell, &mut first, Some(FATAL)).await?;
-    if !reached {
+    let has_ended = watch(shell, &mut first, until_begun(place)).await?;
+    if has_ended {
         return Err(broken(&format!("it ended before '{FATAL}'")));
     }
-    until_begun(place).await;
     first.kill().await.map_err(|cause| broken(&cause.to_string()))?;
     say(&format!(
         "\n{BOLD}2.{PLAIN} {RED}kill -9 {pid}{PLAIN}, in the middle of '{FATAL}'. It had no time to save anything.\n"
     ));
     say(&format!("{BOLD}3.{PLAIN} Start the same command again."));
     let mut second = place.start(shell)?;
-    watch(shell, &mut second, None).await?;
+    watch(shell, &mut second, std::future::pending()).await?;
     let ended = second.wait().await.map_err(|cause| broken(&cause.to_string()))?;
     if !ended.success() {
         return Err(broken(&format!("the second run ended with {ended}")));
@@ -174,19 +173,21 @@ fn broken(what: &str) -> Failure {
         .hinting("orchestr8 demo --keep leaves its data for a look")
 }
 
-/// Repeats what the run says. True once it says that this step runs; false at its end.
-async fn watch(shell: &Shell, run: &mut Child, until: Option<&str>) -> Result<bool, Failure> {
+/// Repeats what the run says, until its end (true) or until the moment comes (false).
+async fn watch(shell: &Shell, run: &mut Child, moment: impl Future<Output = ()>) -> Result<bool, Failure> {
     let Some(stderr) = run.stderr.take() else { return Err(broken("it cannot be heard")) };
     let mut lines = BufReader::new(stderr).lines();
-    while let Some(line) = lines.next_line().await.map_err(|cause| broken(&cause.to_string()))? {
+    tokio::pin!(moment);
+    loop {
+        let line = tokio::select! {
+            line = lines.next_line() => line.map_err(|cause| broken(&cause.to_string()))?,
+            () = &mut moment => return Ok(false),
+        };
+        let Some(line) = line else { return Ok(true) };
         if !shell.terminal.json {
             shell.terminal.data(&format!("   {DIM}|{PLAIN} {line}"));
         }
-        if until.is_some_and(|step| line.trim_start() == format!("{step} running")) {
-            return Ok(true);
-        }
     }
-    Ok(false)
 }
 
 /// The step has noted that it began: its work is under way, and nobody has recorded its end.

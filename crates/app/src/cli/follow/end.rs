@@ -69,10 +69,9 @@ fn failed(execution: &Value) -> Failure {
             .trim_start()
             .to_owned()
     });
-    Failure::new(code, message).listing(lines.collect()).hinting(format!(
-        "{}\n      look closer: orchestr8 inspect {id}; go on from the failed step: orchestr8 retry {id}",
-        code.advice()
-    ))
+    let hint =
+        format!("look closer: orchestr8 inspect {id}; go on from the failed step: orchestr8 retry {id}");
+    Failure::new(code, message).listing(lines.collect()).hinting(hint)
 }
 
 fn blocked(execution: &Value, status: &str) -> String {

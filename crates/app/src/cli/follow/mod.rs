@@ -111,6 +111,7 @@ impl Follow<'_> {
                             cancelling = true;
                             watch.finish();
                             if self.reach.is_embedded() {
+                                self.shell.terminal.note("stopping; steps that run may finish, Ctrl-C again leaves at once");
                                 leave_at_the_next(interrupts);
                                 return Ok(Followed { end: End::Interrupted, execution: seen.execution.clone() });
                             }

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::super::words::{self, cut, moment_ms, text};
-use super::waiting;
+use super::waiting::{self, Waiting};
 use crate::terminal::{BOLD, CYAN, DIM, GREEN, PLAIN, RED, Size, YELLOW};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// Lines a tree needs besides its steps: its head, what is left out, and the line of the cursor.
-const OTHER_LINES: usize = 3;
+/// Lines a tree needs besides its steps: two of its head, what is left out, and the line of the cursor.
+const OTHER_LINES: usize = 4;
 
 /// The lines of the tree, none longer than the terminal is wide, not more than it has.
 pub fn draw(execution: &Value, now_ms: i64, frame: usize, size: Size) -> Vec<String> {
@@ -20,7 +20,7 @@ pub fn draw(execution: &Value, now_ms: i64, frame: usize, size: Size) -> Vec<Str
     let first = first_shown(&ids.iter().map(|id| text(step(id), "status")).collect::<Vec<_>>(), room);
     let shown = &ids[first..ids.len().min(first + room)];
     let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0).min(size.columns / 3);
-    let mut lines = vec![head(execution, now_ms, size)];
+    let mut lines = head(execution, now_ms, size);
     for (index, id) in shown.iter().enumerate() {
         let branch = if index + 1 == shown.len() && shown.len() == ids.len() { "└─" } else { "├─" };
         let (color, sign) = mark(text(step(id), "status"), frame);
@@ -48,8 +48,8 @@ fn is_over(status: &str) -> bool {
     matches!(status, "completed" | "failed" | "skipped" | "cancelled")
 }
 
-fn head(execution: &Value, now_ms: i64, size: Size) -> String {
-    let workflow = &execution["workflow"];
+/// What it is and how it is; then its id, which is too long to stand beside anything.
+fn head(execution: &Value, now_ms: i64, size: Size) -> Vec<String> {
     let status = text(execution, "status");
     let (color, _) = mark(status, 0);
     let started = moment_ms(&execution["startedAt"]).or_else(|| moment_ms(&execution["createdAt"]));
@@ -57,13 +57,14 @@ fn head(execution: &Value, now_ms: i64, size: Size) -> String {
         Some(ms) => words::duration(ms),
         None => started.map_or_else(String::new, |from| since(from, now_ms)),
     };
-    let id = text(execution, "executionId");
-    let name = cut(text(workflow, "name"), size.columns.saturating_sub(id.len() + status.len() + 20));
+    let name = cut(text(&execution["workflow"], "name"), size.columns / 2);
+    let left = size.columns.saturating_sub(name.chars().count() + status.len() + took.len() + 6);
     let reason = match text(execution, "pauseReason") {
         "" => String::new(),
-        reason => format!(": {reason}"),
+        reason => format!(" {}", cut(reason, left)),
     };
-    format!("{BOLD}{name}{PLAIN} {DIM}{id}{PLAIN}  {color}{status}{PLAIN}{reason}  {took}")
+    let id = cut(text(execution, "executionId"), size.columns);
+    vec![format!("{BOLD}{name}{PLAIN}  {color}{status}{PLAIN}{reason}  {took}"), format!("{DIM}{id}{PLAIN}")]
 }
 
 /// The colour and the sign of a status.
@@ -102,8 +103,13 @@ pub fn detail(step: &Value, now_ms: Option<i64>) -> String {
     if let (Some(at), Some(now)) = (moment_ms(&step["nextRetryAt"]), now_ms) {
         parts.push(format!("again in {}", since(now, at)));
     }
-    if let Some(waiting) = waiting::of_step(step) {
-        parts.push(waiting.sentence());
+    match (waiting::of_step(step), now_ms) {
+        (Some(Waiting::Timer { until }), Some(now)) => {
+            let left = moment_ms(&until.as_str().into()).map_or_else(String::new, |at| since(now, at));
+            parts.push(format!("goes on in {left}"));
+        }
+        (Some(waiting), _) => parts.push(waiting.sentence()),
+        (None, _) => {}
     }
     match step["compensated"].as_bool() {
         Some(true) => parts.push(String::from("undone")),
@@ -143,11 +149,12 @@ mod tests {
 
     fn execution() -> Value {
         json!({"executionId": "e-1", "status": "running", "startedAt": 0, "workflow": {"name": "Nightly report"},
-            "stepOrder": ["fetch", "each", "call", "tell", "last"],
+            "stepOrder": ["fetch", "each", "call", "rest", "tell", "last"],
             "steps": {
                 "fetch": {"status": "completed", "attempts": 1, "startTime": 0, "endTime": 12},
                 "each": {"status": "running", "attempts": 1, "startTime": 100, "items": {"total": 10, "succeeded": 3, "failed": 1}},
                 "call": {"status": "retrying", "attempts": 2, "nextRetryAt": 3200, "error": {"message": "503 from the service, which is a long message for one line"}},
+                "rest": {"status": "waiting", "waitingFor": {"until": "1970-01-01T00:01:02Z"}},
                 "tell": {"status": "skipped", "attempts": 0, "skipReason": "Dependency 'x' failed"},
                 "last": {"status": "pending", "attempts": 0}}})
     }
@@ -157,10 +164,12 @@ mod tests {
         assert_eq!(
             plain(&draw(&execution(), 2000, 0, SIZE)),
             [
-                "Nightly report e-1  running  2.0 s",
+                "Nightly report  running  2.0 s",
+                "e-1",
                 "├─ ✓ fetch  12 ms",
                 "├─ ⠋ each   1.9 s, 4/10 items",
                 "├─ ↻ call   2 attempts, again in 1.2 s, 503 from the servi…",
+                "├─ … rest   goes on in 1 min 0 s",
                 "├─ - tell   Dependency 'x' failed",
                 "└─ · last",
             ]
@@ -169,10 +178,12 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_the_terminal_and_the_tree_not_taller() {
-        for (columns, rows) in [(40, 4), (60, 5), (200, 3)] {
-            let lines = plain(&draw(&execution(), 2000, 3, Size { columns, rows }));
-            assert!(lines.len() < rows.max(4), "{lines:#?}");
-            assert!(lines.iter().skip(1).all(|line| line.chars().count() <= columns), "{lines:#?}");
+        let mut paused = execution();
+        paused["pauseReason"] = json!("a very long reason that nobody can read in one line of any terminal");
+        for (columns, rows) in [(40, 5), (60, 6), (200, 7)] {
+            let lines = plain(&draw(&paused, 2000, 3, Size { columns, rows }));
+            assert!(lines.len() < rows, "{lines:#?}");
+            assert!(lines.iter().all(|line| line.chars().count() <= columns), "{lines:#?}");
         }
     }
 

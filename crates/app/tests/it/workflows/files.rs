@@ -8,7 +8,8 @@ use crate::program::Place;
 #[test]
 fn every_example_is_valid() {
     let place = alone();
-    let names = ["hello-world", "data-pipeline", "multi-agent", "approval", "order-saga", "nightly"];
+    let names =
+        ["hello-world", "data-pipeline", "multi-agent", "approval", "order-saga", "nightly", "workers/shout"];
     let files: Vec<String> = names.iter().map(|name| format!("examples/{name}.json")).collect();
     let args: Vec<&str> = std::iter::once("validate").chain(files.iter().map(String::as_str)).collect();
     let said = place.run(&args);

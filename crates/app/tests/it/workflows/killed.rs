@@ -39,7 +39,7 @@ fn after_kill_nine_the_same_command_finishes_it() {
 #[test]
 fn looking_at_an_unfinished_execution_does_not_run_it() {
     let place = alone();
-    let file = rows(&place, 100);
+    let file = rows(&place, 1500);
     let mut first = Going::start(&place, &["run", &file, "--conformance"]);
     first.heard("pause waiting");
     first.child.kill().unwrap();
@@ -61,7 +61,7 @@ fn looking_at_an_unfinished_execution_does_not_run_it() {
 fn children_go_on_with_their_parent() {
     let place = alone();
     let row = |id: &str, after: &[&str]| tool(id, after, "test_append", json!({"list": "rows", "value": id}));
-    let wait = json!({"id": "pause", "dependencies": ["inner"], "wait": {"durationMs": 1000}});
+    let wait = json!({"id": "pause", "dependencies": ["inner"], "wait": {"durationMs": 2000}});
     let inner = json!({"id": "inside", "version": "1.0.0", "name": "Inside",
         "steps": [row("inner", &[]), wait, row("later", &["pause"])]});
     let child = json!({"id": "child", "dependencies": ["outer"], "workflow": inner});

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// The name of the header, and of the member of `_meta`, that carries it.
 pub const TRACEPARENT: &str = "traceparent";
 
 /// Which trace a piece of work belongs to, and which span of it caused it. A value of this type is well formed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct TraceParent {
     trace: [u8; 16],
     parent: [u8; 8],
@@ -40,6 +42,20 @@ impl TraceParent {
         // since the first two bits of them are the variant.
         parent.copy_from_slice(&run.as_bytes()[8..]);
         Self { parent, ..self }
+    }
+}
+
+impl TryFrom<String> for TraceParent {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("no place in a trace")
+    }
+}
+
+impl From<TraceParent> for String {
+    fn from(trace: TraceParent) -> String {
+        trace.to_string()
     }
 }
 
@@ -79,6 +95,14 @@ mod tests {
         let later = "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-ff-more";
         assert_eq!(TraceParent::parse(later).unwrap().to_string(), GOOD, "in the version we speak");
         assert!(TraceParent::parse("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00").is_some());
+    }
+
+    #[test]
+    fn it_is_stored_as_it_is_written() {
+        let trace = TraceParent::parse(GOOD).unwrap();
+        let stored = serde_json::to_string(&trace).unwrap();
+        assert_eq!((stored.trim_matches('"'), serde_json::from_str(&stored).ok()), (GOOD, Some(trace)));
+        assert!(serde_json::from_str::<TraceParent>("\"00-x\"").is_err());
     }
 
     #[test]

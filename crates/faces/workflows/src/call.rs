@@ -181,6 +181,7 @@ impl Call {
         }
         let mut submission = Submission::new(action, args, self.principal.clone(), self.correlation.clone());
         submission.transport = Transport::Http;
+        submission.trace = orchestr8_edge::trace(self.headers());
         Ok(submission)
     }
 }

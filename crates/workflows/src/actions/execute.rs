@@ -78,6 +78,7 @@ pub fn accept(hub: &Hub, workflow: Arc<Workflow>, args: &Args, context: &Context
         workflow,
         variables,
         correlation,
+        trace: context.trace,
         principal: context.principal.clone(),
         timeout_ms: given.and_then(|given| given.get("timeout")).and_then(Value::as_u64),
         priority: args

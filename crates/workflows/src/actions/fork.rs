@@ -48,6 +48,7 @@ async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
         workflow,
         variables,
         correlation: loaded.row.correlation.clone(),
+        trace: context.trace,
         principal: context.principal.clone(),
         timeout_ms: loaded.row.given.timeout_ms,
         priority: Some(loaded.row.priority),

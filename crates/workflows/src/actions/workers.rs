@@ -86,6 +86,7 @@ fn shown(task: &Task) -> Value {
         "taskId": task.id, "leaseToken": task.lease_token, "leaseMs": task.lease_ms, "deadline": iso(task.deadline_ms),
         "executionId": call.execution, "workflowId": call.workflow, "stepId": call.step, "attempt": call.attempt,
         "idempotencyKey": call.key, "input": call.input, "config": call.config, "correlationId": call.correlation,
+        "traceparent": call.trace,
     })
 }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use orchestr8_contract::id::CorrelationId;
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, Fault, TraceParent};
 use orchestr8_kernel::{Kernel, Principal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -79,6 +79,8 @@ pub struct Call {
     pub input: Value,
     pub config: Value,
     pub correlation: CorrelationId,
+    /// To be passed on to whomever the agent calls.
+    pub trace: Option<TraceParent>,
     pub principal: Arc<Principal>,
     /// Fires when the attempt must end: within 100 ms.
     pub cancel: CancellationToken,

@@ -89,6 +89,7 @@ fn submission(kernel: &Kernel, call: &Call) -> Result<Submission, Fault> {
     }
     let mut submission =
         Submission::new(name, Args::new(arguments), call.principal.clone(), call.correlation.clone());
+    submission.trace = call.trace;
     submission.identities.push(Identity {
         scope: Scope(SCOPE.into()),
         key: key(call)?,

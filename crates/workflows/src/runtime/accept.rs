@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orchestr8_contract::id::{CorrelationId, Tenant};
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, Fault, TraceParent};
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::Batch;
@@ -27,6 +27,8 @@ pub struct Request {
     /// Over the definition's own variables.
     pub variables: Map<String, Value>,
     pub correlation: CorrelationId,
+    /// The trace it is a part of, which its steps pass on.
+    pub trace: Option<TraceParent>,
     pub principal: Arc<Principal>,
     pub timeout_ms: Option<u64>,
     pub priority: Option<i32>,
@@ -53,6 +55,8 @@ pub struct Given {
     pub variables: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceParent>,
     pub principal: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
@@ -209,6 +213,7 @@ impl Hub {
         let given = Given {
             variables: request.variables,
             timeout_ms: request.timeout_ms,
+            trace: request.trace,
             principal: request.principal.name.to_string(),
             roles: request.principal.roles.iter().cloned().collect(),
             parent: request.parent,

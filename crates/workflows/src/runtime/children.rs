@@ -71,6 +71,7 @@ impl Actor {
             workflow: definition,
             variables,
             correlation: self.state.identity.correlation.clone(),
+            trace: self.seed.given.trace,
             principal: self.seed.principal.clone(),
             timeout_ms: None,
             priority: Some(self.seed.priority),

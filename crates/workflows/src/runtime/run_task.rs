@@ -90,6 +90,7 @@ pub fn prepare(
         input: resolved.input,
         config: resolved.config,
         correlation: state.identity.correlation.clone(),
+        trace: actor.seed.given.trace,
         principal: actor.seed.principal.clone(),
         cancel: cancel.clone(),
         heartbeat: Heartbeat::default(),

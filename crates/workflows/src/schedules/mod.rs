@@ -293,6 +293,7 @@ pub async fn request(hub: &Hub, schedule: &Schedule) -> Result<Request, Fault> {
         workflow,
         variables: spec.inputs.clone(),
         correlation: CorrelationId::from_uuid(hub.ports().ids.fresh(For::Correlation)),
+        trace: None,
         principal: Arc::new(Principal {
             name: spec.principal.as_str().into(),
             tenant,

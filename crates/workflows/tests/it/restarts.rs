@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use orchestr8_contract::TraceParent;
 use serde_json::json;
 
-use crate::world::{Desk, World, step, with};
+use crate::world::{Desk, World, flow, step, value, with};
 
 #[tokio::test]
 async fn an_execution_goes_on_after_a_restart_without_repeating_a_finished_step() {
@@ -30,6 +31,33 @@ async fn an_execution_goes_on_after_a_restart_without_repeating_a_finished_step(
         desk.calls.lock().iter().filter(|(step, _)| step == "b").map(|(_, key)| key.clone()).collect();
     assert_eq!(keys[0], keys[1], "an attempt keeps its key");
     assert!(world.kinds(&id).await.contains(&"step-lost".to_owned()));
+}
+
+#[tokio::test]
+async fn the_trace_of_a_request_reaches_every_step_over_a_restart_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk: Arc<Desk> = Arc::default();
+    let world = World::at(folder.path(), desk.clone()).await;
+    let inner = flow(json!([step("in", &[], json!({"trace": true}))]));
+    let steps = json!([
+        step("held", &[], json!({"hold": true})),
+        step("told", &["held"], json!({"trace": true})),
+        {"id": "child", "type": "workflow", "workflow": inner, "dependencies": ["held"]},
+    ]);
+    let mut submission = world.submission("workflows.execute", json!({"workflow": flow(steps)}));
+    submission.trace = TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+    let settled = world.kernel.submit(submission).await;
+    let expected = TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap();
+    let expected = expected.within(settled.run.0).to_string();
+    let id = value(settled)["executionId"].as_str().unwrap().to_owned();
+    desk.called("held", 1).await;
+    world.die().await;
+    let world = World::at(folder.path(), desk.clone()).await;
+    desk.called("held", 2).await;
+    desk.gate("held").notify_one();
+    let end = world.end(&id).await;
+    assert_eq!(end["outputs"]["told"], expected, "{end:#}");
+    assert_eq!(end["outputs"]["child"]["in"], expected, "{end:#}");
 }
 
 #[tokio::test]

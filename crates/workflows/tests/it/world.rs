@@ -52,7 +52,8 @@ impl Desk {
     }
 }
 
-/// `@test/agent`: `{"fail": code}` fails, `{"failTimes": n}` fails at first, `{"hold": true}` waits, `{"value": v}` gives v.
+/// `@test/agent`: `{"fail": code}` fails, `{"failTimes": n}` fails at first, `{"hold": true}` waits, `{"value": v}` gives v,
+/// `{"trace": true}` gives its trace.
 pub struct TestAgent(pub Arc<Desk>);
 
 impl Agent for TestAgent {
@@ -89,6 +90,9 @@ impl Agent for TestAgent {
                 return Err(Fault::new(code, "told to fail"));
             }
             let tokens = input["tokens"].as_u64().unwrap_or(0);
+            if input["trace"] == true {
+                return Ok(json!(call.trace).into());
+            }
             let output = input.get("value").cloned().unwrap_or_else(|| json!({"step": step, "input": input}));
             Ok(Answer { output, usage: Usage { tokens, cost: 0.0 } })
         })

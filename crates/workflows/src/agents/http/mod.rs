@@ -12,6 +12,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::Fault;
+use orchestr8_contract::trace::TRACEPARENT;
 use orchestr8_kernel::ports::Clock;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
@@ -88,7 +89,9 @@ pub fn add_ids(headers: &mut HeaderMap, call: &Call) -> Result<(), Fault> {
         (CORRELATION_ID, call.correlation.as_str()),
         (EXECUTION_ID, &call.execution),
     ];
-    for (name, id) in ids {
+    let trace = call.trace.map(|trace| trace.to_string());
+    let trace = trace.as_deref().map(|trace| (HeaderName::from_static(TRACEPARENT), trace));
+    for (name, id) in ids.into_iter().chain(trace) {
         if !headers.contains_key(&name) {
             let value = HeaderValue::from_bytes(id.as_bytes()).map_err(|_| {
                 Fault::invalid(format!("the id for {name} has characters that no header may hold"))

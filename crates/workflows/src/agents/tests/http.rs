@@ -40,6 +40,7 @@ async fn a_request_carries_what_the_step_says_and_the_ids_of_the_attempt() {
     let ids =
         ["idempotency-key", "x-correlation-id", "x-execution-id"].map(|name| asked.header(name).to_owned());
     assert_eq!(ids, ["exec-1:step", "corr-1", "exec-1"]);
+    assert_eq!(asked.header("traceparent"), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use orchestr8_contract::Fault;
 use orchestr8_contract::id::CorrelationId;
+use orchestr8_contract::{Fault, TraceParent};
 use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::ports::{clock, ids, random};
 use orchestr8_kernel::{Kernel, Limits, Log, Ports, Principal};
@@ -54,6 +54,7 @@ impl World {
             input,
             config: Value::Null,
             correlation: CorrelationId::parse("corr-1").unwrap(),
+            trace: TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
             principal: Arc::new(Principal::local()),
             cancel: CancellationToken::new(),
             heartbeat: Heartbeat::default(),

@@ -1,11 +1,10 @@
 //! What all requests share.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::extract::Request;
 use axum::response::Response;
-use bytes::Bytes;
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_edge::Caller;
@@ -15,7 +14,6 @@ use orchestr8_kernel::{Cancel, Kernel, Principal, Submission, Why};
 use crate::answer;
 use crate::call::{Call, Endpoint, Given, given};
 use crate::failure::Failure;
-use crate::openapi;
 use crate::settings::Settings;
 
 pub(crate) struct Face {
@@ -23,16 +21,16 @@ pub(crate) struct Face {
     pub settings: Settings,
     /// When the program began to serve, as health tells it.
     pub started_at: String,
-    /// The description of this API, as text, and its tag.
-    pub openapi: Bytes,
+    /// The tag of the description of this API, made when it is first asked for.
+    pub openapi_tag: OnceLock<String>,
     local: Arc<Principal>,
 }
 
 impl Face {
     pub fn new(kernel: Kernel, settings: Settings) -> Arc<Self> {
         let started_at = clock::iso(kernel.ports().clock.now_ms());
-        let openapi = Bytes::from(openapi::document().to_string());
-        Arc::new(Self { kernel, settings, started_at, openapi, local: Arc::new(Principal::local()) })
+        let local = Arc::new(Principal::local());
+        Arc::new(Self { kernel, settings, started_at, openapi_tag: OnceLock::new(), local })
     }
 
     pub fn now_ms(&self) -> i64 {

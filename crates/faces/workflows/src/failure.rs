@@ -159,6 +159,10 @@ impl Failure {
         &self.0.fault.message
     }
 
+    pub fn word(&self) -> &'static str {
+        self.0.word.as_str()
+    }
+
     pub fn http_status(&self) -> StatusCode {
         self.0.status
     }

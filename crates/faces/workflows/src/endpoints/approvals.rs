@@ -12,7 +12,7 @@ use super::approval_page::{self, POLICY};
 use crate::actions::{APPROVALS, APPROVE};
 use crate::answer;
 use crate::call::{Call, Outcome};
-use crate::failure::Failure;
+use crate::failure::{ERROR_CODE, Failure};
 use crate::headers::{self, Media};
 use crate::settings::PAGE_LIMIT;
 
@@ -101,5 +101,7 @@ fn page(status: StatusCode, html: String) -> Response {
 }
 
 fn sorry(failure: &Failure) -> Response {
-    page(failure.http_status(), approval_page::sorry(failure.message()))
+    let mut response = page(failure.http_status(), approval_page::sorry(failure.message()));
+    response.headers_mut().insert(ERROR_CODE, HeaderValue::from_static(failure.word()));
+    response
 }

@@ -44,15 +44,11 @@ pub(crate) async fn retry(call: Call) -> Outcome {
 
 pub(crate) async fn fork(call: Call) -> Outcome {
     let query = call.query(&["fromStep"])?;
-    let mut body = call.read_if_any(&["fromStep", "inputs", "variables", "workflow"])?;
-    match (query.bounded("fromStep", STEP)?, body.members.contains_key("fromStep")) {
-        (Some(step), false) => {
-            body.members.insert("fromStep".into(), step.into());
-        }
-        (None, true) => {}
-        (Some(_), true) => return Err(Failure::invalid("/fromStep", "fromStep is also in the query")),
-        (None, false) => return Err(Failure::invalid("?fromStep", "say from which step to go on anew")),
-    }
+    let mut body = call.read_if_any(&["inputs", "variables", "workflow"])?;
+    let Some(step) = query.bounded("fromStep", STEP)? else {
+        return Err(Failure::invalid("?fromStep", "say from which step to go on anew"));
+    };
+    body.members.insert("fromStep".into(), step.into());
     let given = act(&call, FORK, body).await?;
     begun(&call, &given)
 }

@@ -71,15 +71,14 @@ fn retry() -> Operation {
 fn fork() -> Operation {
     let body = closed(
         json!({
-            "fromStep": text_of(128), "inputs": any_object(), "variables": any_object(), "workflow": schema("Definition"),
+            "inputs": any_object(), "variables": any_object(), "workflow": schema("Definition"),
         }),
         &[],
     );
     let done =
         json!({"executionId": text(), "status": schema("Status"), "forkedFrom": text(), "fromStep": text()});
     on_execution("forkExecution", "Starts a new execution that keeps what came before a step.")
-        .about("The step is named in the query or in the body, once.")
-        .query("fromStep", text_of(256), "The step to begin anew with.")
+        .required_query("fromStep", text_of(256), "The step to begin anew with.")
         .optional_body(body)
         .gives(202, "The new execution.", open(done, &["executionId", "status", "forkedFrom"]))
         .with_header(202, "Location", "Where to look at it.")

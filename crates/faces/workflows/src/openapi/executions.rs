@@ -59,7 +59,11 @@ fn listing(id: &str, summary: &str) -> Operation {
         .query("correlationId", text_of(256), "Only those with this correlation id.")
         .query("since", moment(), "Created at or after this.")
         .query("until", moment(), "Created before this.")
-        .query("cursor", text_of(512), "The nextCursor of the page before.")
+        .query(
+            "cursor",
+            json!({"type": "string", "pattern": "^[0-9]{1,18}$"}),
+            "The nextCursor of the page before.",
+        )
         .query("limit", number_of(1, PAGE_LIMIT), "Rows on the page.")
         .gives(200, "A page.", schema("ExecutionPage"))
 }

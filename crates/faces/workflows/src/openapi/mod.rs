@@ -2,6 +2,7 @@
 
 mod approvals;
 mod control;
+mod definition;
 mod executions;
 mod operation;
 mod program;

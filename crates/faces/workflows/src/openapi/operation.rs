@@ -27,13 +27,22 @@ impl Operation {
         self
     }
 
+    /// Something the path names; where there is none, 404.
     pub fn path(self, name: &str, about: &str) -> Self {
-        let schema = json!({"type": "string", "minLength": 1, "maxLength": 128});
-        self.parameter("path", name, schema, about, true)
+        self.path_like(name, "^[^\\s\\x00-\\x1f\\x7f-\\x9f]{1,128}$", about)
+    }
+
+    pub fn path_like(self, name: &str, pattern: &str, about: &str) -> Self {
+        let schema = json!({"type": "string", "pattern": pattern});
+        self.parameter("path", name, schema, about, true).fails(&[404])
     }
 
     pub fn query(self, name: &str, schema: Value, about: &str) -> Self {
         self.parameter("query", name, schema, about, false)
+    }
+
+    pub fn required_query(self, name: &str, schema: Value, about: &str) -> Self {
+        self.parameter("query", name, schema, about, true)
     }
 
     pub fn header(self, name: &str, schema: Value, about: &str) -> Self {
@@ -138,7 +147,7 @@ pub(super) fn refusals() -> Map<String, Value> {
 pub(super) fn parameters() -> Value {
     let header = |name: &str, schema: Value, about: &str| json!({"in": "header", "name": name, "schema": schema, "description": about, "required": false});
     json!({
-        "X-Correlation-ID": header("X-Correlation-ID", text_of(128), "Your id for this request."),
+        "X-Correlation-ID": header("X-Correlation-ID", json!({"type": "string"}), "Your id for this request: 1 to 128 visible ASCII, else one is made."),
         "Idempotency-Key": header(
             "Idempotency-Key",
             json!({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,255}$"}),
@@ -158,9 +167,9 @@ fn refusal(status: u16) -> Value {
     refusal
 }
 
-/// A text of at most so many characters.
+/// A printable text of at most so many characters.
 pub(super) fn text_of(limit: u64) -> Value {
-    json!({"type": "string", "minLength": 1, "maxLength": limit})
+    json!({"type": "string", "minLength": 1, "maxLength": limit, "pattern": "^[^\\x00-\\x1f\\x7f-\\x9f]*$"})
 }
 
 /// A whole number within limits.

@@ -8,6 +8,7 @@ use super::shapes::{any_object, closed, list, one_of, open, or_null, text, truth
 use crate::settings::PAGE_LIMIT;
 
 const TAG: &str = "schedules";
+const ID: &str = "^[a-zA-Z0-9_-]{1,128}$";
 
 pub(super) fn paths() -> Vec<Path> {
     vec![
@@ -27,8 +28,8 @@ pub(super) fn paths() -> Vec<Path> {
 
 fn members() -> Value {
     json!({
-        "id": {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,128}$"}, "workflowId": text_of(128),
-        "cron": text_of(256), "timeZone": text_of(128), "inputs": any_object(),
+        "id": {"type": "string", "pattern": ID}, "workflowId": text_of(128),
+        "cron": {"type": "string", "maxLength": 256, "pattern": "^\\S+( \\S+){4,6}$", "examples": ["0 8 * * 1-5"]}, "timeZone": text_of(128), "inputs": any_object(),
         "overlap": one_of(&["skip", "queue", "cancel", "allow"]), "backfill": one_of(&["none", "one", "all"]),
         "paused": truth(),
     })
@@ -53,7 +54,7 @@ fn apply(id: &str) -> Operation {
 
 fn put() -> Operation {
     Operation::new("putSchedule", TAG, "Stores the schedule of this id.")
-        .path("id", "The schedule.")
+        .path_like("id", ID, "The schedule.")
         .keyed()
         .body(closed(members(), &["workflowId", "cron"]))
         .gives(200, "It is stored.", schema("Schedule"))
@@ -62,14 +63,14 @@ fn put() -> Operation {
 
 fn show() -> Operation {
     Operation::new("getSchedule", TAG, "One schedule.")
-        .path("id", "The schedule.")
+        .path_like("id", ID, "The schedule.")
         .gives(200, "The schedule.", schema("Schedule"))
         .fails(&[404])
 }
 
 fn on_schedule(id: &str, summary: &str) -> Operation {
     Operation::new(id, TAG, summary)
-        .path("id", "The schedule.")
+        .path_like("id", ID, "The schedule.")
         .keyed()
         .optional_body(closed(json!({}), &[]))
         .fails(&[404])

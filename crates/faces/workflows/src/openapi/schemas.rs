@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::definition;
 use super::operation::schema;
 use super::shapes::{any_object, list, map_of, moment, named, one_of, open, or_null, text, truth, whole};
 use crate::endpoints::lists::STATUSES;
@@ -21,7 +22,8 @@ const STEP_STATUSES: [&str; 10] = [
 ];
 
 pub(super) fn all() -> Map<String, Value> {
-    let mut schemas = errors();
+    let mut schemas = definition::all();
+    schemas.extend(errors());
     schemas.extend(executions());
     schemas.extend(journals());
     schemas.extend(workflows());
@@ -162,13 +164,8 @@ fn workflows() -> Map<String, Value> {
         "hash": text(), "steps": list(text()),
     });
     let required = ["id", "name", "version", "revision", "hash", "appliedAt"];
-    let definition = json!({
-        "type": "object", "description": "A workflow in either of its JSON forms; schemas/workflow.json has all of it.",
-        "properties": {"steps": {"type": "array"}}, "required": ["steps"],
-    });
     let page = json!({"workflows": list(schema("WorkflowSummary")), "nextCursor": or_null(text())});
     named([
-        ("Definition", definition),
         ("WorkflowSummary", open(summary, &required)),
         ("Workflow", open(whole_one, &[&required[..], &["workflow", "revisions"]].concat())),
         ("WorkflowPage", open(page, &["workflows"])),

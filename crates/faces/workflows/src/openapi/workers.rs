@@ -20,7 +20,7 @@ pub(super) fn paths() -> Vec<Path> {
 fn poll() -> Operation {
     let body = json!({"workerId": text_of(256), "waitMs": number_of(0, 60_000), "limit": number_of(1, 100)});
     Operation::new("pollTasks", TAG, "Takes tasks of a queue, and waits for them if asked to.")
-        .path("queue", "The queue.")
+        .path_like("queue", "^[A-Za-z0-9_.-]{1,128}$", "The queue.")
         .body(closed(body, &["workerId"]))
         .gives(
             200,

@@ -60,7 +60,7 @@ fn show() -> Operation {
 fn revision() -> Operation {
     Operation::new("getRevision", TAG, "A stored workflow as it was in one revision.")
         .path("id", "The workflow.")
-        .path("revision", "The number of the revision.")
+        .path_like("revision", "^[1-9][0-9]{0,8}$", "The number of the revision.")
         .gives(200, "The workflow.", schema("Workflow"))
         .fails(&[404])
 }

@@ -203,7 +203,7 @@ async fn cancelling_what_has_ended_is_a_success_with_its_status() {
 async fn what_began_is_pointed_to_and_what_is_stored_already_is_200() {
     let world = World::new();
     world.gives("executions.fork", json!({"executionId": "e2", "status": "running", "forkedFrom": "e1"}));
-    let answer = world.post("/api/v1/executions/e1/fork", json!({"fromStep": "b"})).await;
+    let answer = world.post("/api/v1/executions/e1/fork?fromStep=b", json!({})).await;
     assert_eq!((answer.status.as_u16(), answer.header("location")), (202, "/api/v1/executions/e2"));
     for missing in ["/v1/executions/e1/fork", "/v1/executions/e1/fork?fromStep="] {
         assert_eq!(world.post(missing, json!({})).await.error(400), "VALIDATION");

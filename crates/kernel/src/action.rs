@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::id::ActionName;
-use orchestr8_contract::{Fault, Output};
+use orchestr8_contract::{Fault, Kind, Output};
 use serde_json::{Map, Value};
 
 use crate::context::Context;
@@ -16,9 +16,7 @@ use crate::resilience::Resilience;
 use crate::schema::{self, Schema};
 use crate::submission::{Args, Principal, Transport};
 
-/// What an action gives back: its output, and what to write in the same commit as its outcome.
-///
-/// Effects committed with the outcome happen exactly once, whatever crashes.
+/// What an action gives back: its output, and what to write in the same commit as its outcome, so that it happens exactly once.
 #[derive(Debug)]
 pub struct Reply {
     pub output: Output,
@@ -154,6 +152,8 @@ pub enum Tasking {
 pub struct Policy {
     pub cost: Cost,
     pub effect: Effect,
+    /// Work that fails in one of these ways did nothing: it is refused, and its key is free for another request.
+    pub refusals: &'static [Kind],
     /// None: the server's default.
     pub timeout_ms: Option<u64>,
     pub slotting: Slotting,
@@ -189,6 +189,7 @@ impl Policy {
         Self {
             cost: Cost::Work,
             effect: Effect::Read,
+            refusals: &[],
             timeout_ms: None,
             slotting: Slotting::Refuse,
             concurrent_runs: None,

@@ -48,6 +48,12 @@ pub async fn settle(core: &Arc<Core>, ended: Ended) -> Settled {
             answer(core, &admitted, end, Err(Halt::Asks(asks)), None)
         }
         Ok(reply) => commit(core, &admitted, claim, version, end, Ok(reply)).await,
+        Err(Halt::Fault(fault)) if admitted.action.policy.refusals.contains(&fault.kind()) => {
+            if let Some(claim) = claim {
+                claim.give_back().await;
+            }
+            refused(core, admitted.run, admitted.submission.correlation.clone(), fault)
+        }
         Err(Halt::Fault(fault)) => commit(core, &admitted, claim, version, end, Err(fault)).await,
     };
     if let Some(number) = admitted.number {

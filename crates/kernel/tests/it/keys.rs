@@ -1,7 +1,7 @@
 //! Keys: a repeat is answered and not run again, whatever happened in between.
 
-use orchestr8_contract::Code;
-use orchestr8_kernel::{End, Limits};
+use orchestr8_contract::{Code, Fault, Kind, Output};
+use orchestr8_kernel::{Action, End, Limits, Policy};
 use serde_json::json;
 
 use crate::world::World;
@@ -120,4 +120,32 @@ async fn a_refused_outside_action_gives_its_key_back() {
     assert!(world.rows("SELECT key FROM ledger").await.is_empty());
     world.gate.add_permits(1);
     assert_eq!(world.kernel.submit(world.keyed("outside", "k", json!({}))).await.end, End::Success);
+}
+
+#[tokio::test]
+async fn work_that_says_it_did_nothing_is_refused_and_gives_its_key_back() {
+    let world = World::new();
+    let picky =
+        Action::tool("picky", "Wants a name.", json!({"type": "object"}), picky_policy(), |args, _| {
+            let found = args.text("name").map(str::to_owned);
+            std::future::ready(match found.as_deref() {
+                None => Err(Fault::invalid("a name is missing").into()),
+                Some("nobody") => Err(Fault::internal("it broke").into()),
+                Some(name) => Ok(Output::text(name).into()),
+            })
+        });
+    world.kernel.registry().register(picky.unwrap()).unwrap();
+    let wrong = world.kernel.submit(world.keyed("picky", "k", json!({}))).await;
+    assert_eq!((wrong.end, wrong.code()), (End::Refused, Some(Code::InvalidArgument)));
+    assert!(world.rows("SELECT key FROM ledger").await.is_empty());
+    let right = world.kernel.submit(world.keyed("picky", "k", json!({"name": "ann"}))).await;
+    assert_eq!((right.end, right.replayed), (End::Success, false));
+    // Every other failure is an outcome, and stays one.
+    let broken = world.kernel.submit(world.keyed("picky", "b", json!({"name": "nobody"}))).await;
+    let again = world.kernel.submit(world.keyed("picky", "b", json!({"name": "nobody"}))).await;
+    assert_eq!((broken.end, again.end, again.replayed), (End::ToolError, End::ToolError, true));
+}
+
+fn picky_policy() -> Policy {
+    Policy { refusals: &[Kind::Invalid], ..Policy::stored() }
 }

@@ -14,7 +14,7 @@ mod mcp;
 mod schedules;
 mod workers;
 
-use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_contract::{Code, Fault, Kind, Output};
 use orchestr8_kernel::action::{Cost, Slotting};
 use orchestr8_kernel::schema;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply};
@@ -52,9 +52,14 @@ fn reading() -> Policy {
     Policy { slotting: Slotting::Free, timeout_ms: Some(TIMEOUT_MS), ..Policy::read() }
 }
 
+/// What was wrong with a request, or stood in its way at that moment: nothing happened, so that a key may be used again for
+/// the corrected one.
+const REFUSALS: &[Kind] =
+    &[Kind::Invalid, Kind::NotFound, Kind::Forbidden, Kind::Exhausted, Kind::Unavailable];
+
 /// Changes the store only.
 fn changing() -> Policy {
-    Policy { slotting: Slotting::Free, cost: Cost::Quick, ..Policy::stored() }
+    Policy { slotting: Slotting::Free, cost: Cost::Quick, refusals: REFUSALS, ..Policy::stored() }
 }
 
 /// An action for faces and other domains, not listed.

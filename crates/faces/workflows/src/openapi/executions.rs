@@ -45,11 +45,30 @@ fn execute() -> Operation {
         .query("mode", one_of(&["sync", "async"]), "async: answer at once; sync: wait for the end.")
         .keyed()
         .body(body)
+        .example(hello())
         .gives(200, "It completed (mode=sync).", schema("Completed"))
         .gives(202, "It has begun.", schema("Accepted"))
         .with_header(202, "Location", "Where to look at it.")
         .with_header(202, "Retry-After", "Seconds until looking is worth while.")
         .fails(&[404, 409, 413, 422, 504])
+        .links(&[200, 202], "/executionId", "id", &LOOKS)
+}
+
+/// What can be done with an execution once its id is known.
+const LOOKS: [&str; 7] = [
+    "getExecution",
+    "getJournal",
+    "cancelExecution",
+    "pauseExecution",
+    "resumeExecution",
+    "retryExecution",
+    "sendEvent",
+];
+
+pub(super) fn hello() -> Value {
+    let step =
+        json!({"id": "greet", "type": "agent", "agentId": "@orchestr8/echo", "input": {"message": "Hello"}});
+    json!({"workflow": {"id": "hello", "version": "1.0.0", "name": "Hello", "steps": [step]}})
 }
 
 fn listing(id: &str, summary: &str) -> Operation {
@@ -105,7 +124,10 @@ fn show() -> Operation {
 
 fn journal() -> Operation {
     let since = json!({"oneOf": [{"type": "integer", "minimum": 0}, moment()]});
-    let types = json!({"type": "string", "pattern": "^[^,\\x00-\\x1f\\x7f]+(,[^,\\x00-\\x1f\\x7f]+)*$", "maxLength": 2048});
+    let types = json!({
+        "type": "string", "maxLength": 2048,
+        "pattern": "^[^,\\x00-\\x1f\\x7f-\\x9f]{1,60}(,[^,\\x00-\\x1f\\x7f-\\x9f]{1,60}){0,31}$",
+    });
     Operation::new("getJournal", TAG, "What happened in an execution, entry by entry.")
         .path("id", "The execution.")
         .query("since", since, "What came after this sequence or this moment.")

@@ -76,6 +76,26 @@ impl Operation {
         self.fails(&WITH_BODY)
     }
 
+    /// A body that works.
+    pub fn example(mut self, example: Value) -> Self {
+        if let Some(content) = self.fixed.get_mut("requestBody").and_then(|body| body.get_mut("content")) {
+            content["application/json"]["example"] = example;
+        }
+        self
+    }
+
+    /// What can be done next with something the answer holds: operations that take it as a parameter.
+    pub fn links(mut self, statuses: &[u16], pointer: &str, parameter: &str, operations: &[&str]) -> Self {
+        for status in statuses {
+            for operation in operations {
+                let value = format!("$response.body#{pointer}");
+                let link = json!({"operationId": operation, "parameters": {parameter: value}});
+                self.response(*status, "")["links"][*operation] = link;
+            }
+        }
+        self
+    }
+
     /// Another form of the body, beside JSON.
     pub fn form(mut self, schema: Value) -> Self {
         if let Some(content) = self.fixed.get_mut("requestBody").and_then(|body| body.get_mut("content")) {

@@ -48,7 +48,9 @@ fn apply(id: &str) -> Operation {
     Operation::new(id, TAG, "Stores a schedule under its id.")
         .keyed()
         .body(closed(members(), &["id", "workflowId", "cron"]))
+        .example(json!({"id": "mornings", "workflowId": "hello", "cron": "0 8 * * 1-5", "timeZone": "Europe/Berlin"}))
         .gives(200, "It is stored.", schema("Schedule"))
+        .links(&[200], "/id", "id", &["getSchedule", "pauseSchedule", "resumeSchedule", "triggerSchedule", "deleteSchedule"])
         .fails(&[404])
 }
 

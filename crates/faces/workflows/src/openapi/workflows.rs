@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::Path;
+use super::executions::hello;
 use super::operation::{Operation, number_of, schema, text_of};
 use super::shapes::{closed, list, open, text, truth};
 use crate::settings::PAGE_LIMIT;
@@ -34,9 +35,11 @@ fn apply(id: &str) -> Operation {
     Operation::new(id, TAG, "Stores a workflow under its id, as a new revision if it differs.")
         .keyed()
         .body(closed(json!({"workflow": schema("Definition")}), &["workflow"]))
+        .example(hello())
         .gives(200, "It is stored like this already.", schema("Applied"))
         .gives(201, "A new revision.", schema("Applied"))
         .with_header(201, "Location", "Where it is.")
+        .links(&[200, 201], "/id", "id", &["getWorkflow", "deleteWorkflow"])
 }
 
 fn validate() -> Operation {

@@ -48,6 +48,10 @@ impl From<Output> for Reply {
 pub struct Then(Option<Box<dyn FnOnce() + Send>>);
 
 impl Then {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     pub(crate) fn act(self) {
         if let Some(act) = self.0 {
             act();

@@ -144,6 +144,9 @@ async fn commit(
     end: End,
     result: Result<Reply, Fault>,
 ) -> Settled {
+    if leaves_nothing(admitted, claim.as_ref(), version, end, &result) {
+        return answer(core, admitted, end, result.map(|reply| reply.output).map_err(Halt::Fault), None);
+    }
     let now_ms = core.ports.clock.now_ms();
     let (result, effects, then) = match result {
         Ok(reply) => (Ok(reply.output), reply.effects, reply.then),
@@ -181,6 +184,20 @@ async fn commit(
             answer(core, admitted, End::ToolError, Err(fault.into()), None)
         }
     }
+}
+
+/// Whether there is nothing to write and nothing to do afterwards: then the outcome need not be copied either.
+fn leaves_nothing(
+    admitted: &Admitted,
+    claim: Option<&Claim>,
+    version: Option<u64>,
+    end: End,
+    result: &Result<Reply, Fault>,
+) -> bool {
+    let policy = &admitted.action.policy;
+    let recorded = policy.journalled || policy.audited || end == End::Timeout;
+    let quiet = result.as_ref().map_or(true, |reply| reply.effects.is_empty() && reply.then.is_empty());
+    claim.is_none() && version.is_none() && !recorded && quiet
 }
 
 /// Somebody else settled these keys first; that outcome stands.

@@ -18,7 +18,8 @@ pub enum For {
 }
 
 pub trait Ids: Send + Sync + 'static {
-    /// A fresh UUID of version 4 (MCP-CORR-2).
+    /// A fresh UUID of version 4 (MCP-CORR-2). Those of executions may be of version 7: they are stored in great numbers, and
+    /// ids that grow with time lie together on disk.
     fn fresh(&self, purpose: For) -> Uuid;
 }
 
@@ -26,8 +27,13 @@ pub trait Ids: Send + Sync + 'static {
 pub struct Random;
 
 impl Ids for Random {
-    fn fresh(&self, _: For) -> Uuid {
-        Uuid::new_v4()
+    fn fresh(&self, purpose: For) -> Uuid {
+        match purpose {
+            For::Execution => Uuid::now_v7(),
+            For::Run | For::Correlation | For::Connection | For::Session | For::Task | For::Record => {
+                Uuid::new_v4()
+            }
+        }
     }
 }
 

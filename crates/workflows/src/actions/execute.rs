@@ -30,8 +30,8 @@ pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
         }),
         &[],
     );
-    // Its own journal is the record of an execution; the kernel's would say the same again.
-    let policy = Policy { journalled: false, ..changing() };
+    // Its own journal is the record of an execution, with who asked for it; the kernel's would say the same again.
+    let policy = Policy { journalled: false, audited: false, ..changing() };
     hidden("workflows.execute", "Starts an execution of a workflow.", input, policy, hub, execute)
 }
 

@@ -1,6 +1,5 @@
 //! Steps that wait: for a time, for an event, for a person.
 
-use jiff::{SignedDuration, Span, Timestamp};
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::clock::iso;
 use serde_json::{Value, json};
@@ -11,6 +10,7 @@ use super::parts;
 use super::scope::Frame;
 use super::state::{Phase, State, Work};
 use crate::definition::model::{Kind, OnTimeout, Wait};
+use crate::definition::moment;
 use crate::expression::Template;
 use crate::limits;
 
@@ -45,8 +45,8 @@ pub fn begin(
 ) -> Result<(), Fault> {
     let value = template(wait).resolve(&Frame::of(state))?;
     let (due_ms, event) = match wait {
-        Wait::For(_) => (Some(at_ms.saturating_add(duration_ms(&value)?)), None),
-        Wait::Until(_) => (Some(moment_ms(&value)?), None),
+        Wait::For(_) => (due_in(Some(moment::duration_ms(&value)?), at_ms), None),
+        Wait::Until(_) => (Some(moment::moment_ms(&value)?), None),
         Wait::Event { timeout_ms, .. } => (due_in(*timeout_ms, at_ms), Some(event_name(&value)?)),
     };
     state.steps[task.step].started_ms = Some(at_ms);
@@ -147,39 +147,6 @@ pub fn signal(state: &mut State, name: String, payload: Value, at_ms: i64, out: 
 
 fn received(name: &str, payload: Value, at_ms: i64) -> Value {
     json!({"event": name, "payload": payload, "at": iso(at_ms)})
-}
-
-fn duration_ms(value: &Value) -> Result<i64, Fault> {
-    let wrong = || {
-        Fault::invalid(format!(
-            "wait needs milliseconds or an ISO 8601 duration such as PT15M, and gets {value}"
-        ))
-    };
-    match value {
-        Value::Number(number) => number.as_i64().filter(|ms| *ms >= 0).ok_or_else(wrong),
-        Value::String(text) => {
-            if let Ok(ms) = text.parse::<u32>() {
-                return Ok(i64::from(ms));
-            }
-            let span: Span = text.parse().map_err(|_| wrong())?;
-            let duration = SignedDuration::try_from(span).map_err(|_| wrong())?;
-            i64::try_from(duration.as_millis()).ok().filter(|ms| *ms >= 0).ok_or_else(wrong)
-        }
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(wrong()),
-    }
-}
-
-fn moment_ms(value: &Value) -> Result<i64, Fault> {
-    let moment = match value {
-        Value::String(text) => text.parse::<Timestamp>().ok().map(|moment| moment.as_millisecond()),
-        Value::Number(number) => number.as_i64(),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-    };
-    moment.ok_or_else(|| {
-        Fault::invalid(format!(
-            "wait.until needs a moment such as 2027-01-31T08:00:00Z or milliseconds since 1970, and gets {value}"
-        ))
-    })
 }
 
 fn event_name(value: &Value) -> Result<String, Fault> {

@@ -12,6 +12,7 @@ use super::actor::{Actor, Message};
 use super::scheduler::Slot;
 use super::{Ended, Posted, record, run_task};
 use crate::engine::event::{self, Event, Task};
+use crate::engine::state::State;
 use crate::limits;
 
 impl Actor {
@@ -175,11 +176,9 @@ impl Actor {
 
     /// The end is durable. Late ends of cancelled steps are still noted for a while (WF-19.4).
     async fn end(mut self) {
-        let ended = Ended {
-            tenant: self.seed.tenant.clone(),
-            state: self.state.clone(),
-            facts: self.seed.facts(self.seq),
-        };
+        let fresh = State::new(self.seed.identity.clone());
+        let state = std::mem::replace(&mut self.state, fresh);
+        let ended = Ended { tenant: self.seed.tenant.clone(), state, facts: self.seed.facts(self.seq) };
         self.hub.0.recent.end(&self.seed.identity.execution, ended);
         self.listing.end();
         self.seen.send_replace(self.seq);

@@ -20,3 +20,4 @@ mod live;
 mod openapi;
 mod socket;
 mod transcripts;
+mod whole;

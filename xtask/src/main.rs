@@ -34,7 +34,8 @@ usage: cargo xtask <task>
        --url URL     run conformance or the HTTP half of interop against a server that already runs
        --binary PATH use this orchestr8 instead of building one (also for bench mcp)
   tidy                                                     the house rules a compiler does not know
-  coverage                                                 line coverage per crate, with the floors we promise
+  coverage [CRATE...]                                      line coverage per crate, with the floors we promise;
+                                                           of these alone (kernel, faces/mcp), by their own tests
   prove                                                    the long versions of the randomised and crash tests
   bench mcp|kernel|store                                   measure, side by side where there is a peer
        --rounds N    repeat each case N times (mcp; default 5)
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
         ["test"] => test::all(&request),
         ["test", part] => test::part(part, &request),
         ["tidy"] => test::part("tidy", &request),
-        ["coverage"] => coverage::run(&request),
+        ["coverage", crates @ ..] => coverage::run(crates, &request),
         ["prove"] => prove::run(&request),
         ["bench", what] => bench::run(what, &request),
         ["deny"] => deny::run(&request),

@@ -103,11 +103,11 @@ async fn wait_for_change(hub: &Hub, row: Row, wait: &Wait, context: &Context) ->
     loop {
         let follow = hub.follow(num);
         let loaded = load::whole(hub, row, u64::MAX).await?;
-        let changed = wait.after.is_none_or(|after| loaded.seq > after);
+        let changed = wait.after.is_none_or(|after| loaded.tail.seq > after);
         if wait.ms == 0 || loaded.state.status.is_final() || changed {
             return Ok(loaded);
         }
-        let seq = loaded.seq;
+        let seq = loaded.tail.seq;
         let woken = async {
             match follow {
                 Some(mut seen) => {

@@ -187,6 +187,8 @@ pub enum Decision {
     Begin {
         task: Task,
     },
+    /// It has not begun: let it wait for its turn.
+    LineUp,
     /// Wake it at this time, with `Event::Due`.
     Wake {
         task: Option<Task>,

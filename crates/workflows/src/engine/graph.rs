@@ -81,8 +81,11 @@ fn wind_down(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
             out.push(Decision::Withdraw);
             drop_waiting(state, Outcome::Cancelled, at_ms, out);
         }
-        let children = state.work.iter().filter(|(_, work)| matches!(work.phase, Phase::Child { .. }));
-        out.extend(children.map(|(task, _)| Decision::Stop { task: *task }));
+        for (task, work) in &mut state.work {
+            if matches!(work.phase, Phase::Child { .. }) && work.phase.stop() {
+                out.push(Decision::Stop { task: *task });
+            }
+        }
         skip_rest(state, at_ms, out);
     }
     if state.work.is_empty() && !undo::advance(state, out) {

@@ -52,7 +52,7 @@ fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
         Event::Failed { task, attempts, fault } => end_task(state, task, attempts, Err(fault), at_ms),
         Event::ChildBegun { task, execution } => {
             started(state, task, 1, at_ms);
-            put(state, task, Phase::Child { execution }, 1);
+            put(state, task, Phase::Child { execution, stopping: false }, 1);
         }
         Event::Lost { task } => lost(state, task, at_ms, out),
         Event::Resolved { task, how } => resolve(state, task, how, at_ms, out),
@@ -64,19 +64,13 @@ fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
         }
         Event::CancelAsked { reason, graceful: _ } => {
             state.status = Status::Cancelling;
-            state.cancel = Some(Cancel { reason, asked_ms: at_ms });
+            state.cancel.get_or_insert(Cancel { reason, asked_ms: at_ms });
             out.push(Decision::Withdraw);
             stop_everything(state, at_ms, out);
         }
         Event::Forced => force(state, at_ms, out),
         Event::Paused { reason } => pause(state, Pause { reason, by_budget: false }, out),
-        Event::Resumed { budget } => {
-            state.pause = None;
-            state.status = Status::Running;
-            state.budget = budget.over(&state.budget);
-            let ready = state.work.iter().filter(|(_, work)| work.phase == Phase::Ready);
-            out.extend(ready.map(|(task, _)| Decision::Run { task: *task }));
-        }
+        Event::Resumed { budget } => resume(state, &budget, out),
         Event::Again => undo::begin_again(state, at_ms, out),
     }
 }
@@ -88,7 +82,11 @@ fn begin(
     at_ms: i64,
     out: &mut Vec<Decision>,
 ) {
-    state.status = Status::Running;
+    if state.has_begun() {
+        return;
+    }
+    // It may have been paused while it waited for its turn.
+    state.status = if state.pause.is_some() { Status::Paused } else { Status::Running };
     state.started_ms = Some(at_ms);
     state.env = env;
     for (step, output) in kept {
@@ -187,9 +185,11 @@ fn complete_step(state: &mut State, step: usize, output: Value, at_ms: i64) {
 
 fn fail_step(state: &mut State, step: usize, fault: StoredFault, at_ms: i64) {
     let cancelled = fault.code == Code::Cancelled;
+    // A step that stopped because it was told to has not failed (WF-19.4).
+    let was_told = state.cancel.is_some() || state.failing.as_ref().is_some_and(|one| one.step.is_none());
     let own = &mut state.steps[step];
     own.begun = true;
-    own.outcome = Some(Outcome::Failed);
+    own.outcome = Some(if cancelled && was_told { Outcome::Cancelled } else { Outcome::Failed });
     own.fault = Some(fault.clone());
     own.ended_ms = Some(at_ms);
     let definition = &state.identity.workflow.steps[step];
@@ -211,6 +211,11 @@ fn lost(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
     if matches!(work.phase, Phase::Retrying { .. }) {
         // The attempt before is known to have failed; the next one may have begun.
         work.attempts += 1;
+    }
+    if state.cancel.is_some() {
+        // It was told to stop and did, if not as it was meant to.
+        let (attempts, fault) = (work.attempts, Fault::new(Code::Cancelled, "the server stopped"));
+        return end_task(state, task, attempts, Err(StoredFault::from(&fault)), at_ms);
     }
     match state.identity.workflow.steps[task.step].on_unknown {
         OnUnknown::Retry => {
@@ -268,8 +273,11 @@ fn out_of_time(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
 
 /// Asks what runs to stop, and ends what only waits.
 fn stop_everything(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
-    let active = state.work.iter().filter(|(_, work)| work.phase.is_active());
-    out.extend(active.map(|(task, _)| Decision::Stop { task: *task }));
+    for (task, work) in &mut state.work {
+        if work.phase.is_active() && work.phase.stop() {
+            out.push(Decision::Stop { task: *task });
+        }
+    }
     drop_waiting(state, Outcome::Cancelled, at_ms, out);
 }
 
@@ -306,6 +314,16 @@ fn force(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
         }
     }
     graph::finish(state, Status::Cancelled, true, at_ms, out);
+}
+
+fn resume(state: &mut State, budget: &event::NewBudget, out: &mut Vec<Decision>) {
+    state.budget = budget.over(&state.budget);
+    if state.pause.take().is_none() || state.cancel.is_some() {
+        return;
+    }
+    state.status = if state.has_begun() { Status::Running } else { Status::Queued };
+    let ready = state.work.iter().filter(|(_, work)| work.phase == Phase::Ready);
+    out.extend(ready.map(|(task, _)| Decision::Run { task: *task }));
 }
 
 fn pause(state: &mut State, pause: Pause, out: &mut Vec<Decision>) {

@@ -155,6 +155,8 @@ pub enum Phase {
     Beginning,
     Child {
         execution: Arc<str>,
+        /// It was told to stop.
+        stopping: bool,
     },
     Waiting {
         due_ms: Option<i64>,
@@ -182,6 +184,21 @@ impl Phase {
             | Phase::Asking { .. }
             | Phase::Resting { .. }
             | Phase::Unknown => false,
+        }
+    }
+
+    /// Tells it to stop. False when that has been said before.
+    pub fn stop(&mut self) -> bool {
+        match self {
+            Phase::Child { stopping, .. } => !std::mem::replace(stopping, true),
+            Phase::Ready
+            | Phase::Running
+            | Phase::Retrying { .. }
+            | Phase::Beginning
+            | Phase::Waiting { .. }
+            | Phase::Asking { .. }
+            | Phase::Resting { .. }
+            | Phase::Unknown => true,
         }
     }
 
@@ -247,8 +264,17 @@ impl State {
         }
     }
 
+    /// It has had its turn; one that was paused or cancelled in the queue has not.
+    pub fn has_begun(&self) -> bool {
+        self.started_ms.is_some()
+    }
+
     /// Nothing is under way, and only time, a person or another execution can bring it on.
     pub fn is_idle(&self) -> bool {
+        // What is told to stop is not waited for without end.
+        if self.cancel.is_some() && !self.work.is_empty() {
+            return false;
+        }
         self.work.values().all(|work| match work.phase {
             Phase::Child { .. }
             | Phase::Waiting { .. }
@@ -258,6 +284,12 @@ impl State {
             Phase::Ready => self.pause.is_some(),
             Phase::Running | Phase::Retrying { .. } | Phase::Beginning => false,
         })
+    }
+
+    /// A start of the process must take it up: nothing else would bring it on.
+    pub fn is_awake(&self) -> bool {
+        let must_stop = |work: &Work| matches!(work.phase, Phase::Child { stopping: true, .. });
+        !self.status.is_final() && (!self.has_begun() || !self.is_idle() || self.work.values().any(must_stop))
     }
 
     /// Whether any piece of work of this step is under way.

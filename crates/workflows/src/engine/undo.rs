@@ -88,6 +88,11 @@ pub fn begin_again(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
     state.cancel = None;
     state.undoing = None;
     state.ended_ms = None;
-    state.status = Status::Running;
-    arm_timeout(state, at_ms, out);
+    if state.has_begun() {
+        state.status = Status::Running;
+        arm_timeout(state, at_ms, out);
+    } else {
+        state.status = Status::Queued;
+        out.push(Decision::LineUp);
+    }
 }

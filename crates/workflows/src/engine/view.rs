@@ -156,7 +156,7 @@ fn step(state: &State, place: usize) -> Value {
 fn phase(phase: &Phase) -> Vec<(&'static str, Value)> {
     match phase {
         Phase::Retrying { at_ms } => vec![("nextRetryAt", iso(*at_ms).into())],
-        Phase::Child { execution } => vec![("childExecutionId", (**execution).into())],
+        Phase::Child { execution, stopping: _ } => vec![("childExecutionId", (**execution).into())],
         Phase::Waiting { due_ms, event } => {
             let until = due_ms.map(iso);
             vec![("waitingFor", json!({"event": event, "until": until}))]

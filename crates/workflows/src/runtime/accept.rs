@@ -10,9 +10,11 @@ use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::Batch;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc::error::SendError;
 
 use super::actor::{Actor, Message};
 use super::gates::{Entry, Pass};
+use super::load::Tail;
 use super::scheduler::Slot;
 use super::{Hub, load};
 use crate::definition::model::Workflow;
@@ -159,7 +161,7 @@ impl Hub {
         let state = State::new(seed.identity.clone());
         // Listed before it is stored: a timer or a message may come for it as soon as it is.
         let line = shared.claim(num).map_err(|_| Fault::internal("a number was given twice"))?;
-        let mut actor = Actor::new(line, self.clone(), seed, state, 0);
+        let mut actor = Actor::new(line, self.clone(), seed, state, Tail::default());
         actor.begin(slot);
         actor.absorb();
         batch.merge(actor.take_batch());
@@ -267,20 +269,26 @@ fn insert(
 }
 
 /// An execution that waited gets its turn.
-pub async fn admit(hub: Hub, seed: Seed, slot: Slot) {
+pub async fn admit(hub: Hub, seed: Seed, mut slot: Slot) {
     let num = seed.num;
-    // A message may have woken it while it waited; then its actor begins it, or it was cancelled meanwhile.
-    let line = match hub.0.claim(num) {
-        Ok(line) => line,
-        Err(live) => {
-            // An actor that has ended needs no turn; the slot goes back.
-            let _ = live.sender.send(Message::Begin(slot)).await;
-            return;
+    let line = loop {
+        let live = match hub.0.claim(num) {
+            Ok(line) => break line,
+            Err(live) => live,
+        };
+        // A message has woken it while it waited; then its actor begins it, or it was cancelled meanwhile.
+        match live.sender.send(Message::Begin(slot, seed.pass.clone())).await {
+            Err(SendError(Message::Begin(back, _))) if !hub.0.stop.is_cancelled() => {
+                // That actor has gone in this very moment, so this one begins it.
+                slot = back;
+                tokio::task::yield_now().await;
+            }
+            Ok(()) | Err(_) => return,
         }
     };
     match load::fold(&hub, &seed).await {
-        Ok((state, seq)) if state.status == Status::Queued => {
-            let mut actor = Actor::new(line, hub, seed, state, seq);
+        Ok((state, tail)) if !state.has_begun() && !state.status.is_final() => {
+            let mut actor = Actor::new(line, hub, seed, state, tail);
             actor.begin(slot);
             actor.spawn_unrecorded();
         }

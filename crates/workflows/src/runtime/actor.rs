@@ -17,6 +17,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::accept::{Accepted, Seed, begun};
+use super::gates::Pass;
+use super::load::Tail;
 use super::run_task::{self, Ended};
 use super::scheduler::{Begun, Slot};
 use super::{Hub, Live, MAILBOX, Posted, Shared, record, tables};
@@ -28,8 +30,8 @@ use crate::engine::{self, event};
 pub enum Message {
     /// Something happened; with its number in the inbox if it is stored there.
     Event { event: Event, inbox: Option<i64> },
-    /// It may begin.
-    Begin(Slot),
+    /// It may begin, with its place among the executions with its key.
+    Begin(Slot, Option<Arc<Pass>>),
 }
 
 /// The line over which an actor is reached, from before its first commit until it is gone.
@@ -115,18 +117,20 @@ pub struct Actor {
     pub(super) seen: watch::Sender<u64>,
     pub(super) listing: Listing,
     pub(super) timers_changed: bool,
+    /// It has not begun and is to wait for its turn.
+    pub(super) lining_up: bool,
     pub(super) counted: Option<Begun>,
     pub(super) finished: bool,
     pub(super) told_closing: bool,
 }
 
 impl Actor {
-    pub fn new(line: Line, hub: Hub, seed: Seed, state: State, seq: u64) -> Self {
+    pub fn new(line: Line, hub: Hub, seed: Seed, state: State, tail: Tail) -> Self {
         let Line { sender, mailbox, seen, listing } = line;
         let written = (state.status, true);
         Self {
-            last_ms: seed.created_ms,
-            journal_bytes: 0,
+            last_ms: tail.at_ms.max(seed.created_ms),
+            journal_bytes: tail.bytes,
             queue: VecDeque::new(),
             batch: Batch::new(),
             written,
@@ -149,13 +153,14 @@ impl Actor {
             seen,
             listing,
             timers_changed: false,
+            lining_up: false,
             counted: None,
             finished: false,
             told_closing: false,
             hub,
             seed,
             state,
-            seq,
+            seq: tail.seq,
         }
     }
 
@@ -263,6 +268,9 @@ impl Actor {
             self.asked.remove(task);
             self.recorded.extend(self.recording.remove(task));
         }
+        if matches!(event, Event::Again) {
+            self.hub.forget(&self.state.identity.execution);
+        }
         if let Event::Due { task } = &event {
             self.batch.then(tables::timer_clear(self.seed.num, &timer_name(*task)));
         }
@@ -282,6 +290,7 @@ impl Actor {
                 self.ready.insert(task);
             }
             Decision::Begin { task } => self.beginning.push(task),
+            Decision::LineUp => self.lining_up = true,
             Decision::Wake { task, due_ms } => {
                 self.batch.then(tables::timer_set(num, &timer_name(task), due_ms));
                 self.timers_changed = true;
@@ -353,7 +362,7 @@ impl Actor {
                 }
             }
         }
-        if self.state.status != event::Status::Queued {
+        if self.state.has_begun() {
             self.spare.clear();
         }
     }
@@ -377,10 +386,8 @@ impl Actor {
         if let Some(cancel) = self.cancels.get(&task) {
             cancel.cancel();
         }
-        if let Some(Phase::Child { execution }) = self.state.work.get(&task).map(|work| &work.phase) {
-            let reason = String::from("the execution it belongs to stops");
-            let event = Event::CancelAsked { reason, graceful: true };
-            self.posting.push(Posted::Cancel { execution: execution.clone(), event });
+        if let Some(Phase::Child { execution, .. }) = self.state.work.get(&task).map(|work| &work.phase) {
+            self.posting.push(Posted::stop(execution));
         }
     }
 }

@@ -30,6 +30,20 @@ pub enum Posted {
     Wake {
         num: i64,
     },
+    /// The time of a task has come.
+    Due {
+        num: i64,
+        task: Option<Task>,
+    },
+}
+
+impl Posted {
+    /// Tells a child to stop.
+    pub fn stop(execution: &Arc<str>) -> Self {
+        let reason = String::from("the execution it belongs to stops");
+        let event = Event::CancelAsked { reason, graceful: true };
+        Self::Cancel { execution: execution.clone(), event }
+    }
 }
 
 /// What a child's end means for the step that waits for it.
@@ -101,6 +115,7 @@ impl Hub {
                 Box::pin(self.deliver(tenant, posted)).await
             }
             Posted::Wake { num } => self.wake(num).await,
+            Posted::Due { num, task } => self.wake_due(num, task).await,
         }
     }
 
@@ -143,11 +158,17 @@ impl Hub {
     async fn revive(&self, line: super::actor::Line, num: i64, event: Option<Event>) -> Result<(), Fault> {
         let loaded = load::by_number(self, num).await?;
         let messages = self.0.ports.store.query(tables::inbox_of(num)).await.map_err(fault)?;
-        let load::Loaded { seed, state, seq, .. } = loaded;
-        let had_begun = !state.status.is_final() && state.status != Status::Queued;
+        let load::Loaded { mut seed, state, tail, .. } = loaded;
+        let is_under_way = state.has_begun() && !state.status.is_final();
+        if is_under_way {
+            seed.pass = self.0.gates.enter_again(&seed);
+        }
         let lost = lost(&state);
-        let mut actor = Actor::new(line, self.clone(), seed, state, seq);
-        if had_begun {
+        for execution in stopping(&state) {
+            self.deliver_later(seed.tenant.clone(), Posted::stop(execution));
+        }
+        let mut actor = Actor::new(line, self.clone(), seed, state, tail);
+        if is_under_way {
             actor.resume();
         }
         for event in lost {
@@ -165,6 +186,22 @@ impl Hub {
         actor.spawn_unrecorded();
         Ok(())
     }
+}
+
+/// Children that were to be told to stop; the process may have died before that.
+fn stopping(state: &State) -> impl Iterator<Item = &Arc<str>> {
+    state.work.values().filter_map(|work| match &work.phase {
+        Phase::Child { execution, stopping: true } => Some(execution),
+        Phase::Child { stopping: false, .. }
+        | Phase::Ready
+        | Phase::Running
+        | Phase::Retrying { .. }
+        | Phase::Beginning
+        | Phase::Waiting { .. }
+        | Phase::Asking { .. }
+        | Phase::Resting { .. }
+        | Phase::Unknown => None,
+    })
 }
 
 /// Attempts that died with their process.

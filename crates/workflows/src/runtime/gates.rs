@@ -29,8 +29,9 @@ struct Shared {
 struct Gate {
     inside: usize,
     waiting: VecDeque<Seed>,
-    /// When executions with this key started, the oldest first.
+    /// When executions with this key started, the oldest first, and for how long that counts.
     starts: VecDeque<i64>,
+    per_ms: i64,
 }
 
 /// One execution inside. Dropped, it lets the next one in.
@@ -71,11 +72,12 @@ impl Gates {
         };
         let mut keys = self.0.keys.lock();
         if keys.len() >= SWEPT_FROM {
-            keys.retain(|_, gate| gate.inside > 0 || !gate.waiting.is_empty() || !gate.starts.is_empty());
+            keys.retain(|_, gate| gate.is_needed(now_ms));
         }
         if let Some((key, limit, per_ms)) = &rate {
             let per_ms = i64::try_from(*per_ms).unwrap_or(i64::MAX);
             let gate = keys.entry(key.clone()).or_default();
+            gate.per_ms = per_ms;
             while gate.starts.front().is_some_and(|start| now_ms - start >= per_ms) {
                 gate.starts.pop_front();
             }
@@ -101,6 +103,14 @@ impl Gates {
         Ok(Entry::Open(pass))
     }
 
+    /// Lets in an execution that was inside before, be there room or not.
+    pub fn enter_again(&self, seed: &Seed) -> Option<Arc<Pass>> {
+        let limit = seed.identity.workflow.policies.concurrency.as_ref()?;
+        let key = key(seed, 'c', &limit.key).ok()?;
+        self.0.keys.lock().entry(key.clone()).or_default().inside += 1;
+        Some(Arc::new(Pass { key, gates: self.clone() }))
+    }
+
     /// Waits until another execution with its key ends.
     pub fn wait(&self, seed: Seed) {
         let limit = seed.identity.workflow.policies.concurrency.as_ref();
@@ -118,6 +128,13 @@ impl Gates {
         if let (Some(seed), Some(open)) = (seed, self.0.open.get()) {
             open(seed);
         }
+    }
+}
+
+impl Gate {
+    fn is_needed(&self, now_ms: i64) -> bool {
+        let counts = |start: &i64| now_ms - start < self.per_ms;
+        self.inside > 0 || !self.waiting.is_empty() || self.starts.back().is_some_and(counts)
     }
 }
 

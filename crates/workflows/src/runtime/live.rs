@@ -1,5 +1,6 @@
 //! The life of an actor: take in, write down, act, wait; until it ends, only waits, or the process stops.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -8,7 +9,9 @@ use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::store::Error;
 use serde_json::json;
 
+use super::accept::{Seed, admit};
 use super::actor::{Actor, Message};
+use super::gates::Pass;
 use super::scheduler::Slot;
 use super::{Ended, Posted, record, run_task};
 use crate::engine::event::{self, Event, Task};
@@ -24,6 +27,9 @@ impl Actor {
         }
         for accepted in std::mem::take(&mut self.launching) {
             self.hub.launch(accepted);
+        }
+        if std::mem::take(&mut self.lining_up) {
+            self.hub.line_up(self.seed.clone());
         }
         if std::mem::take(&mut self.timers_changed) {
             self.hub.0.timers.notify_one();
@@ -63,7 +69,7 @@ impl Actor {
                 return self.end().await;
             }
             if self.state.is_idle() && self.tasks.is_empty() && self.retire() {
-                return;
+                return self.hand_over().await;
             }
             if self.hub.0.closing.is_cancelled() && self.tasks.is_empty() {
                 return;
@@ -91,8 +97,8 @@ impl Actor {
             () = self.hub.0.closing.cancelled(), if !self.told_closing => self.told_closing = true,
             message = self.mailbox.recv() => match message {
                 Some(Message::Event { event, inbox }) => self.give(event, inbox),
-                Some(Message::Begin(slot)) if self.state.status == event::Status::Queued => self.begin(slot),
-                Some(Message::Begin(_)) | None => {}
+                Some(Message::Begin(slot, pass)) => self.take_turn(slot, pass),
+                None => {}
             },
             Some((task, slot)) = self.grants.next(), if !self.grants.is_empty() => self.granted(task, slot),
             Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => match ended {
@@ -105,6 +111,14 @@ impl Actor {
                 *grace = None;
                 self.queue.push_back((Event::Forced, None));
             }
+        }
+    }
+
+    /// Its turn has come; one that has begun or ended meanwhile gives the slot back.
+    fn take_turn(&mut self, slot: Slot, pass: Option<Arc<Pass>>) {
+        if !self.state.has_begun() && !self.state.status.is_final() {
+            self.seed.pass = pass;
+            self.begin(slot);
         }
     }
 
@@ -140,7 +154,15 @@ impl Actor {
                         () = self.hub.0.stop.cancelled() => return false,
                     }
                 }
-                Error::Conflict { .. } | Error::Refused(_) | Error::Corrupt(_) | Error::Closed => {
+                Error::Conflict { .. } => {
+                    // Something else was written after all: what it says counts.
+                    self.hub.0.log().error("an execution is read anew", fields);
+                    self.listing.end();
+                    let posted = Posted::Wake { num: self.seed.num };
+                    self.hub.deliver_later(self.seed.tenant.clone(), posted);
+                    return false;
+                }
+                Error::Refused(_) | Error::Corrupt(_) | Error::Closed => {
                     self.hub.0.log().error("an execution stops where it is", fields);
                     return false;
                 }
@@ -157,11 +179,9 @@ impl Actor {
                 self.give(event, inbox);
                 false
             }
-            Ok(Message::Begin(slot)) => {
+            Ok(Message::Begin(slot, pass)) => {
                 drop(live);
-                if self.state.status == event::Status::Queued {
-                    self.begin(slot);
-                }
+                self.take_turn(slot, pass);
                 false
             }
             Err(_) => {
@@ -170,6 +190,33 @@ impl Actor {
                 self.mailbox.close();
                 self.hub.0.recent.close_if_unheard(&self.seed.identity.execution);
                 true
+            }
+        }
+    }
+
+    /// Gives to the next actor what was sent to this one in its last moment.
+    async fn hand_over(mut self) {
+        self.pass_on().await;
+    }
+
+    /// A closed mailbox still gets what somebody was just about to put into it.
+    async fn pass_on(&mut self) {
+        while let Some(message) = self.mailbox.recv().await {
+            match message {
+                Message::Event { inbox: Some(_), .. } => {
+                    let posted = Posted::Wake { num: self.seed.num };
+                    self.hub.deliver_later(self.seed.tenant.clone(), posted);
+                }
+                Message::Event { event: Event::Due { task }, inbox: None } => {
+                    let posted = Posted::Due { num: self.seed.num, task };
+                    self.hub.deliver_later(self.seed.tenant.clone(), posted);
+                }
+                // Only what runs says anything else, and nothing runs any more.
+                Message::Event { inbox: None, .. } => {}
+                Message::Begin(slot, pass) => {
+                    let seed = Seed { pass, ..self.seed.clone() };
+                    tokio::spawn(admit(self.hub.clone(), seed, slot));
+                }
             }
         }
     }
@@ -183,13 +230,8 @@ impl Actor {
         self.listing.end();
         self.seen.send_replace(self.seq);
         self.mailbox.close();
-        while let Ok(message) = self.mailbox.try_recv() {
-            if let Message::Event { inbox: Some(_), .. } = message {
-                let posted = Posted::Wake { num: self.seed.num };
-                self.hub.deliver_later(self.seed.tenant.clone(), posted);
-            }
-        }
         self.held.clear();
+        self.pass_on().await;
         let over = self.hub.0.ports.clock.sleep(Duration::from_millis(limits::CLEANUP_MS));
         tokio::pin!(over);
         loop {

@@ -40,12 +40,22 @@ pub struct Loaded {
     pub row: Row,
     pub seed: Seed,
     pub state: State,
+    pub tail: Tail,
+}
+
+/// Where a journal ends.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tail {
+    /// The number of its last entry.
     pub seq: u64,
+    pub at_ms: i64,
+    /// What all its entries hold.
+    pub bytes: usize,
 }
 
 impl Loaded {
     pub fn resource(&self, now_ms: i64) -> serde_json::Value {
-        view::resource(&self.state, &self.seed.facts(self.seq), now_ms)
+        view::resource(&self.state, &self.seed.facts(self.tail.seq), now_ms)
     }
 }
 
@@ -96,12 +106,16 @@ pub async fn find(hub: &Hub, tenant: &str, id: &str) -> Result<Option<Row>, Faul
     rows.first().map(read).transpose()
 }
 
+/// As the store has it, for whoever goes on with it.
 pub async fn by_number(hub: &Hub, num: i64) -> Result<Loaded, Fault> {
     let rows = hub.0.ports.store.query(tables::execution_by_number(num)).await.map_err(fault)?;
     let Some(row) = rows.first() else {
         return Err(Fault::new(Code::NotFound, "the execution is gone"));
     };
-    whole(hub, read(row)?, u64::MAX).await
+    let row = read(row)?;
+    let seed = seed(hub, &row).await?;
+    let (state, tail) = fold(hub, &seed).await?;
+    Ok(Loaded { row, seed, state, tail })
 }
 
 /// The state after the entry with this number.
@@ -111,11 +125,11 @@ pub async fn whole(hub: &Hub, row: Row, up_to: u64) -> Result<Loaded, Fault> {
         && row.status.is_final()
         && let Some(ended) = hub.0.recent.get(row.tenant.as_str(), &row.id)
     {
-        let seq = ended.facts.last_sequence;
-        return Ok(Loaded { row, seed, state: ended.state.clone(), seq });
+        let tail = Tail { seq: ended.facts.last_sequence, ..Tail::default() };
+        return Ok(Loaded { row, seed, state: ended.state.clone(), tail });
     }
-    let (state, seq) = fold_to(hub, &seed, up_to).await?;
-    Ok(Loaded { row, seed, state, seq })
+    let (state, tail) = fold_to(hub, &seed, up_to).await?;
+    Ok(Loaded { row, seed, state, tail })
 }
 
 pub async fn seed(hub: &Hub, row: &Row) -> Result<Seed, Fault> {
@@ -159,11 +173,11 @@ pub async fn definition(hub: &Hub, tenant: &str, hash: &str) -> Result<Arc<Workf
     hub.0.definitions.get_or_read(&source).map_err(|_| damaged("its definition is not valid any more"))
 }
 
-pub async fn fold(hub: &Hub, seed: &Seed) -> Result<(State, u64), Fault> {
+pub async fn fold(hub: &Hub, seed: &Seed) -> Result<(State, Tail), Fault> {
     fold_to(hub, seed, u64::MAX).await
 }
 
-async fn fold_to(hub: &Hub, seed: &Seed, up_to: u64) -> Result<(State, u64), Fault> {
+async fn fold_to(hub: &Hub, seed: &Seed, up_to: u64) -> Result<(State, Tail), Fault> {
     let limit = i64::try_from(up_to).unwrap_or(i64::MAX);
     let store = &hub.0.ports.store;
     let rows = store.query(tables::records(seed.num, limit)).await.map_err(fault)?;
@@ -174,6 +188,12 @@ async fn fold_to(hub: &Hub, seed: &Seed, up_to: u64) -> Result<(State, u64), Fau
         engine::next(&mut state, event, row.int(1).map_err(fault)?);
     }
     let end = store.query(tables::journal_end(seed.num)).await.map_err(fault)?;
-    let last = end.first().map_or(Ok(0), |row| row.int(0)).map_err(fault)?;
-    Ok((state, u64::try_from(last.min(limit)).unwrap_or(0)))
+    let Some(end) = end.first() else { return Ok((state, Tail::default())) };
+    let number = |column| end.int(column).map_err(fault);
+    let tail = Tail {
+        seq: u64::try_from(number(0)?.min(limit)).unwrap_or(0),
+        at_ms: number(1)?,
+        bytes: usize::try_from(number(2)?).unwrap_or(usize::MAX),
+    };
+    Ok((state, tail))
 }

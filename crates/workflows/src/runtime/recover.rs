@@ -6,7 +6,6 @@ use orchestr8_kernel::log;
 use serde_json::json;
 
 use super::{Hub, fault, load, tables};
-use crate::engine::event::Status;
 
 /// Rows read at once.
 const PAGE: i64 = 256;
@@ -46,7 +45,9 @@ async fn take_up(hub: &Hub, up_to: i64) -> Result<usize, Fault> {
         let Some(last) = rows.last() else { return Ok(count) };
         after = last.int(0).map_err(fault)?;
         for row in &rows {
-            hub.wake(row.int(0).map_err(fault)?).await?;
+            if let Err(fault) = hub.wake(row.int(0).map_err(fault)?).await {
+                hub.0.log().error("a message waits for its execution", json!({"error": log::error(&fault)}));
+            }
         }
     }
 }
@@ -72,7 +73,8 @@ pub async fn take_up_family(hub: &Hub, tenant: &Tenant, id: &str) -> Result<(), 
 }
 
 async fn one(hub: &Hub, row: load::Row) -> Result<(), Fault> {
-    if row.status == Status::Queued {
+    // One that was paused in the queue waits for its turn all the same.
+    if row.started_ms.is_none() && !row.status.is_final() {
         let seed = load::seed(hub, &row).await?;
         hub.line_up(seed);
         return Ok(());

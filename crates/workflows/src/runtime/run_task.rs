@@ -1,5 +1,6 @@
 //! One step at work: its agent, behind `retry(breaker(timeout(call)))`, with its heartbeat.
 
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -98,7 +99,7 @@ pub fn prepare(
     };
     if agent.is_pure()
         && !step.checkpoint
-        && let Poll::Ready(result) = poll_once(agent.call(call.clone()).as_mut())
+        && let Poll::Ready(result) = poll_once(guarded(agent, call.clone()).as_mut())
     {
         return Prepared::Done(Ended {
             task,
@@ -127,6 +128,16 @@ fn unknown_agent(hub: &Hub, id: &str) -> Fault {
     Fault::new(Code::NotFound, format!("there is no agent named '{id}'"))
         .with("agentId", id)
         .with("known", known)
+}
+
+/// Calls an agent. One that panics has failed, and nothing else has.
+fn guarded(agent: &Arc<dyn Agent>, call: Call) -> BoxFuture<'static, Result<Answer, Fault>> {
+    let agent = agent.clone();
+    let crashed = |_| Err(Fault::internal("the agent broke down; the log has the cause"));
+    AssertUnwindSafe(async move { agent.call(call).await })
+        .catch_unwind()
+        .map(move |result| result.unwrap_or_else(crashed))
+        .boxed()
 }
 
 /// Whatever an agent says, no secret leaves with it.
@@ -178,7 +189,7 @@ impl Run {
     fn once(&self, attempt: u32, cancel: CancellationToken) -> BoxFuture<'static, Result<Answer, Fault>> {
         let heartbeat = Heartbeat::default();
         let call = Call { attempt, cancel, heartbeat: heartbeat.clone(), ..self.call.clone() };
-        let working = self.agent.call(call);
+        let working = guarded(&self.agent, call);
         let Some(limit_ms) = self.heartbeat_ms else { return working };
         let clock = self.hub.0.ports.clock.clone();
         Box::pin(async move {

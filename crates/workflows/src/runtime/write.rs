@@ -34,7 +34,7 @@ impl Actor {
     /// Keeps the row of the execution in step.
     pub(super) fn note_progress(&mut self) {
         let status = self.state.status;
-        let awake = !status.is_final() && !self.state.is_idle();
+        let awake = self.state.is_awake();
         if self.written == (status, awake) {
             return;
         }

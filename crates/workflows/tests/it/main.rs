@@ -7,5 +7,6 @@ mod keys;
 mod restarts;
 mod schedules;
 mod steps;
+mod turns;
 mod workers;
 mod world;

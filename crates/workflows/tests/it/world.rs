@@ -81,6 +81,7 @@ impl Agent for TestAgent {
                     }
                 }
             }
+            assert_ne!(input["panic"], true, "told to panic");
             let failures = input["failTimes"].as_u64().unwrap_or(0);
             if u64::try_from(desk.count(&step)).unwrap() <= failures {
                 return Err(Fault::new(Code::Unavailable, "not yet"));

@@ -28,7 +28,7 @@ fn due(line: &[u8]) -> Due {
     };
     let Value::Object(message) = &value else { return Due::Answer { id: None } };
     let text = String::from_utf8_lossy(line);
-    let repeats = ["\"id\"", "\"method\"", "\"params\"", "\"jsonrpc\"", "\"result\"", "\"error\""]
+    let repeats = ["\"id\"", "\"method\"", "\"params\"", "\"jsonrpc\"", "\"result\"", "\"error\"", "\"x\":"]
         .iter()
         .any(|name| text.matches(name).count() > 1);
     if repeats || text.contains("\\u") {

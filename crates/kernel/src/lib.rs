@@ -20,6 +20,7 @@ pub mod pipeline;
 pub mod ports;
 pub mod redact;
 pub mod registry;
+mod reply;
 pub mod resilience;
 mod run;
 pub mod schema;

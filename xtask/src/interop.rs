@@ -69,7 +69,7 @@ fn prepare(request: &Request) -> Result<Ready> {
     let show = request.verbose;
     Ok(Ready {
         packages: node::packages(show)?,
-        python: python::interpreter(show)?,
+        python: python::interpreter("conformance/interop/requirements.txt", show)?,
         rmcp: workspace::outside("conformance/interop/rmcp-client", show)?,
         binary: workspace::orchestr8("ci", request)?,
     })

@@ -6,6 +6,7 @@
     reason = "a developer tool: it reads the environment, measures time and talks to a terminal"
 )]
 
+mod api;
 mod bench;
 mod cargo_tools;
 mod conformance;
@@ -30,7 +31,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <task>
 
-  test [lint|tidy|unit|transcripts|conformance|interop]   everything, or one part of it
+  test [lint|tidy|unit|transcripts|api|conformance|interop]   everything, or one part of it
        --url URL     run conformance or the HTTP half of interop against a server that already runs
        --binary PATH use this orchestr8 instead of building one (also for bench mcp)
   tidy                                                     the house rules a compiler does not know

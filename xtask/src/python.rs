@@ -1,4 +1,4 @@
-//! A virtual environment with the official Python client, pinned.
+//! Virtual environments with programs of other people, pinned.
 use crate::process;
 use crate::workspace;
 use anyhow::{Context, Result, bail};
@@ -9,9 +9,9 @@ use std::time::Duration;
 const INSTALL_LIMIT: Duration = Duration::from_secs(900);
 
 /// Creates the environment once per requirements file; returns its interpreter.
-pub fn interpreter(show: bool) -> Result<PathBuf> {
-    let source = workspace::root().join("conformance/interop/requirements.txt");
-    let pins = std::fs::read_to_string(&source).context("requirements.txt")?;
+pub fn interpreter(requirements: &str, show: bool) -> Result<PathBuf> {
+    let source = workspace::root().join(requirements);
+    let pins = std::fs::read_to_string(&source).context(requirements.to_owned())?;
     let folder = workspace::cache()?.join("python").join(workspace::fingerprint(&pins));
     let python = folder.join("bin/python");
     if !folder.join("installed").exists() {

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every check of the project, in one command.
 use crate::report::{Tally, Verdict};
-use crate::{Request, conformance, interop, lint, tidy, unit};
+use crate::{Request, api, conformance, interop, lint, tidy, unit};
 use anyhow::{Result, bail};
 
 pub fn all(request: &Request) -> Result<bool> {
@@ -8,6 +8,7 @@ pub fn all(request: &Request) -> Result<bool> {
     lint::stages(&mut tally, request.verbose);
     tidy_stage(&mut tally);
     unit::stages(&mut tally, request.verbose);
+    api::stages(&mut tally, request);
     conformance::stages(&mut tally, request);
     interop::stages(&mut tally, request);
     Ok(tally.close())
@@ -20,9 +21,12 @@ pub fn part(name: &str, request: &Request) -> Result<bool> {
         "tidy" => tidy_stage(&mut tally),
         "unit" => unit::stages(&mut tally, request.verbose),
         "transcripts" => unit::transcripts(&mut tally, request.verbose),
+        "api" => api::stages(&mut tally, request),
         "conformance" => conformance::stages(&mut tally, request),
         "interop" => interop::stages(&mut tally, request),
-        _ => bail!("no part called {name}; there are lint, tidy, unit, transcripts, conformance, interop"),
+        _ => {
+            bail!("no part called {name}; there are lint, tidy, unit, transcripts, api, conformance, interop")
+        }
     }
     Ok(tally.close())
 }

@@ -1,0 +1,48 @@
+//! Every operation of the OpenAPI description against a running server, tried by schemathesis.
+use crate::process;
+use crate::report::{Tally, Verdict, tail};
+use crate::server::Server;
+use crate::{Request, python, workspace};
+use anyhow::{Context, Result};
+use std::process::Command;
+use std::time::Duration;
+
+/// It makes some 25,000 requests, most of them from the edges of the schemas.
+const LIMIT: Duration = Duration::from_secs(900);
+const SHOWN_LINES: usize = 120;
+
+/// Random examples for each operation, on top of the systematic ones.
+const EXAMPLES: &str = "3";
+
+/// Streams without an end have tests of their own.
+const ENDLESS: &str = "^/(events|ws)$";
+
+pub fn stages(tally: &mut Tally, request: &Request) {
+    tally.stage("api: schemathesis over the description", || run(request));
+}
+
+fn run(request: &Request) -> Result<Verdict> {
+    let python = python::interpreter("conformance/workflows/api/requirements.txt", request.verbose)?;
+    let server = Server::start(&workspace::orchestr8("ci", request)?)?;
+    let base = server.url.strip_suffix("/mcp").context("the server's address")?;
+    let work = tempfile::tempdir()?;
+    let mut command = Command::new(python.with_file_name("schemathesis"));
+    command.current_dir(work.path()).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.args([
+        "run",
+        &format!("{base}/openapi.json"),
+        "--no-color",
+        "--seed",
+        "1",
+        "--continue-on-failure",
+    ]);
+    command.args(["--max-examples", EXAMPLES, "--request-timeout", "70", "--exclude-path-regex", ENDLESS]);
+    // A schema cannot say everything that makes a workflow or a cron expression sound.
+    command.args(["--exclude-checks", "positive_data_acceptance"]);
+    let done = process::run(&mut command, LIMIT, request.verbose)?;
+    if done.success {
+        let note = done.stdout.lines().find(|line| line.contains("generated, ")).unwrap_or_default();
+        return Ok(Verdict::pass(note.trim()));
+    }
+    Ok(Verdict::fail(format!("{}\n{}", tail(&done.output, SHOWN_LINES), tail(&server.log(), SHOWN_LINES))))
+}

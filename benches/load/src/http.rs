@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
-const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+pub const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 pub fn run(plan: &Plan) -> Result<Value, String> {
     let address = free_address().map_err(|error| format!("no free port: {error}"))?;
@@ -59,7 +59,8 @@ fn free_address() -> std::io::Result<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")?.local_addr()
 }
 
-fn connect(address: SocketAddr, started: Instant) -> Result<Connection, String> {
+/// A connection, once the server accepts one.
+pub fn connect(address: SocketAddr, started: Instant) -> Result<Connection, String> {
     loop {
         match TcpStream::connect(address) {
             Ok(stream) => {
@@ -87,25 +88,38 @@ fn headers(era: Era, method: &str, name: Option<&str>, session: Option<&str>) ->
     lines
 }
 
-struct Reply {
-    body: String,
+/// A POST of a body, ready to be written.
+pub fn request(address: SocketAddr, path: &str, headers: &str, body: &str) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nAccept: application/json, \
+         text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len(),
+    )
+}
+
+pub struct Reply {
+    pub body: String,
     session: Option<String>,
 }
 
-struct Connection {
+pub struct Connection {
     stream: BufReader<TcpStream>,
     address: SocketAddr,
 }
 
 impl Connection {
     fn post(&mut self, body: &str, headers: &str) -> Result<(), String> {
-        let request = format!(
-            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, \
-             text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
-            self.address,
-            body.len(),
-        );
-        self.stream.get_mut().write_all(request.as_bytes()).map_err(|error| format!("writing: {error}"))
+        let request = request(self.address, "/mcp", headers, body);
+        self.write(request.as_bytes())
+    }
+
+    pub fn write(&mut self, request: &[u8]) -> Result<(), String> {
+        self.stream.get_mut().write_all(request).map_err(|error| format!("writing: {error}"))
+    }
+
+    /// What can be waited for, to know that an answer has come.
+    pub fn socket(&self) -> &TcpStream {
+        self.stream.get_ref()
     }
 
     fn line(&mut self) -> Result<String, String> {
@@ -123,7 +137,7 @@ impl Connection {
         Ok(bytes)
     }
 
-    fn read(&mut self) -> Result<Reply, String> {
+    pub fn read(&mut self) -> Result<Reply, String> {
         let status = self.line()?;
         let (mut length, mut chunked, mut session) = (0, false, None);
         loop {

@@ -1,4 +1,4 @@
-//! Starts one MCP server, calls its `echo` tool many times, and prints one JSON line of what that cost.
+//! Calls a server many times, an MCP server's `echo` tool or any path, and prints one JSON line of what that cost.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -9,6 +9,7 @@
 mod http;
 mod measure;
 mod message;
+mod post;
 mod stdio;
 mod usage;
 
@@ -18,6 +19,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: load stdio [options] -- COMMAND...
        load http  [options] -- COMMAND...   {address} in COMMAND becomes 127.0.0.1 and a free port
+       load post  [options]                 calls a server that already runs; without options it says which there are
 
   --era legacy|modern   protocol generation (default legacy)
   --warm-up N           calls before anything is measured (default 500)
@@ -38,11 +40,12 @@ pub struct Plan {
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     let transport = args.next().unwrap_or_default();
-    let outcome = parse(args).and_then(|plan| match transport.as_str() {
-        "stdio" => stdio::run(&plan),
-        "http" => http::run(&plan),
+    let outcome = match transport.as_str() {
+        "stdio" => parse(args).and_then(|plan| stdio::run(&plan)),
+        "http" => parse(args).and_then(|plan| http::run(&plan)),
+        "post" => post::run(args),
         _ => Err(USAGE.to_owned()),
-    });
+    };
     match outcome {
         Ok(figures) => {
             println!("{figures}");

@@ -91,7 +91,8 @@ fn in_flight(plan: &Plan, wire: &mut impl Wire, next: &mut u64) -> Result<(), St
     Ok(())
 }
 
-fn at(sorted: &[f64], share: f64) -> f64 {
+/// The value below which a share of the sorted ones lie.
+pub fn at(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
     sorted.get((last as f64 * share).round() as usize).copied().unwrap_or(f64::NAN)
 }

@@ -132,7 +132,7 @@ async fn pause(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
 
 async fn resume(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let row = execution(&hub, &args, &context).await?;
-    if row.status != Status::Paused {
+    if row.status != Status::Paused && !is_about_to_pause(&hub, &row).await? {
         return Err(over(&row, "resumed").into());
     }
     let budget: NewBudget = serde_json::from_value(Value::Object(map(&args, "budget")))
@@ -147,6 +147,18 @@ async fn resume(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     }
     let answer = json!({"executionId": loaded.row.id, "status": "running"});
     tell(&hub, &loaded.row, Event::Resumed { budget }, answer)
+}
+
+/// Whether a pause was acknowledged that the execution has not heard of yet.
+async fn is_about_to_pause(hub: &Hub, row: &Row) -> Result<bool, Fault> {
+    let waiting = hub.ports().store.query(tables::inbox_of(row.num)).await.map_err(fault)?;
+    let is_pause = |text: &str| matches!(serde_json::from_str(text), Ok(Event::Paused { .. }));
+    if waiting.iter().any(|message| message.text(1).is_ok_and(is_pause)) {
+        return Ok(true);
+    }
+    // It may have heard of it between the two looks.
+    let now = load::find(hub, row.tenant.as_str(), &row.id).await?;
+    Ok(now.is_some_and(|now| now.status == Status::Paused))
 }
 
 async fn retry(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {

@@ -39,7 +39,7 @@ impl Actor {
         }
         for start in std::mem::take(&mut self.starting) {
             match run_task::start(start) {
-                Ok(ended) => self.queue.push_back((ended.into_event(), None)),
+                Ok(ended) => self.ended(ended),
                 Err(running) => {
                     self.tasks.spawn(running);
                 }
@@ -68,8 +68,12 @@ impl Actor {
             if self.finished {
                 return self.end().await;
             }
-            if self.state.is_idle() && self.tasks.is_empty() && self.retire() {
-                return self.hand_over().await;
+            if self.state.is_idle() && self.tasks.is_empty() {
+                match self.retire() {
+                    true => return self.hand_over().await,
+                    // What came in the last moment is taken in before anything is waited for.
+                    false => continue,
+                }
             }
             if self.hub.0.closing.is_cancelled() && self.tasks.is_empty() {
                 return;
@@ -95,14 +99,10 @@ impl Actor {
         tokio::select! {
             () = self.hub.0.stop.cancelled() => {}
             () = self.hub.0.closing.cancelled(), if !self.told_closing => self.told_closing = true,
-            message = self.mailbox.recv() => match message {
-                Some(Message::Event { event, inbox }) => self.give(event, inbox),
-                Some(Message::Begin(slot, pass)) => self.take_turn(slot, pass),
-                None => {}
-            },
+            Some(message) = self.mailbox.recv() => self.hear(message),
             Some((task, slot)) = self.grants.next(), if !self.grants.is_empty() => self.granted(task, slot),
             Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => match ended {
-                Ok(ended) => self.queue.push_back((ended.into_event(), None)),
+                Ok(ended) => self.ended(ended),
                 Err(error) => {
                     self.hub.0.log().error("the task of a step was lost", json!({"cause": error.to_string()}));
                 }
@@ -111,6 +111,21 @@ impl Actor {
                 *grace = None;
                 self.queue.push_back((Event::Forced, None));
             }
+        }
+    }
+
+    /// A step has ended. What it said before, such as a retry, is taken in before its end.
+    fn ended(&mut self, ended: run_task::Ended) {
+        while let Ok(message) = self.mailbox.try_recv() {
+            self.hear(message);
+        }
+        self.queue.push_back((ended.into_event(), None));
+    }
+
+    fn hear(&mut self, message: Message) {
+        match message {
+            Message::Event { event, inbox } => self.give(event, inbox),
+            Message::Begin(slot, pass) => self.take_turn(slot, pass),
         }
     }
 

@@ -49,6 +49,18 @@ async fn a_paused_execution_begins_nothing_until_it_is_resumed() {
 }
 
 #[tokio::test]
+async fn a_pause_that_was_acknowledged_can_be_undone_at_once() {
+    let world = World::new().await;
+    for _ in 0..20 {
+        let id = world.start(json!([step("a", &[], json!({"hold": true}))])).await;
+        world.ask("executions.pause", json!({"executionId": id})).await;
+        world.ask("executions.resume", json!({"executionId": id})).await;
+        world.ask("executions.cancel", json!({"executionId": id, "graceful": false})).await;
+        assert_eq!(world.end(&id).await["status"], "cancelled");
+    }
+}
+
+#[tokio::test]
 async fn a_budget_that_is_used_up_pauses_and_a_larger_one_resumes() {
     let world = World::new().await;
     let mut workflow = flow(json!([

@@ -65,7 +65,7 @@ pub fn stages(tally: &mut Tally, request: &Request) {
 }
 
 fn prepare(request: &Request) -> Result<(Packages, Option<Server>, String)> {
-    let packages = node::packages(request.verbose)?;
+    let packages = node::packages(&node::INTEROP, request.verbose)?;
     if let Some(url) = &request.url {
         return Ok((packages, None, url.clone()));
     }

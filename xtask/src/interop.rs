@@ -68,7 +68,7 @@ pub fn stages(tally: &mut Tally, request: &Request) {
 fn prepare(request: &Request) -> Result<Ready> {
     let show = request.verbose;
     Ok(Ready {
-        packages: node::packages(show)?,
+        packages: node::packages(&node::INTEROP, show)?,
         python: python::interpreter("conformance/interop/requirements.txt", show)?,
         rmcp: workspace::outside("conformance/interop/rmcp-client", show)?,
         binary: workspace::orchestr8("ci", request)?,

@@ -33,13 +33,14 @@ usage: cargo xtask <task>
 
   test [lint|tidy|unit|transcripts|api|conformance|interop]   everything, or one part of it
        --url URL     run conformance or the HTTP half of interop against a server that already runs
-       --binary PATH use this orchestr8 instead of building one (also for bench mcp)
+       --binary PATH use this orchestr8 instead of building one (also for bench)
   tidy                                                     the house rules a compiler does not know
   coverage [CRATE...]                                      line coverage per crate, with the floors we promise;
                                                            of these alone (kernel, faces/mcp), by their own tests
   prove                                                    the long versions of the randomised and crash tests
-  bench mcp|kernel|store                                   measure, side by side where there is a peer
-       --rounds N    repeat each case N times (mcp; default 5)
+  bench mcp|kernel|store|workflows                         measure, side by side where there is a peer
+       --rounds N    repeat each case N times (mcp, default 5; workflows, default 3)
+       --quick       make few calls, to see that it runs (workflows)
   deny                                                     licences, advisories and duplicates
 
   --verbose          show the output of every step, not only of those that fail";
@@ -50,6 +51,7 @@ pub struct Request {
     pub url: Option<String>,
     pub binary: Option<PathBuf>,
     pub rounds: Option<u32>,
+    pub quick: bool,
     pub verbose: bool,
 }
 
@@ -87,7 +89,8 @@ fn main() -> ExitCode {
 }
 
 fn parse(args: impl Iterator<Item = String>) -> Result<Request, String> {
-    let mut request = Request { words: Vec::new(), url: None, binary: None, rounds: None, verbose: false };
+    let mut request =
+        Request { words: Vec::new(), url: None, binary: None, rounds: None, quick: false, verbose: false };
     let mut args = args;
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -97,6 +100,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Request, String> {
                 let text = args.next().ok_or("--rounds needs a number")?;
                 request.rounds = Some(text.parse().map_err(|_| format!("--rounds {text}: not a number"))?);
             }
+            "--quick" => request.quick = true,
             "--verbose" | "-v" => request.verbose = true,
             flag if flag.starts_with('-') => return Err(format!("unknown option {flag}")),
             _ => request.words.push(arg),

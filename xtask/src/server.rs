@@ -1,4 +1,4 @@
-//! A throwaway `orchestr8 serve` on a free port, for tests that come from outside.
+//! Servers that tests and benchmarks start for themselves, and wait for.
 use crate::process::Group;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
@@ -8,13 +8,51 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const READY_LIMIT: Duration = Duration::from_secs(30);
+const READY_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
-/// A running server; dropping it ends it and removes its data.
+/// A running program that writes its log to a file; dropping it ends it.
+pub struct Service {
+    group: Group,
+    name: String,
+    log: PathBuf,
+}
+
+impl Service {
+    /// Starts a program whose log goes to `<folder>/<name>.log`.
+    pub fn start(name: &str, mut command: Command, folder: &Path) -> Result<Service> {
+        let log = folder.join(format!("{name}.log"));
+        let file = File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        Ok(Service { group: Group::spawn(&mut command)?, name: name.to_owned(), log })
+    }
+
+    /// Waits until a path of it is answered with 200.
+    pub fn ready(mut self, port: u16, path: &str) -> Result<Service> {
+        let deadline = Instant::now() + READY_LIMIT;
+        while !status(port, path).is_ok_and(|line| line.contains(" 200 ")) {
+            if self.group.has_ended() || Instant::now() > deadline {
+                bail!("{} did not become ready\n{}", self.name, self.log());
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(self)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.group.id()
+    }
+
+    /// What it wrote so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+/// A throwaway `orchestr8 serve` on a free port, for tests that come from outside.
 pub struct Server {
-    _group: Group,
-    folder: tempfile::TempDir,
+    service: Service,
+    _folder: tempfile::TempDir,
     pub url: String,
 }
 
@@ -24,22 +62,14 @@ impl Server {
         let port = free_port()?;
         let mut command = Command::new(binary);
         command.args(["serve", "--conformance", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]);
-        command.arg(folder.path().join("data")).stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(File::create(folder.path().join("log"))?);
-        let mut group = Group::spawn(&mut command)?;
-        let deadline = Instant::now() + READY_LIMIT;
-        while !answers(port, "/readyz") {
-            if group.has_ended() || Instant::now() > deadline {
-                bail!("orchestr8 serve did not become ready\n{}", log(folder.path()));
-            }
-            std::thread::sleep(POLL);
-        }
-        Ok(Server { _group: group, folder, url: format!("http://127.0.0.1:{port}/mcp") })
+        command.arg(folder.path().join("data"));
+        let service = Service::start("orchestr8", command, folder.path())?.ready(port, "/readyz")?;
+        Ok(Server { service, _folder: folder, url: format!("http://127.0.0.1:{port}/mcp") })
     }
 
-    /// What the server wrote on stderr.
+    /// What the server wrote on its way.
     pub fn log(&self) -> String {
-        log(self.folder.path())
+        self.service.log()
     }
 }
 
@@ -47,15 +77,6 @@ impl Server {
 pub fn free_port() -> Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
     Ok(listener.local_addr()?.port())
-}
-
-fn log(folder: &Path) -> String {
-    let path: PathBuf = folder.join("log");
-    std::fs::read_to_string(path).unwrap_or_default()
-}
-
-fn answers(port: u16, path: &str) -> bool {
-    status(port, path).is_ok_and(|line| line.contains(" 200 "))
 }
 
 fn status(port: u16, path: &str) -> std::io::Result<String> {

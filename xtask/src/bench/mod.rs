@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: figures in one table and in `bench/results.json`; no test asserts a time.
 mod lines;
 mod mcp;
+mod workflows;
 
 use crate::{Request, workspace};
 use anyhow::{Context, Result, bail};
@@ -11,7 +12,8 @@ pub fn run(what: &str, request: &Request) -> Result<bool> {
         "mcp" => mcp::run(request)?,
         "kernel" => lines::run("kernel", "orchestr8-kernel", request)?,
         "store" => lines::run("store", "orchestr8-stores", request)?,
-        _ => bail!("no benchmark called {what}; there are mcp, kernel, store"),
+        "workflows" => workflows::run(request)?,
+        _ => bail!("no benchmark called {what}; there are mcp, kernel, store, workflows"),
     }
     Ok(true)
 }

@@ -163,6 +163,8 @@ impl Hub {
         let line = shared.claim(num).map_err(|_| Fault::internal("a number was given twice"))?;
         let mut actor = Actor::new(line, self.clone(), seed, state, Tail::default());
         actor.begin(slot);
+        // The row that is inserted beside this says so already.
+        actor.written = Some((Status::Running, true));
         actor.absorb();
         batch.merge(actor.take_batch());
         Ok(Accepted { id, num, status: Status::Running, batch, begin: Begin::Now(Box::new(actor)) })
@@ -286,17 +288,20 @@ pub async fn admit(hub: Hub, seed: Seed, mut slot: Slot) {
             Ok(()) | Err(_) => return,
         }
     };
-    match load::fold(&hub, &seed).await {
+    let begun = match load::fold(&hub, &seed).await {
         Ok((state, tail)) if !state.has_begun() && !state.status.is_final() => {
-            let mut actor = Actor::new(line, hub, seed, state, tail);
+            let mut actor = Actor::new(line, hub.clone(), seed, state, tail);
             actor.begin(slot);
             actor.spawn_unrecorded();
+            Ok(())
         }
-        Ok(_) => {}
-        Err(fault) => {
-            let error = orchestr8_kernel::log::error(&fault);
-            hub.0.log().error("an execution could not begin", json!({"execution": num, "error": error}));
-        }
+        // It has begun or ended meanwhile; whatever was sent to this line is heard all the same.
+        Ok(_) => hub.revive(line, num, None).await,
+        Err(fault) => Err(fault),
+    };
+    if let Err(fault) = begun {
+        let error = orchestr8_kernel::log::error(&fault);
+        hub.0.log().error("an execution could not begin", json!({"execution": num, "error": error}));
     }
 }
 

@@ -91,8 +91,8 @@ pub struct Actor {
     pub(super) last_ms: i64,
     pub(super) queue: VecDeque<(Event, Option<i64>)>,
     pub(super) batch: Batch,
-    /// What the row of the execution says: status and whether it is awake.
-    pub(super) written: (event::Status, bool),
+    /// What the row of the execution says, if that is known: status and whether it is awake.
+    pub(super) written: Option<(event::Status, bool)>,
     /// Slots in hand that no step has taken yet.
     pub(super) spare: Vec<Slot>,
     pub(super) held: HashMap<Task, Slot>,
@@ -127,13 +127,12 @@ pub struct Actor {
 impl Actor {
     pub fn new(line: Line, hub: Hub, seed: Seed, state: State, tail: Tail) -> Self {
         let Line { sender, mailbox, seen, listing } = line;
-        let written = (state.status, true);
         Self {
             last_ms: tail.at_ms.max(seed.created_ms),
             journal_bytes: tail.bytes,
             queue: VecDeque::new(),
             batch: Batch::new(),
-            written,
+            written: None,
             spare: Vec::new(),
             held: HashMap::new(),
             ready: BTreeSet::new(),
@@ -170,10 +169,6 @@ impl Actor {
         self.counted = Some(self.hub.0.scheduler.count_begun());
         let event = begun(&self.hub, &self.seed);
         self.queue.push_back((event, None));
-        if self.seq == 0 {
-            // The row that is inserted beside this says so already.
-            self.written = (event::Status::Running, true);
-        }
     }
 
     /// Continues an execution that had begun.

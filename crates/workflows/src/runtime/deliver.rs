@@ -9,7 +9,7 @@ use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::Batch;
 use serde_json::{Map, Value, json};
 
-use super::actor::{Actor, Message};
+use super::actor::{Actor, Line, Message};
 use super::{Hub, fault, load, tables};
 use crate::engine::event::{Event, Status, Task};
 use crate::engine::state::{Phase, State};
@@ -155,7 +155,7 @@ impl Hub {
         self.revive(line, num, event).await
     }
 
-    async fn revive(&self, line: super::actor::Line, num: i64, event: Option<Event>) -> Result<(), Fault> {
+    pub(super) async fn revive(&self, line: Line, num: i64, event: Option<Event>) -> Result<(), Fault> {
         let loaded = load::by_number(self, num).await?;
         let messages = self.0.ports.store.query(tables::inbox_of(num)).await.map_err(fault)?;
         let load::Loaded { mut seed, state, tail, .. } = loaded;

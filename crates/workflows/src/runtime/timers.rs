@@ -1,6 +1,6 @@
 //! The timers of all executions: they live in the store, and one loop waits for the next.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use orchestr8_contract::Fault;
@@ -19,11 +19,17 @@ const PAGE_ALONE: i64 = 10_000;
 /// Looked at this often even if nothing is due, since the clock of the machine may be set.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// A fired timer is gone once its execution has recorded it; until then it is not fired again.
+/// A fired timer is gone once its execution has recorded it; that is looked at this often.
 const AGAIN: Duration = Duration::from_millis(50);
 
+/// Nothing takes this long to record; a timer that is still there by then is fired once more.
+const LOST_MS: i64 = 60_000;
+
+/// Timers that were fired and are not gone yet, with the time of that.
+type Fired = HashMap<(i64, String), i64>;
+
 pub async fn run(hub: Hub) {
-    let mut fired: HashSet<(i64, String)> = HashSet::new();
+    let mut fired = Fired::new();
     loop {
         let wait = match fire(&hub, &mut fired).await {
             Ok(wait) => wait,
@@ -41,7 +47,7 @@ pub async fn run(hub: Hub) {
 }
 
 /// Fires what is due and says how long to wait for the next.
-async fn fire(hub: &Hub, fired: &mut HashSet<(i64, String)>) -> Result<Duration, Fault> {
+async fn fire(hub: &Hub, fired: &mut Fired) -> Result<Duration, Fault> {
     let now_ms = hub.0.now_ms();
     let store = &hub.0.ports.store;
     let is_alone = hub.0.own.get().is_some();
@@ -53,16 +59,18 @@ async fn fire(hub: &Hub, fired: &mut HashSet<(i64, String)>) -> Result<Duration,
         if !hub.0.is_own(key.0) {
             continue;
         }
-        if fired.insert(key.clone())
-            && let Err(fault) = hub.wake_due(key.0, task(&key.1)).await
-        {
+        let is_new = fired.get(&key).is_none_or(|fired_ms| now_ms - fired_ms >= LOST_MS);
+        if is_new {
+            fired.insert(key.clone(), now_ms);
+        }
+        if is_new && let Err(fault) = hub.wake_due(key.0, task(&key.1)).await {
             fired.remove(&key);
             hub.0.log().warn("a timer waits", json!({"error": log::error(&fault)}));
         }
         due.insert(key);
     }
     // What is not due any more has been recorded, or was set anew.
-    fired.retain(|key| due.contains(key));
+    fired.retain(|key, _| due.contains(key));
     if !due.is_empty() {
         return Ok(AGAIN);
     }

@@ -35,10 +35,9 @@ impl Actor {
     pub(super) fn note_progress(&mut self) {
         let status = self.state.status;
         let awake = self.state.is_awake();
-        if self.written == (status, awake) {
+        if self.written.replace((status, awake)) == Some((status, awake)) {
             return;
         }
-        self.written = (status, awake);
         let error =
             self.state.errors.first().filter(|_| matches!(status, Status::Failed | Status::Cancelled)).map(
                 |problem| {

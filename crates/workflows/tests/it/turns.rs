@@ -141,3 +141,43 @@ async fn keys_still_count_after_a_restart() {
     desk.gate("a").notify_one();
     assert_eq!(world.end(&second).await["status"], "completed");
 }
+
+#[tokio::test]
+async fn what_waited_for_its_turn_goes_on_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk: Arc<Desk> = Arc::default();
+    let world = at(&folder, &desk).await;
+    let first = world.start(json!([step("a", &[], json!({"hold": true}))])).await;
+    desk.called("a", 1).await;
+    let second = world.start(json!([step("b", &[], json!({"hold": true, "value": 2}))])).await;
+    desk.gate("a").notify_one();
+    world.end(&first).await;
+    desk.called("b", 1).await;
+    let listed = world.ask("executions.list", json!({"status": "running"})).await;
+    assert_eq!(listed["executions"][0]["executionId"], json!(second), "{listed:#}");
+    world.die().await;
+    let world = at(&folder, &desk).await;
+    desk.called("b", 2).await;
+    desk.gate("b").notify_one();
+    assert_eq!(world.end(&second).await["outputs"]["b"], 2);
+}
+
+#[tokio::test]
+async fn what_was_woken_by_a_person_goes_on_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk: Arc<Desk> = Arc::default();
+    let world = at(&folder, &desk).await;
+    let steps = json!([
+        {"id": "w", "type": "wait", "wait": {"event": "go"}},
+        step("b", &["w"], json!({"hold": true, "value": 2})),
+    ]);
+    let id = world.start(steps).await;
+    world.until_true(&id, |now| now["steps"]["w"]["status"] == "waiting").await;
+    world.ask("executions.signal", json!({"executionId": id, "name": "go"})).await;
+    desk.called("b", 1).await;
+    world.die().await;
+    let world = at(&folder, &desk).await;
+    desk.called("b", 2).await;
+    desk.gate("b").notify_one();
+    assert_eq!(world.end(&id).await["outputs"]["b"], 2);
+}

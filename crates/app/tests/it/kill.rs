@@ -4,72 +4,25 @@
 //! same data; clients send whatever was not acknowledged once more, under the same key. In the end each client's list must
 //! hold each of its values once, in order.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::channel;
-use std::sync::{Condvar, Mutex};
-use std::time::Duration;
 
-use orchestr8_kernel::ports::random::{Random, Seeded};
 use serde_json::{Value, json};
 
-use crate::program::{PATIENCE, Place};
+use crate::lives::{Lives, Watch, cycles};
+use crate::program::Place;
 use crate::server::{Http, Server};
 
 const CLIENTS: usize = 64;
 
-/// Kills of one run; `O8_KILL_CYCLES` makes it more.
-const CYCLES: u64 = 200;
-
 /// A server is killed after up to so many acknowledgements, and a random moment more.
 const ACKNOWLEDGEMENTS: u64 = 400;
-const MOMENT_US: u64 = 20_000;
 
-/// Where the server is, as long as it lives.
+/// What the clients share.
 #[derive(Default)]
 struct Board {
-    address: Mutex<(u64, Option<SocketAddr>)>,
-    changed: Condvar,
-    acknowledged: AtomicU64,
+    lives: Lives,
     replayed: AtomicU64,
     finish: AtomicBool,
-    progress: Condvar,
-    counted: Mutex<()>,
-}
-
-impl Board {
-    fn post(&self, address: Option<SocketAddr>) {
-        let mut board = self.address.lock().unwrap();
-        *board = (board.0 + 1, address);
-        self.changed.notify_all();
-    }
-
-    /// Waits for a server that was not there at `seen`.
-    fn server_after(&self, seen: u64) -> (u64, SocketAddr) {
-        let mut board = self.address.lock().unwrap();
-        loop {
-            match *board {
-                (generation, Some(address)) if generation > seen => return (generation, address),
-                _ => board = self.changed.wait(board).unwrap(),
-            }
-        }
-    }
-
-    fn acknowledge(&self, replayed: bool) {
-        self.acknowledged.fetch_add(1, Ordering::SeqCst);
-        self.replayed.fetch_add(u64::from(replayed), Ordering::SeqCst);
-        let _counted = self.counted.lock().unwrap();
-        self.progress.notify_all();
-    }
-
-    fn wait_for(&self, acknowledged: u64) {
-        let mut counted = self.counted.lock().unwrap();
-        while self.acknowledged.load(Ordering::SeqCst) < acknowledged {
-            let (back, timed_out) = self.progress.wait_timeout(counted, PATIENCE).unwrap();
-            assert!(!timed_out.timed_out(), "the clients make no progress");
-            counted = back;
-        }
-    }
 }
 
 /// Sends value after value until it is told to stop, and returns how many were acknowledged.
@@ -77,7 +30,7 @@ fn client(number: usize, board: &Board) -> u64 {
     let (mut value, mut generation) = (0, 0);
     loop {
         let address;
-        (generation, address) = board.server_after(generation);
+        (generation, address) = board.lives.server_after(generation);
         let Ok(mut http) = Http::connect(address) else { continue };
         loop {
             // Only after an acknowledgement: what was sent must be known to have happened.
@@ -87,7 +40,8 @@ fn client(number: usize, board: &Board) -> u64 {
             match append(&mut http, number, value) {
                 Some(replayed) => {
                     value += 1;
-                    board.acknowledge(replayed);
+                    board.replayed.fetch_add(u64::from(replayed), Ordering::SeqCst);
+                    board.lives.advance();
                 }
                 None => break,
             }
@@ -105,47 +59,27 @@ fn append(http: &mut Http, client: usize, value: u64) -> Option<bool> {
     Some(body["result"]["_meta"]["orchestr8/replayed"] == true)
 }
 
-/// Whole numbers below a limit, always the same ones for the same seed.
-fn random(seed: u64) -> impl FnMut(u64) -> u64 {
-    let source = Seeded::new(seed);
-    move |below| (source.unit() * below as f64) as u64
-}
-
-fn cycles() -> u64 {
-    #[allow(clippy::disallowed_methods, reason = "a test is told by its environment how long to go on")]
-    let wanted = std::env::var("O8_KILL_CYCLES").ok();
-    wanted.map_or(CYCLES, |text| text.parse().unwrap())
-}
-
 #[test]
 fn killed_servers_lose_nothing_and_double_nothing() {
     let place = Place::new()
         .with("ORCHESTR8_RESOURCES_MAX_CONCURRENT_EXECUTIONS", "128")
         .with("ORCHESTR8_LOGGING_LEVEL", "error");
     let (board, cycles) = (Board::default(), cycles());
-    let mut random = random(cycles);
-    let (_never, nothing) = channel::<()>();
+    let start = || Server::start(&place, &["--conformance"]);
     let acknowledged: Vec<u64> = std::thread::scope(|scope| {
         let board = &board;
+        let _watch = Watch(&board.lives);
         let clients: Vec<_> = (0..CLIENTS).map(|number| scope.spawn(move || client(number, board))).collect();
-        for _ in 0..cycles {
-            let server = Server::start(&place, &["--conformance"]);
-            board.post(Some(server.address));
-            board.wait_for(board.acknowledged.load(Ordering::SeqCst) + random(ACKNOWLEDGEMENTS));
-            let _ = nothing.recv_timeout(Duration::from_micros(random(MOMENT_US)));
-            server.kill();
-            board.post(None);
-        }
-        let server = Server::start(&place, &["--conformance"]);
-        board.post(Some(server.address));
-        board.wait_for(board.acknowledged.load(Ordering::SeqCst) + CLIENTS as u64);
+        board.lives.go_through(cycles, ACKNOWLEDGEMENTS, |_| start());
+        let server = board.lives.begin(start);
+        board.lives.wait_for(CLIENTS as u64);
         board.finish.store(true, Ordering::SeqCst);
         let acknowledged = clients.into_iter().map(|client| client.join().unwrap()).collect();
         server.terminate();
         acknowledged
     });
     check(&place, &acknowledged);
-    let (all, replayed) = (board.acknowledged.load(Ordering::SeqCst), board.replayed.load(Ordering::SeqCst));
+    let (all, replayed) = (board.lives.progress(), board.replayed.load(Ordering::SeqCst));
     assert!(
         cycles < 20 || replayed > 0,
         "no kill ever came between the commit and its answer: the test proves little"

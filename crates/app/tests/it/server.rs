@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -23,7 +23,17 @@ impl Server {
     /// The same on a certain port.
     pub fn start_at(place: &Place, port: u16, args: &[&str]) -> Self {
         let listen = format!("127.0.0.1:{port}");
-        let mut command = place.command(&[&["serve", "--listen", &listen], args].concat());
+        Self::of(place.command(&[&["serve", "--listen", &listen], args].concat()))
+    }
+
+    /// On a free port, with more environment variables.
+    pub fn start_with(place: &Place, variables: &[(&str, &str)]) -> Self {
+        let mut command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
+        command.envs(variables.iter().copied());
+        Self::of(command)
+    }
+
+    fn of(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::null()).stdin(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -117,6 +127,23 @@ impl Http {
              Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n{more}\r\n",
             self.address,
             body.len()
+        );
+        self.send(&head, body)
+    }
+
+    /// Any request; with a body it is JSON. `more` are whole header lines.
+    pub fn request(
+        &mut self,
+        method: &str,
+        target: &str,
+        more: &str,
+        body: Option<&str>,
+    ) -> std::io::Result<Answer> {
+        let kind = if body.is_some() { "Content-Type: application/json\r\n" } else { "" };
+        let body = body.unwrap_or_default();
+        let (address, length) = (self.address, body.len());
+        let head = format!(
+            "{method} {target} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n{kind}{more}\r\n"
         );
         self.send(&head, body)
     }

@@ -42,7 +42,7 @@ impl From<std::io::Error> for Gone {
 }
 
 pub fn client(number: usize, board: &Board) -> Vec<Ended> {
-    let mut client = Client { number, board, ended: Vec::new(), current: None };
+    let mut client = Client { number, board, ended: Vec::new(), current: None, unanswered: false };
     let mut generation = 0;
     loop {
         let address;
@@ -62,6 +62,8 @@ struct Client<'b> {
     ended: Vec<Ended>,
     /// The execution under way, once it was acknowledged.
     current: Option<String>,
+    /// A start was sent, and whether it happened is not known.
+    unanswered: bool,
 }
 
 impl Client<'_> {
@@ -77,10 +79,12 @@ impl Client<'_> {
     fn turn(&mut self, http: &mut Http) -> Result<bool, Gone> {
         let at = self.ended.len();
         let Some(id) = self.current.clone() else {
-            if self.board.finish.load(Ordering::SeqCst) && at > 0 {
+            if self.board.finish.load(Ordering::SeqCst) && at > 0 && !self.unanswered {
                 return Ok(false);
             }
+            self.unanswered = true;
             self.current = Some(self.execute(http, at)?.0);
+            self.unanswered = false;
             self.board.ledger.lives.advance();
             return Ok(true);
         };

@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -161,47 +162,74 @@ struct Run {
 }
 
 impl Run {
+    /// All attempts. Told to stop, the attempt under way gets to clean up (WF-19.4): it is dropped only with the actor,
+    /// when the grace is over; no other one begins.
     async fn all(self, cancel: CancellationToken) -> Ended {
         let (task, first) = (self.task, self.call.attempt);
         let mut attempts = first;
+        let resting = AtomicBool::new(false);
         let ports = &self.hub.0.ports;
         let work = |attempt: resilience::Attempt| {
+            resting.store(false, Ordering::Relaxed);
             attempts = first + attempt.number - 1;
-            self.once(attempts, attempt.cancel)
+            self.once(attempts, &cancel)
         };
         let retrying = |number: u32, fault: &Fault, wait_ms: u64| {
+            resting.store(true, Ordering::Relaxed);
             self.tell_retry(first + number - 1, fault, wait_ms);
         };
-        let result = resilience::run_telling(
-            &self.policy,
-            &self.breaker,
-            work,
-            retrying,
-            &cancel,
-            self.hub.0.kernel.breakers(),
-            &*ports.clock,
-            &*ports.random,
-        )
-        .await;
+        let never = CancellationToken::new();
+        let breakers = self.hub.0.kernel.breakers();
+        let (clock, random) = (&*ports.clock, &*ports.random);
+        let result = {
+            let running = resilience::run_telling(
+                &self.policy,
+                &self.breaker,
+                work,
+                retrying,
+                &never,
+                breakers,
+                clock,
+                random,
+            );
+            tokio::pin!(running);
+            tokio::select! {
+                biased;
+                result = &mut running => result,
+                () = cancel.cancelled() => match resting.load(Ordering::Relaxed) {
+                    true => Err(stopped()),
+                    false => running.await,
+                },
+            }
+        };
         Ended { task, attempts, result: result.map_err(|fault| hide(&self.hub, fault)) }
     }
 
-    fn once(&self, attempt: u32, cancel: CancellationToken) -> BoxFuture<'static, Result<Answer, Fault>> {
+    fn once(&self, attempt: u32, cancel: &CancellationToken) -> BoxFuture<'static, Result<Answer, Fault>> {
+        if cancel.is_cancelled() {
+            return Box::pin(std::future::ready(Err(stopped())));
+        }
         let heartbeat = Heartbeat::default();
-        let call = Call { attempt, cancel, heartbeat: heartbeat.clone(), ..self.call.clone() };
+        let call =
+            Call { attempt, cancel: cancel.child_token(), heartbeat: heartbeat.clone(), ..self.call.clone() };
         let working = guarded(&self.agent, call);
-        let Some(limit_ms) = self.heartbeat_ms else { return working };
-        let clock = self.hub.0.ports.clock.clone();
+        let (limit_ms, clock, told) = (self.heartbeat_ms, self.hub.0.ports.clock.clone(), cancel.clone());
         Box::pin(async move {
             tokio::pin!(working);
             loop {
-                tokio::select! {
-                    result = &mut working => return result,
-                    () = heartbeat.beaten() => {}
-                    () = clock.sleep(Duration::from_millis(limit_ms)) => {
-                        return Err(Fault::new(Code::Timeout, format!("no sign of life for {limit_ms} ms"))
-                            .with("heartbeatTimeoutMs", limit_ms));
+                let silent = async {
+                    match limit_ms {
+                        Some(limit_ms) => clock.sleep(Duration::from_millis(limit_ms)).await,
+                        None => std::future::pending().await,
                     }
+                };
+                tokio::select! {
+                    result = &mut working => {
+                        // Whatever it says after it was told to stop, it stopped for that.
+                        return if told.is_cancelled() { result.map_err(|_| stopped()) } else { result };
+                    }
+                    () = heartbeat.beaten() => {}
+                    () = silent => return Err(no_sign_of_life(limit_ms.unwrap_or_default())),
                 }
             }
         })
@@ -215,4 +243,13 @@ impl Run {
             self.hub.0.log().warn("a retry was not recorded: the execution is busy", fields);
         }
     }
+}
+
+fn stopped() -> Fault {
+    Fault::new(Code::Cancelled, "it was cancelled")
+}
+
+fn no_sign_of_life(limit_ms: u64) -> Fault {
+    Fault::new(Code::Timeout, format!("no sign of life for {limit_ms} ms"))
+        .with("heartbeatTimeoutMs", limit_ms)
 }

@@ -24,6 +24,31 @@ async fn wf_19_4_cancelling_stops_what_runs_and_ends_gracefully() {
 }
 
 #[tokio::test]
+async fn wf_19_4_a_step_that_is_told_to_stop_may_still_clean_up() {
+    let world = World::new().await;
+    let steps = json!([step("a", &[], json!({"hold": true, "stubborn": true, "value": "cleaned up"}))]);
+    let id = world.start(steps).await;
+    world.desk.called("a", 1).await;
+    world.ask("executions.cancel", json!({"executionId": id})).await;
+    world.until(&id, "cancelling").await;
+    world.desk.gate("a").notify_one();
+    let end = world.end(&id).await;
+    assert_eq!((end["status"].as_str(), &end["outputs"]["a"]), (Some("cancelled"), &json!("cleaned up")));
+    assert!(world.kinds(&id).await.contains(&"cancellation-complete".to_owned()));
+}
+
+#[tokio::test]
+async fn wf_19_4_a_step_that_waits_for_its_next_attempt_stops_at_once() {
+    let world = World::new().await;
+    let slow = json!({"resilience": {"maxAttempts": 3, "baseDelayMs": 30_000, "jitter": "equal"}});
+    let id = world.start(json!([with(step("a", &[], json!({"failTimes": 3})), slow)])).await;
+    world.until_true(&id, |now| now["steps"]["a"]["status"] == "retrying").await;
+    world.ask("executions.cancel", json!({"executionId": id})).await;
+    assert_eq!(world.end(&id).await["status"], "cancelled");
+    assert_eq!(world.desk.count("a"), 1);
+}
+
+#[tokio::test]
 async fn wf_19_4_what_does_not_stop_is_cut_off() {
     let world = World::new().await;
     let id = world.start(json!([step("a", &[], json!({"hold": true, "stubborn": true}))])).await;

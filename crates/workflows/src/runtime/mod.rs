@@ -33,7 +33,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use orchestr8_contract::id::Tenant;
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, Event, Fault, Priority};
 use orchestr8_kernel::ports::store;
 use orchestr8_kernel::{Kernel, Log, Ports};
 use parking_lot::Mutex;
@@ -118,6 +118,9 @@ struct Live {
 
 /// The topic that wakes whoever follows the journals.
 pub const FEED: &str = "workflows.feed";
+
+/// The event by which faces hear that a resource has changed; its subject is the address.
+const RESOURCE_UPDATED: &str = "resource.updated";
 
 /// Messages that may wait for one actor; senders wait beyond it.
 const MAILBOX: usize = 256;
@@ -312,6 +315,20 @@ impl Shared {
         let line = Line::new(self.clone(), num);
         live.insert(num, line.live());
         Ok(line)
+    }
+
+    /// Tells those who follow the resource of an execution that it has changed; costs next to nothing without them.
+    fn tell_changed(&self, execution: &str) {
+        let bus = self.kernel.bus();
+        if bus.has_listeners(RESOURCE_UPDATED) {
+            bus.publish(Event {
+                name: RESOURCE_UPDATED,
+                subject: format!("execution://{execution}").into(),
+                priority: Priority::Normal,
+                at_ms: self.now_ms(),
+                data: Arc::default(),
+            });
+        }
     }
 
     /// From here on its timers are ours; some may have been due for long.

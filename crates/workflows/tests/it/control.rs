@@ -1,5 +1,6 @@
 //! Cancelling, pausing, budgets, retrying, forking.
 
+use orchestr8_kernel::bus::Filter;
 use serde_json::json;
 
 use crate::world::{World, flow, step, with};
@@ -184,4 +185,15 @@ async fn executions_with_one_key_run_one_after_the_other() {
     world.desk.called("a", 2).await;
     world.desk.gate("a").notify_one();
     assert_eq!(world.end(&second).await["status"], "completed");
+}
+
+#[tokio::test]
+async fn whoever_follows_the_resource_of_an_execution_hears_of_its_changes() {
+    let world = World::new().await;
+    let id = world.start(json!([step("a", &[], json!({"hold": true}))])).await;
+    world.desk.called("a", 1).await;
+    let filter = Filter::names(["resource.updated"]).about(format!("execution://{id}"));
+    let mut changes = world.kernel.bus().subscribe(&filter).unwrap();
+    world.desk.gate("a").notify_one();
+    assert_eq!(&*changes.next().await.unwrap().subject, format!("execution://{id}"));
 }

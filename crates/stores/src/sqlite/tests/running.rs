@@ -10,21 +10,20 @@ use orchestr8_kernel::ports::store::{Cell, Error, Statement, Store};
 use proptest::prelude::*;
 
 use super::{file, insert, items, opened, suite_opened};
+use crate::sqlite::engine::Engine;
+use crate::sqlite::writer::Job;
 use crate::sqlite::{FailPlan, Fault, Options, Place, Point, Sqlite, limits, open};
 use crate::suite::TABLES;
 
-/// Holds the writer up until the sender is used or dropped.
+/// Holds the writer up until the sender is used or dropped. Keeps no clone of the store, which would keep the file open.
 async fn hold_up(store: &Sqlite) -> mpsc::Sender<()> {
     let (release, held) = mpsc::channel();
     let (begun, beginning) = tokio::sync::oneshot::channel();
-    let store = store.clone();
-    tokio::spawn(async move {
-        let wait = move |_: &mut crate::sqlite::engine::Engine| {
-            let _ = begun.send(());
-            let _ = held.recv();
-        };
-        store.0.on_writer(wait).await
-    });
+    let wait = move |_: &mut Engine| {
+        let _ = begun.send(());
+        let _ = held.recv();
+    };
+    assert!(store.0.queue.as_ref().unwrap().try_send(Job::Task(Box::new(wait))).is_ok());
     beginning.await.unwrap();
     release
 }

@@ -67,7 +67,7 @@ pub struct Core {
     pub registry: Registry,
     pub bus: Bus,
     pub health: Arc<Health>,
-    pub breakers: Breakers,
+    pub breakers: Arc<Breakers>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) lanes: Lanes,
     pub(crate) slots: Slots,
@@ -97,7 +97,7 @@ impl Kernel {
         Self(Arc::new(Core {
             ledger: Arc::new(Ledger::new(ports.store.clone())),
             health: Arc::new(Health::new()),
-            breakers: Breakers::new(ports.clock.clone(), bus.clone()),
+            breakers: Arc::new(Breakers::new(ports.clock.clone(), bus.clone())),
             registry: Registry::new(),
             lanes: Lanes::new(),
             slots: Slots::new(limits.concurrent_runs),
@@ -157,7 +157,7 @@ impl Kernel {
         &self.0.health
     }
 
-    pub fn breakers(&self) -> &Breakers {
+    pub fn breakers(&self) -> &Arc<Breakers> {
         &self.0.breakers
     }
 

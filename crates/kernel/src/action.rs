@@ -73,11 +73,16 @@ pub enum Slotting {
     Free,
 }
 
-/// Whether a run counts as a change of the version it names.
+/// What a successful run does to the version its submission names (SES-10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Versioning {
     None,
+    /// It counts as one change.
     Bump,
+    /// The thing comes into being, at version 0.
+    Create,
+    /// The thing is gone, and its version with it.
+    Remove,
 }
 
 /// Whether an MCP client may run it as a task it asks after later.
@@ -97,6 +102,8 @@ pub struct Policy {
     pub refusals: &'static [Kind],
     /// None: the server's default.
     pub timeout_ms: Option<u64>,
+    /// How long the serialized arguments may be. None: the server's default.
+    pub payload_bytes: Option<usize>,
     pub slotting: Slotting,
     /// At most this many runs of this action at once, within the server's own limit.
     pub concurrent_runs: Option<usize>,
@@ -132,6 +139,7 @@ impl Policy {
             effect: Effect::Read,
             refusals: &[],
             timeout_ms: None,
+            payload_bytes: None,
             slotting: Slotting::Refuse,
             concurrent_runs: None,
             roles: &[],

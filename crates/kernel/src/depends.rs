@@ -8,7 +8,7 @@ use orchestr8_contract::{Code, Fault, limits};
 use tokio::sync::watch;
 
 use crate::kernel::Core;
-use crate::lanes::{Known, Place};
+use crate::lanes::{Known, Place, Told};
 use crate::outcome::Stored;
 use crate::submission::{Scope, past};
 
@@ -50,20 +50,21 @@ pub async fn wait_for(core: &Core, waiting: Waiting<'_>) -> Result<(), Fault> {
 async fn in_flight(
     core: &Core,
     id: &SubmissionId,
-    mut ended: watch::Receiver<Option<bool>>,
+    mut ended: watch::Receiver<Option<Told>>,
 ) -> Result<(), Fault> {
     let limit_ms = core.limits.dependency_wait_ms;
     let wait = ended.wait_for(Option::is_some);
     let waited = tokio::select! {
         biased;
-        ended = wait => ended.ok().and_then(|succeeded| *succeeded),
+        ended = wait => ended.ok().and_then(|told| told.clone()),
         () = core.ports.clock.sleep(Duration::from_millis(limit_ms)) => {
             return Err(fault(Code::DependencyTimeout, id, format!("'{id}' did not end within {limit_ms} ms")));
         }
     };
     match waited {
-        Some(true) => Ok(()),
-        Some(false) | None => Err(fault(Code::DependencyFailed, id, format!("'{id}' failed"))),
+        Some(Ok(())) => Ok(()),
+        Some(Err(why)) => Err(failed(id, &why)),
+        None => Err(failed(id, "it was refused")),
     }
 }
 
@@ -71,11 +72,15 @@ fn completed(id: &SubmissionId, stored: Option<Arc<Stored>>) -> Result<(), Fault
     match stored {
         Some(stored) if stored.succeeded() => Ok(()),
         Some(stored) => {
-            let why = stored.fault.as_ref().map_or("", |fault| fault.message.as_str());
-            Err(fault(Code::DependencyFailed, id, format!("'{id}' failed: {why}")))
+            let why = stored.fault.as_ref().map_or(stored.end.as_str(), |fault| fault.message.as_str());
+            Err(failed(id, why))
         }
         None => Err(fault(Code::DependencyUnknown, id, format!("'{id}' is unknown"))),
     }
+}
+
+fn failed(id: &SubmissionId, why: &str) -> Fault {
+    fault(Code::DependencyFailed, id, format!("'{id}' failed: {why}")).with("why", why)
 }
 
 fn fault(code: Code, id: &SubmissionId, text: String) -> Fault {

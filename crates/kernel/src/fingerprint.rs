@@ -16,6 +16,15 @@ impl Fingerprint {
         hash.update(action.as_bytes());
         hash.update([0]);
         hash.update(canonical::text(args).as_bytes());
+        Self::finish(hash)
+    }
+
+    /// The hash of a whole request, for a face that counts more than the arguments.
+    pub fn whole(request: &Value) -> Self {
+        Self::finish(Sha256::new_with_prefix(canonical::text(request).as_bytes()))
+    }
+
+    fn finish(hash: Sha256) -> Self {
         Self(format!("v2:sha256:{}", canonical::hex(&hash.finalize())))
     }
 

@@ -16,7 +16,7 @@ use crate::action::Action;
 use crate::bus::Bus;
 use crate::health::Health;
 use crate::lanes::Lanes;
-use crate::ledger::Ledger;
+use crate::ledger::{CutOff, Ledger};
 use crate::log::Log;
 use crate::outcome::Settled;
 use crate::pipeline::{self, Admitted};
@@ -26,6 +26,7 @@ use crate::registry::Registry;
 use crate::resilience::Breakers;
 use crate::slots::Slots;
 use crate::submission::Submission;
+use crate::versions::Versions;
 
 /// What the kernel uses of the outside.
 #[derive(Clone)]
@@ -69,6 +70,7 @@ pub struct Core {
     pub health: Arc<Health>,
     pub breakers: Arc<Breakers>,
     pub(crate) ledger: Arc<Ledger>,
+    pub(crate) versions: Versions,
     pub(crate) lanes: Lanes,
     pub(crate) slots: Slots,
     action_slots: Mutex<HashMap<Arc<str>, Slots>>,
@@ -96,6 +98,7 @@ impl Kernel {
     pub fn new(ports: Ports, limits: Limits, bus: Bus) -> Self {
         Self(Arc::new(Core {
             ledger: Arc::new(Ledger::new(ports.store.clone())),
+            versions: Versions::new(ports.store.clone()),
             health: Arc::new(Health::new()),
             breakers: Arc::new(Breakers::new(ports.clock.clone(), bus.clone())),
             registry: Registry::new(),
@@ -131,6 +134,15 @@ impl Kernel {
                 Err(error) => crate::settle::lost(&self.0, correlation, began_us, error),
             },
         }
+    }
+
+    /// Settles what an earlier process left in the middle under scopes that begin with this text; see `Ledger::settle_cut_off`.
+    pub async fn settle_cut_off(
+        &self,
+        scopes: &str,
+        fault: impl Fn(&CutOff) -> Fault,
+    ) -> Result<Vec<CutOff>, Fault> {
+        self.0.ledger.settle_cut_off(scopes, fault, self.0.ports.clock.now_ms()).await
     }
 
     pub fn registry(&self) -> &Registry {

@@ -15,8 +15,11 @@ struct Entry {
     id: Option<(Scope, SubmissionId)>,
     lane: Option<Lane>,
     depends_on: Vec<(Scope, SubmissionId)>,
-    ended: watch::Sender<Option<bool>>,
+    ended: watch::Sender<Option<Told>>,
 }
+
+/// Whether it succeeded; if not, why.
+pub type Told = Result<(), Arc<str>>;
 
 /// Ids of different scopes never meet.
 type Scope = Arc<str>;
@@ -48,7 +51,7 @@ pub struct Place {
 /// What is known of a submission that somebody wants to wait for.
 pub enum Known {
     /// It is on its way; the receiver tells whether it succeeded.
-    InFlight(watch::Receiver<Option<bool>>),
+    InFlight(watch::Receiver<Option<Told>>),
     /// It stands behind the asker in the same lane: waiting would never end (SES-9.2).
     BehindMe,
     /// It waits, itself or through others, for the asker.
@@ -95,9 +98,9 @@ impl Lanes {
     }
 
     /// Tells those who wait for it how it ended. The lane itself is held until the place is dropped.
-    pub fn announce(&self, number: Number, succeeded: bool) {
+    pub fn announce(&self, number: Number, told: Told) {
         if let Some(entry) = self.0.lock().entries.get(&number) {
-            entry.ended.send_replace(Some(succeeded));
+            entry.ended.send_replace(Some(told));
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod cancel;
 pub mod context;
 mod depends;
 pub mod fingerprint;
+pub mod follow;
 pub mod health;
 mod journal;
 pub mod kernel;

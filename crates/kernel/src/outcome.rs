@@ -57,6 +57,15 @@ pub struct Settled {
 }
 
 impl Settled {
+    /// Why it failed, for those who depend on it; none when it succeeded.
+    pub fn failure(&self) -> Result<(), std::sync::Arc<str>> {
+        match (self.end, &self.result) {
+            (End::Success, _) => Ok(()),
+            (_, Err(Halt::Fault(fault))) => Err(fault.message.as_ref().into()),
+            (end, Err(Halt::Asks(_)) | Ok(_)) => Err(end.as_str().into()),
+        }
+    }
+
     /// The code of its fault, if it has one.
     pub fn code(&self) -> Option<Code> {
         match &self.result {

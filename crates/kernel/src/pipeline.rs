@@ -25,7 +25,6 @@ use crate::run::{self, Ended};
 use crate::settle;
 use crate::slots::Slot;
 use crate::submission::Submission;
-use crate::versions;
 
 /// A submission that may go on: its action is known, its size and its caller are in order, its place is taken.
 pub struct Admitted {
@@ -138,7 +137,8 @@ fn admit(
     if core.is_shutting_down() {
         return Err(Fault::new(Code::ShuttingDown, "the server is shutting down"));
     }
-    let limit = core.limits.payload_bytes;
+    let own_limit = action.as_ref().and_then(|action| action.policy.payload_bytes);
+    let limit = own_limit.unwrap_or(core.limits.payload_bytes);
     if let Err(bytes) = submission.args.fits(limit) {
         return Err(Fault::new(
             Code::ResourceExhausted,
@@ -170,7 +170,10 @@ async fn claim(core: &Arc<Core>, admitted: Admitted) -> Result<Claimed, Exit> {
         return Ok(Claimed { admitted, claim: None });
     }
     let submission = &admitted.submission;
-    let fingerprint = Fingerprint::of(admitted.action.name.as_str(), submission.args.as_value());
+    let fingerprint = match &submission.fingerprint {
+        Some(fingerprint) => fingerprint.clone(),
+        None => Fingerprint::of(admitted.action.name.as_str(), submission.args.as_value()),
+    };
     loop {
         let wish = Wish {
             tenant: &submission.principal.tenant,
@@ -197,12 +200,18 @@ async fn claim(core: &Arc<Core>, admitted: Admitted) -> Result<Claimed, Exit> {
 
 /// Step 3: what must be on record before the work begins is made durable; listeners hear of it.
 async fn accept(core: &Arc<Core>, mut claimed: Claimed) -> Result<Accepted, Exit> {
+    if let Some(follow) = &claimed.admitted.submission.follow {
+        follow.admit()?;
+    }
     let batch = settle::beginning(core, &claimed)?;
     if !batch.is_empty() {
         core.ports.store.commit(batch).await.map_err(crate::ledger::store_fault)?;
         if let Some(claim) = &mut claimed.claim {
             claim.begun();
         }
+    }
+    if let Some(follow) = &claimed.admitted.submission.follow {
+        follow.accepted();
     }
     core.tell(settle::ACCEPTED, &claimed.admitted, None);
     Ok(Accepted(claimed))
@@ -215,6 +224,9 @@ async fn enter(core: &Arc<Core>, mut accepted: Accepted) -> Result<InLane, Exit>
         place.turn().await;
     }
     let submission = &admitted.submission;
+    if let Some(follow) = &submission.follow {
+        follow.started();
+    }
     let mut outcome = Ok(());
     if let (Some(place), false) = (&admitted.place, submission.depends_on.is_empty()) {
         let waiting = Waiting {
@@ -229,7 +241,7 @@ async fn enter(core: &Arc<Core>, mut accepted: Accepted) -> Result<InLane, Exit>
     let version = match (outcome, &submission.version) {
         (Err(fault), _) => Err(fault),
         (Ok(()), None) => Ok(None),
-        (Ok(()), Some(version)) => versions::guard(core, &submission.principal.tenant, version).await,
+        (Ok(()), Some(version)) => core.versions.guard(&submission.principal.tenant, version).await,
     };
     match version {
         Ok(version) => Ok(InLane { accepted, version }),

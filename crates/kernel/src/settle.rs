@@ -18,7 +18,8 @@ use crate::pipeline::{Admitted, Claimed, Held, InLane};
 use crate::ports::ids::For;
 use crate::ports::store::{Batch, Error};
 use crate::run::{Ended, Trace};
-use crate::tables;
+use crate::submission::Version;
+use crate::versions::Turn;
 
 pub const ACCEPTED: &str = "action.accepted";
 pub const STARTED: &str = "action.started";
@@ -57,7 +58,7 @@ pub async fn settle(core: &Arc<Core>, ended: Ended) -> Settled {
         Err(Halt::Fault(fault)) => commit(core, &admitted, claim, version, end, Err(fault)).await,
     };
     if let Some(number) = admitted.number {
-        core.lanes.announce(number, settled.end == End::Success);
+        core.lanes.announce(number, settled.failure());
     }
     let word = json!({"end": settled.end, "code": settled.code(), "replayed": settled.replayed, "version": settled.version});
     core.tell(FINISHED, &admitted, Some(word));
@@ -144,22 +145,33 @@ async fn commit(
     end: End,
     result: Result<Reply, Fault>,
 ) -> Settled {
-    if leaves_nothing(admitted, claim.as_ref(), version, end, &result) {
-        return answer(core, admitted, end, result.map(|reply| reply.output).map_err(Halt::Fault), None);
+    if leaves_nothing(admitted, claim.as_ref(), end, &result) {
+        return answer(core, admitted, end, result.map(|reply| reply.output).map_err(Halt::Fault), version);
     }
     let now_ms = core.ports.clock.now_ms();
     let (result, effects, then) = match result {
         Ok(reply) => (Ok(reply.output), reply.effects, reply.then),
         Err(fault) => (Err(fault), Batch::new(), Then::default()),
     };
-    let after = version_after(admitted, version, end);
+    let mut change = Batch::new();
+    let turn = match change_version(core, admitted, end, &mut change).await {
+        Ok(turn) => turn,
+        Err(fault) => return answer(core, admitted, End::ToolError, Err(fault.into()), None),
+    };
+    let after = turn.as_ref().map_or(version, |turn| turn.after);
     let stored = Stored::of(admitted.run, end, &result, after);
     let ledger_width = claim.as_ref().map_or(0, Claim::width);
-    let batch = match record(core, admitted, claim.as_ref(), version, &stored, effects, now_ms) {
+    change.merge(effects);
+    let batch = match record(core, admitted, claim.as_ref(), &stored, change, now_ms) {
         Ok(batch) => batch,
         Err(fault) => return answer(core, admitted, End::ToolError, Err(fault.into()), None),
     };
     let written = if batch.is_empty() { Ok(()) } else { core.ports.store.commit(batch).await };
+    match (turn, &written) {
+        (Some(turn), Ok(())) => turn.made(),
+        (Some(turn), Err(_)) => turn.not_made(),
+        (None, _) => {}
+    }
     match (written, claim) {
         (Ok(()), claim) => {
             if let Some(claim) = claim {
@@ -190,14 +202,13 @@ async fn commit(
 fn leaves_nothing(
     admitted: &Admitted,
     claim: Option<&Claim>,
-    version: Option<u64>,
     end: End,
     result: &Result<Reply, Fault>,
 ) -> bool {
     let policy = &admitted.action.policy;
     let recorded = policy.journalled || policy.audited || end == End::Timeout;
     let quiet = result.as_ref().map_or(true, |reply| reply.effects.is_empty() && reply.then.is_empty());
-    claim.is_none() && version.is_none() && !recorded && quiet
+    claim.is_none() && versioned(admitted, end).is_none() && !recorded && quiet
 }
 
 /// Somebody else settled these keys first; that outcome stands.
@@ -215,18 +226,29 @@ async fn first_outcome(core: &Arc<Core>, admitted: &Admitted, claim: Claim) -> S
     answer(core, admitted, End::ToolError, Err(fault.into()), None)
 }
 
-fn version_after(admitted: &Admitted, version: Option<u64>, end: End) -> Option<u64> {
-    let bumps = admitted.action.policy.versioning == Versioning::Bump
-        && matches!(end, End::Success | End::DisconnectedCompleted);
-    version.map(|version| if bumps { version + 1 } else { version })
+/// The version this end changes, if it changes one.
+fn versioned(admitted: &Admitted, end: End) -> Option<&Version> {
+    let changes = admitted.action.policy.versioning != Versioning::None;
+    let succeeded = matches!(end, End::Success | End::DisconnectedCompleted);
+    admitted.submission.version.as_ref().filter(|_| changes && succeeded)
 }
 
-/// One batch: ledger first, then the version, then the work's own effects, then journal and audit.
+async fn change_version(
+    core: &Core,
+    admitted: &Admitted,
+    end: End,
+    batch: &mut Batch,
+) -> Result<Option<Turn>, Fault> {
+    let Some(named) = versioned(admitted, end) else { return Ok(None) };
+    let how = admitted.action.policy.versioning;
+    core.versions.change(&admitted.submission.principal.tenant, &named.subject, how, batch).await.map(Some)
+}
+
+/// One batch: ledger first, then the version and the work's own effects, then journal and audit.
 fn record(
     core: &Core,
     admitted: &Admitted,
     claim: Option<&Claim>,
-    version: Option<u64>,
     stored: &Stored,
     effects: Batch,
     now_ms: i64,
@@ -235,18 +257,13 @@ fn record(
         Some(claim) => claim.settling(stored, now_ms)?,
         None => Batch::new(),
     };
-    let submission = &admitted.submission;
-    if let (Some(seen), Some(named)) = (version, &submission.version)
-        && stored.version != version
-    {
-        batch.then_one(tables::version_bump(submission.principal.tenant.as_str(), &named.subject, seen));
-    }
     batch.merge(effects);
     let policy = &admitted.action.policy;
     let duration_ms = core.ports.clock.elapsed_us().saturating_sub(admitted.began_us) / 1000;
-    if policy.journalled || stored.end == End::Timeout {
+    if policy.journalled || admitted.submission.id.is_some() || stored.end == End::Timeout {
         let code = stored.fault.as_ref().map(|fault| fault.code);
-        let data = json!({"end": stored.end, "code": code, "durationMs": duration_ms});
+        let data =
+            json!({"end": stored.end, "code": code, "durationMs": duration_ms, "version": stored.version});
         batch.then(journal::entry(admitted, "finished", now_ms, data));
     }
     if policy.audited {

@@ -8,6 +8,8 @@ use orchestr8_contract::id::{CorrelationId, Key, Lane, SubmissionId, Tenant};
 use serde_json::{Map, Value};
 
 use crate::cancel::Cancel;
+use crate::fingerprint::Fingerprint;
+use crate::follow::Follow;
 use crate::peer::Peer;
 
 /// Who asks.
@@ -153,6 +155,8 @@ pub struct Submission {
     pub id: Option<SubmissionId>,
     pub id_scope: Scope,
     pub identities: Vec<Identity>,
+    /// Tells whether a repeat of a key means the same. None: the action and its arguments do.
+    pub fingerprint: Option<Fingerprint>,
     pub lane: Option<Lane>,
     pub depends_on: Vec<SubmissionId>,
     pub version: Option<Version>,
@@ -161,6 +165,8 @@ pub struct Submission {
     pub cancel: Cancel,
     /// The client on the other side, when it can be talked to during the run.
     pub peer: Option<Arc<dyn Peer>>,
+    /// Whoever wants to know of its steps while they happen.
+    pub follow: Option<Arc<dyn Follow>>,
 }
 
 impl Submission {
@@ -180,12 +186,14 @@ impl Submission {
             id: None,
             id_scope: Scope("id".into()),
             identities: Vec::new(),
+            fingerprint: None,
             lane: None,
             depends_on: Vec::new(),
             version: None,
             timeout_ms: None,
             cancel: Cancel::new(),
             peer: None,
+            follow: None,
         }
     }
 

@@ -3,9 +3,10 @@
 use crate::ports::store::{Cell, Statement};
 
 /// Applied in order, once, by the store.
-pub const MIGRATIONS: &[(&str, &str)] = &[(
-    "kernel-1",
-    "CREATE TABLE ledger (
+pub const MIGRATIONS: &[(&str, &str)] = &[
+    (
+        "kernel-1",
+        "CREATE TABLE ledger (
         tenant TEXT NOT NULL, scope TEXT NOT NULL, key TEXT NOT NULL,
         fingerprint TEXT NOT NULL, action TEXT NOT NULL, run TEXT NOT NULL,
         state TEXT NOT NULL, outcome TEXT, expires_ms INTEGER NOT NULL,
@@ -19,7 +20,16 @@ pub const MIGRATIONS: &[(&str, &str)] = &[(
      CREATE TABLE versions (
         tenant TEXT NOT NULL, subject TEXT NOT NULL, version INTEGER NOT NULL,
         PRIMARY KEY (tenant, subject)) STRICT, WITHOUT ROWID;",
-)];
+    ),
+    (
+        "kernel-2",
+        "ALTER TABLE journal ADD COLUMN lane TEXT;
+     ALTER TABLE journal ADD COLUMN id TEXT;
+     CREATE INDEX journal_lane ON journal (tenant, lane, seq) WHERE lane IS NOT NULL;
+     CREATE INDEX journal_id ON journal (tenant, id, seq) WHERE id IS NOT NULL;
+     CREATE INDEX ledger_running ON ledger (scope) WHERE state = 'running';",
+    ),
+];
 
 /// The states of a ledger row.
 pub const RUNNING: &str = "running";
@@ -112,6 +122,15 @@ pub fn ledger_take_over(
     )
 }
 
+/// Keys whose run was cut off, of scopes from one text to another. Columns: tenant, scope, key, action, run.
+pub fn ledger_cut_off(from: &str, to: &str, limit: i64) -> Statement {
+    Statement::new(
+        "SELECT tenant, scope, key, action, run FROM ledger
+         WHERE state = 'running' AND scope >= ?1 AND scope < ?2 ORDER BY scope, tenant, key LIMIT ?3",
+        vec![from.into(), to.into(), limit.into()],
+    )
+}
+
 /// Deletes a slice of what has expired; the sweep repeats it until nothing is left.
 pub const LEDGER_SWEEP: &str = "DELETE FROM ledger WHERE (tenant, scope, key) IN
     (SELECT tenant, scope, key FROM ledger WHERE expires_ms <= ?1 AND state = 'done' LIMIT ?2)";
@@ -127,12 +146,15 @@ pub struct JournalRow<'a> {
     pub action: &'a str,
     pub entry: &'static str,
     pub correlation: &'a str,
+    pub lane: Option<&'a str>,
+    pub id: Option<&'a str>,
     pub data: String,
 }
 
 pub fn journal_append(row: JournalRow<'_>) -> Statement {
     Statement::new(
-        "INSERT INTO journal (tenant, at_ms, run, action, entry, correlation, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO journal (tenant, at_ms, run, action, entry, correlation, lane, id, data)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         vec![
             row.tenant.into(),
             row.at_ms.into(),
@@ -140,6 +162,8 @@ pub fn journal_append(row: JournalRow<'_>) -> Statement {
             row.action.into(),
             row.entry.into(),
             row.correlation.into(),
+            row.lane.into(),
+            row.id.into(),
             row.data.into(),
         ],
     )

@@ -3,6 +3,7 @@
 //! What is in flight and what ended lately is in memory; everything that ended, and everything that began an effect
 //! outside, is in the store. A claim is a guard: dropped unsettled, it gives the key back, unless its work may have happened.
 
+mod cut_off;
 mod memory;
 mod rows;
 
@@ -17,6 +18,7 @@ use crate::fingerprint::Fingerprint;
 use crate::outcome::Stored;
 use crate::ports::store::{Batch, Store};
 use crate::submission::Identity;
+pub use cut_off::CutOff;
 use memory::{Looked, Memory};
 pub use rows::Found;
 
@@ -141,6 +143,7 @@ fn conflict(slip: &Slip, now: &str, before: &str) -> Fault {
     };
     Fault::new(Code::KeyConflict, used)
         .with("key", &*slip.key)
+        .with("scope", &*slip.scope)
         .with("previousAction", before)
         .with("reason", "idempotency_key_conflict")
 }

@@ -7,6 +7,7 @@
 )]
 
 mod bounds;
+mod follow;
 mod keys;
 mod order;
 mod records;

@@ -1,0 +1,78 @@
+//! Runs that were cut off by the end of an earlier process, and the outcome they get.
+
+use std::collections::HashSet;
+
+use orchestr8_contract::id::RunId;
+use orchestr8_contract::{Fault, limits};
+
+use super::{Ledger, store_fault};
+use crate::outcome::{End, Stored};
+use crate::ports::store::Batch;
+use crate::tables;
+
+/// So many are settled in one commit.
+const AT_ONCE: i64 = 500;
+
+/// A run that had begun when its process ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutOff {
+    pub tenant: String,
+    pub scope: String,
+    pub key: String,
+    pub action: String,
+    pub run: String,
+}
+
+impl Ledger {
+    /// Settles every run of scopes that begin with this text and that an earlier process left in the middle: a repeat gets the
+    /// fault, as final as any outcome. Only for whoever alone uses these scopes, before anything is submitted under them.
+    pub async fn settle_cut_off(
+        &self,
+        scopes: &str,
+        fault: impl Fn(&CutOff) -> Fault,
+        now_ms: i64,
+    ) -> Result<Vec<CutOff>, Fault> {
+        // The first text that is not a continuation of the prefix.
+        let end = format!("{scopes}{}", char::MAX);
+        let mut all = Vec::new();
+        loop {
+            let rows = self.store.query(tables::ledger_cut_off(scopes, &end, AT_ONCE)).await;
+            let mut batch = Batch::new();
+            for row in rows.map_err(store_fault)? {
+                let text = |column| row.text(column).map(str::to_owned).map_err(store_fault);
+                let found = CutOff {
+                    tenant: text(0)?,
+                    scope: text(1)?,
+                    key: text(2)?,
+                    action: text(3)?,
+                    run: text(4)?,
+                };
+                let run = RunId(found.run.parse().unwrap_or_default());
+                let stored = Stored::of(run, End::ToolError, &Err(fault(&found)), None);
+                let outcome = serde_json::to_string(&stored)
+                    .map_err(|error| Fault::internal("the outcome cannot be stored").because(error))?;
+                let expires_ms = now_ms.saturating_add_unsigned(limits::KEY_TTL_MS);
+                let settle = tables::ledger_settle(
+                    &found.tenant,
+                    &found.scope,
+                    &found.key,
+                    &found.run,
+                    &outcome,
+                    expires_ms,
+                );
+                batch.then_one(settle);
+                all.push(found);
+            }
+            if batch.is_empty() {
+                return Ok(once_each(all));
+            }
+            self.store.commit(batch).await.map_err(store_fault)?;
+        }
+    }
+}
+
+/// A run under several keys is one run.
+fn once_each(all: Vec<CutOff>) -> Vec<CutOff> {
+    let mut seen = HashSet::new();
+    all.into_iter().filter(|found| seen.insert(found.run.clone())).collect()
+}

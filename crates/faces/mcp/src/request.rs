@@ -59,12 +59,14 @@ impl Request<'_> {
             id: None,
             id_scope: self.connection.face.id_scope().clone(),
             identities: Vec::new(),
+            fingerprint: None,
             lane: None,
             depends_on: Vec::new(),
             version: None,
             timeout_ms: None,
             cancel: self.cancel.clone(),
             peer: None,
+            follow: None,
         }
     }
 

@@ -1,14 +1,28 @@
 //! Language models behind one small trait. Start reading at `model.rs`.
 
+mod anthropic;
 pub mod catalog;
+mod draft;
+#[cfg(test)]
+mod fixtures;
+mod history;
 pub mod limits;
 pub mod message;
 pub mod model;
+mod names;
 pub mod offline;
+mod openai;
+mod refusal;
+mod remote;
 pub mod secret;
+pub mod settings;
+mod sse;
 pub mod tokens;
+mod wire;
 
-pub use catalog::{Catalog, Ports, Settings};
+pub use catalog::{Catalog, Ports};
 pub use message::{Assistant, BashExecution, Block, Message, StopReason, ToolResult, Usage, User};
 pub use model::{About, Delta, Model, Price, Request, Thinking, Tool};
 pub use secret::Secret;
+pub use settings::{Entry, Key, Kind, Provider, Settings};
+pub use wire::Reasoning;

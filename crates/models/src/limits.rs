@@ -3,6 +3,9 @@
 /// Models of one catalog: it is listed whole and gone through in order.
 pub const MODELS: usize = 1_000;
 
+/// The name of a provider: it is part of messages and of the key of its breaker.
+pub const PROVIDER_NAME_CHARS: usize = 64;
+
 /// What the offline model says at most: a mistyped number must not fill the memory.
 pub const OFFLINE_WORDS: u64 = 100_000;
 
@@ -17,3 +20,39 @@ pub const OFFLINE_WAIT_MS: u64 = 600_000;
 
 /// Conversations whose `/fail` count the offline model remembers; the oldest is forgotten first.
 pub const OFFLINE_FAILURES: usize = 1_024;
+
+/// One line of a provider's stream: a whole tool call fits, an endless line does not.
+pub const LINE_BYTES: usize = 4 * 1024 * 1024;
+
+/// One event of a provider's stream, all its lines together.
+pub const EVENT_BYTES: usize = 8 * 1024 * 1024;
+
+/// Everything a provider may send in one answer, unless its settings say otherwise. Each token costs some hundred bytes of wrapping, so it is
+/// far more than the content.
+pub const STREAM_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The content of one answer: it is held, stored and sent to clients whole.
+pub const CONTENT_BYTES: usize = 8 * 1024 * 1024;
+
+/// Blocks of one answer.
+pub const BLOCKS: usize = 1_000;
+
+/// How much of a refusal is read, and how many characters of what it says are shown.
+pub const REFUSAL_BYTES: usize = 65_536;
+pub const REFUSAL_CHARS: usize = 1_000;
+
+/// The name of a tool as providers take it.
+pub const TOOL_NAME_CHARS: usize = 64;
+
+/// How long a provider may be silent, unless its settings say otherwise: models that are loaded first take their time.
+pub const IDLE_TIMEOUT_MS: u64 = 120_000;
+
+/// How long connecting may take.
+pub const CONNECT_MS: u64 = 10_000;
+
+/// How long an answer may take to begin, and all attempts to make it begin together.
+pub const BEGIN_TIMEOUT_MS: u64 = 300_000;
+pub const BEGIN_BUDGET_MS: u64 = 600_000;
+
+/// Connections kept open to one provider while nobody uses them.
+pub const IDLE_CONNECTIONS: usize = 4;

@@ -3,10 +3,9 @@
 use serde_json::Map;
 
 use super::script::{self, Fail, Round};
-use super::{ID, PROVIDER};
 use crate::limits::{OFFLINE_ECHO_CHARS, OFFLINE_QUOTE_CHARS};
 use crate::message::{Assistant, Block, Message, StopReason, Usage, text_of};
-use crate::model::{Delta, Request};
+use crate::model::{About, Delta, Request};
 use crate::tokens;
 
 /// Everything about an answer but its time.
@@ -25,7 +24,7 @@ struct Point<'r> {
 }
 
 impl Answer {
-    pub fn to(request: &Request) -> Self {
+    pub fn to(about: &About, request: &Request) -> Self {
         let point = Point::of(&request.messages);
         let rounds = script::read(&point.prompt);
         let number = point.answers();
@@ -36,7 +35,7 @@ impl Answer {
             content.push(Block::Thinking { thinking: round.thoughts.join("\n"), signature: None });
         }
         let text = exact(request, round).unwrap_or_else(|| spoken(round));
-        let (text, whole) = cut(text, request.max_output);
+        let (text, whole) = cut(text, request.max_output.unwrap_or(about.max_output));
         if !text.is_empty() {
             content.push(Block::Text { text });
         }
@@ -54,16 +53,14 @@ impl Answer {
             (true, true) => StopReason::Stop,
             (true, false) => StopReason::ToolUse,
         };
-        let usage = Usage {
-            input: tokens::of_request(request),
-            output: tokens::of_blocks(&content),
-            ..Usage::default()
-        };
+        let (input, output) = (tokens::of_request(request), tokens::of_blocks(&content));
+        let mut usage = Usage { input, output, ..Usage::default() };
+        usage.cost = about.price.of(&usage);
         Self { fail: round.fail, wait_ms: round.wait_ms, content, stop_reason, usage }
     }
 
     /// The deltas in which it is given, and at last the whole.
-    pub fn deltas(self, now_ms: i64) -> Vec<Delta> {
+    pub fn deltas(self, about: &About, now_ms: i64) -> Vec<Delta> {
         let mut deltas = Vec::new();
         for (index, block) in self.content.iter().enumerate() {
             match block {
@@ -87,8 +84,8 @@ impl Answer {
         }
         deltas.push(Delta::Done(Assistant {
             content: self.content,
-            provider: PROVIDER.to_owned(),
-            model: ID.to_owned(),
+            provider: about.provider.clone(),
+            model: about.id.clone(),
             usage: self.usage,
             stop_reason: self.stop_reason,
             timestamp: now_ms,
@@ -172,14 +169,12 @@ fn spoken(round: &Round) -> String {
 }
 
 /// Keeps to the limit of output, by the estimate. False: something is left out.
-fn cut(text: String, max_output: Option<u64>) -> (String, bool) {
-    match max_output {
-        Some(max) if tokens::of_text(&text) > max => {
-            let chars = usize::try_from(max.saturating_mul(4)).unwrap_or(usize::MAX);
-            (text.chars().take(chars).collect(), false)
-        }
-        Some(_) | None => (text, true),
+fn cut(text: String, max_output: u64) -> (String, bool) {
+    if tokens::of_text(&text) <= max_output {
+        return (text, true);
     }
+    let chars = usize::try_from(max_output.saturating_mul(4)).unwrap_or(usize::MAX);
+    (text.chars().take(chars).collect(), false)
 }
 
 fn shorten(text: String, chars: usize) -> String {

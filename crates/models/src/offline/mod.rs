@@ -63,6 +63,11 @@ impl Offline {
             images: true,
             price: Price::default(),
         };
+        Self::with(about, clock)
+    }
+
+    /// The same under another name and with other limits and prices.
+    pub fn with(about: About, clock: Arc<dyn Clock>) -> Self {
         Self { about, clock, failures: Arc::default() }
     }
 }
@@ -77,9 +82,9 @@ impl Model for Offline {
         request: Request,
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<Delta, Fault>> {
-        let (clock, failures) = (self.clock.clone(), self.failures.clone());
-        let play = async move { Play::begin(&request, clock, &failures, cancel) };
-        stream::once(play).flat_map(|play| stream::unfold(play, Play::next)).boxed()
+        let (about, clock, failures) = (self.about.clone(), self.clock.clone(), self.failures.clone());
+        let play = async move { Play::begin(&about, &request, clock, &failures, cancel) };
+        stream::once(play).flat_map(|play| stream::unfold(play, Play::next)).fuse().boxed()
     }
 }
 
@@ -93,12 +98,13 @@ struct Play {
 
 impl Play {
     fn begin(
+        about: &About,
         request: &Request,
         clock: Arc<dyn Clock>,
         failures: &Mutex<Failures>,
         cancel: CancellationToken,
     ) -> Self {
-        let answer = Answer::to(request);
+        let answer = Answer::to(about, request);
         let wait = Duration::from_millis(answer.wait_ms);
         let fails = answer.fail.filter(|fail| match fail.times {
             None => true,
@@ -106,7 +112,7 @@ impl Play {
         });
         let items = match fails {
             Some(fail) => vec![Err(fault(fail.code))],
-            None => answer.deltas(clock.now_ms()).into_iter().map(Ok).collect(),
+            None => answer.deltas(about, clock.now_ms()).into_iter().map(Ok).collect(),
         };
         Self { items: items.into_iter(), wait, clock, cancel }
     }

@@ -1,6 +1,7 @@
 //! What tests of several crates share. It is only ever a dev-dependency, which `cargo xtask tidy` checks.
 //!
 //! - [`transcript`]: conversations that people can read, and that are played against a server.
+//! - [`Table`]: tables that people can read, and that are run row by row.
 //! - [`Parts`]: a kernel with a store in memory; [`submission`] makes a wish for it.
 //! - [`Person`]: a client on the other side of a run.
 //! - [`settled`]: what became of a submission, or a panic that says what came instead.
@@ -17,8 +18,10 @@ mod parts;
 mod patience;
 mod person;
 pub mod settled;
+mod table;
 pub mod transcript;
 
 pub use parts::{Parts, Tables, memory, migrations, submission};
 pub use patience::{PATIENCE, until, within};
 pub use person::{Answers, Person};
+pub use table::{Row, Table};

@@ -11,4 +11,5 @@ mod follow;
 mod keys;
 mod order;
 mod records;
+mod tables;
 mod world;

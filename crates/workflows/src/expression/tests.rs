@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use orchestr8_contract::Code;
+use orchestr8_testing::Table;
 use serde_json::{Value, json};
 
 use super::{Condition, Found, Reference, Scope, Template};
@@ -65,6 +66,18 @@ fn resolve(text: &str) -> Result<Value, Code> {
     template(&json!(text)).unwrap().resolve(&World::new()).map_err(|fault| fault.code)
 }
 
+fn table(title: &str) -> Table {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/workflows/tables/expressions.md");
+    Table::read(file, title)
+}
+
+/// Every text of the table gives what it says.
+fn gives(title: &str) {
+    table(title).holds(&["gives"], |row| {
+        vec![resolve(row.get("text")).map_or_else(|code| code.to_string(), |value| value.to_string())]
+    });
+}
+
 fn refused(text: &str) -> String {
     let problems = template(&json!(text)).expect_err(text);
     assert_eq!(problems[0].code, Code::ExprInvalidSyntax);
@@ -74,40 +87,13 @@ fn refused(text: &str) -> String {
 
 #[test]
 fn wf_19_5_one_expression_keeps_its_type() {
-    for (text, expected) in [
-        ("${steps.a.output.number}", json!(5)),
-        ("${steps.a.output.flag}", json!(true)),
-        ("${steps.a.output.nothing}", Value::Null),
-        ("${steps.a.output.list[0]}", json!({"x": 1})),
-        ("${steps.a.output.list[0].x}", json!(1)),
-        ("${steps.a.output.list.1}", json!("two")),
-        ("${steps.a.output.list.length}", json!(2)),
-        ("${steps.a.output[0]}", json!("zero")),
-        ("${ steps.a.output.deep }", json!({"a": {"b": "c"}})),
-        ("${variables.name}", json!("Ada")),
-        ("${env.HOME}", json!("/home/ada")),
-        ("${secrets.KEY}", json!("s3cret")),
-        ("${item.id}", json!(7)),
-        ("${index}", json!(3)),
-    ] {
-        assert_eq!(resolve(text), Ok(expected), "{text}");
-    }
+    gives("Values");
     assert_eq!(resolve("${steps.a.output}"), Ok(World::new().outputs["a"].clone()));
 }
 
 #[test]
 fn wf_19_5_embedded_expressions_become_text() {
-    for (text, expected) in [
-        ("Hello ${variables.name}!", "Hello Ada!"),
-        ("${steps.a.output.number}${steps.a.output.flag}", "5true"),
-        ("x${steps.a.output.nothing}", "xnull"),
-        (" ${steps.a.output.list}", r#" [{"x":1},"two"]"#),
-        ("$${steps.a.output.text}", "${steps.a.output.text}"),
-        ("$$${x} costs $5 and ends in $", "$${x} costs $5 and ends in $"),
-        ("plain { text }", "plain { text }"),
-    ] {
-        assert_eq!(resolve(text), Ok(json!(expected)), "{text}");
-    }
+    gives("Texts");
 }
 
 #[test]
@@ -135,70 +121,21 @@ fn wf_19_5_a_literal_is_taken_as_it_is() {
 
 #[test]
 fn wf_19_5_a_default_stands_in_for_what_is_missing_or_null() {
-    for (text, expected) in [
-        (r#"${steps.b.output.x ?? "later"}"#, json!("later")),
-        ("${steps.a.output.none ?? 'it\\'s \"so\"'}", json!("it's \"so\"")),
-        ("${steps.a.output.nothing ?? 1.5}", json!(1.5)),
-        ("${variables.null ?? [1, \"}\"]}", json!([1, "}"])),
-        ("${variables.none??{\"a\":{}}}", json!({"a": {}})),
-        ("${variables.none ?? bare text }", json!("bare text")),
-        ("${variables.none ?? true}", json!(true)),
-        ("${variables.none ?? \"\"}", json!("")),
-        (r#"${variables.none ?? "\u00e9\n"}"#, json!("é\n")),
-        ("${env.NONE ?? null}", Value::Null),
-        ("${steps.a.output.text ?? x}", json!("hi")),
-        ("${steps.a.output.text.inside ?? x}", json!("x")),
-        ("a${variables.none ?? 1}b", json!("a1b")),
-    ] {
-        assert_eq!(resolve(text), Ok(expected), "{text}");
-    }
+    gives("Defaults");
 }
 
 #[test]
 fn wf_19_5_what_is_missing_without_a_default_fails_at_once() {
-    for (text, code) in [
-        ("${steps.b.output.x}", Code::ExprStepNotCompleted),
-        ("${steps.c.output.x}", Code::ExprStepNotFound),
-        ("${steps.c.output.x ?? 1}", Code::ExprStepNotFound),
-        ("${steps.a.output.none}", Code::ExprPathNotFound),
-        ("${steps.a.output.list[2]}", Code::ExprPathNotFound),
-        ("${steps.a.output.list.01}", Code::ExprPathNotFound),
-        ("${steps.a.output.text.length}", Code::ExprPathNotFound),
-        ("${variables.none}", Code::ExprPathNotFound),
-        ("${env.PATH}", Code::ExprPathNotFound),
-        ("${secrets.OTHER}", Code::ExprPathNotFound),
-        ("${last}", Code::ExprPathNotFound),
-    ] {
-        assert_eq!(resolve(text), Err(code), "{text}");
-    }
+    table("Missing").holds(&["fails with"], |row| {
+        vec![resolve(row.get("text")).map_or_else(|code| code.to_string(), |value| value.to_string())]
+    });
 }
 
 #[test]
 fn wf_19_5_other_syntax_is_refused() {
+    table("Refused").holds(&["message"], |row| vec![refused(row.get("text"))]);
     for (text, message) in [
-        ("${", "the expression is not closed"),
-        ("${}", "'}' is not expected in an expression"),
-        ("${steps}", "steps must be followed by a name"),
-        ("${steps.a}", "steps.a must be followed by .output"),
-        ("${steps.a.outputs.x}", "'s' is not expected in an expression"),
-        ("${steps.a.output.}", "'}' is not expected in an expression"),
-        ("${steps.a.output.x()}", "'(' is not expected in an expression"),
-        ("${steps.a.output.x y}", "'y' is not expected in an expression"),
-        ("${steps.a.output.a-b}", "'-' is not expected in an expression"),
-        ("${steps.a.output[x]}", "brackets in a path hold a number, counted from 0"),
-        ("${steps.a.output[01]}", "brackets in a path hold a number, counted from 0"),
-        ("${steps.a.output[-1]}", "brackets in a path hold a number, counted from 0"),
-        ("${process.env.HOME}", "process is not a name expressions know"),
-        ("${inputs.x}", "inputs is not a name expressions know"),
-        ("${env.HOME.x}", "HOME is a text and has nothing inside"),
-        ("${index ?? }", "the default is missing"),
-        ("${index ?? variables.x}", "the default variables.x is not a literal"),
-        ("${index ?? 1 ?? 2}", "the default 1 ?? 2 is not a literal"),
-        ("${index ?? \"x}", "a quoted text is not closed"),
-        ("${index ?? [1}", "[1} is not JSON"),
-        ("${index ?? [[1]", "a JSON literal is not closed"),
         ("${index ??\r \r}", "the default has '\\r', which is not printable ASCII"),
-        ("${index ?? é}", "the default has 'é', which is not printable ASCII"),
         ("${index ?? \"a\nb\"}", "a quoted text is not well formed"),
     ] {
         assert_eq!(refused(text), message, "{text}");
@@ -230,18 +167,38 @@ fn wf_19_5_every_mistake_of_a_text_is_named() {
 }
 
 #[test]
-fn wf_19_5_depth_and_default_have_limits() {
-    let path = |depth: usize| format!("${{steps.a.output{}}}", ".x".repeat(depth));
-    assert!(template(&json!(path(limits::PATH_DEPTH))).is_ok());
-    assert_eq!(refused(&path(limits::PATH_DEPTH + 1)), "the path is deeper than 10 levels");
-    for quote in ["\"", "'", ""] {
-        let default = |length: usize| format!("${{index ?? {quote}{}{quote}}}", "x".repeat(length));
-        assert!(template(&json!(default(limits::DEFAULT_BYTES))).is_ok());
-        assert_eq!(
-            refused(&default(limits::DEFAULT_BYTES + 1)),
-            "the default is longer than 1024 characters"
-        );
-    }
+fn wf_19_5_the_largest_is_taken_and_one_more_is_not() {
+    table("Limits").holds(&["one more"], |row| {
+        let limit: usize = row.get("limit").parse().unwrap();
+        let long = |bytes: usize| {
+            let mut world = World::new();
+            world.variables.insert("long".into(), json!("x".repeat(bytes)));
+            let found = template(&json!("${variables.long}")).unwrap().resolve(&world);
+            found.map(|_| ()).map_err(|fault| fault.code.to_string())
+        };
+        let path = |depth: usize| format!("${{steps.a.output{}}}", ".x".repeat(depth));
+        let default = |quote: &str, length: usize| format!("${{index ?? {quote}{}{quote}}}", "x".repeat(length));
+        let message = |text: String| match template(&json!(text)) {
+            Ok(_) => String::from("taken"),
+            Err(problems) => problems[0].message.clone(),
+        };
+        let (largest, larger) = match row.get("what") {
+            "levels of a path" => (message(path(limit)), message(path(limit + 1))),
+            "characters of a default" => {
+                for quote in ["\"", "'"] {
+                    assert_eq!(message(default(quote, limit)), "taken");
+                    assert_eq!(message(default(quote, limit + 1)), row.get("one more"));
+                }
+                (message(default("", limit)), message(default("", limit + 1)))
+            }
+            what => {
+                assert_eq!(what, "bytes of one expanded text");
+                (long(limit).map_or_else(|code| code, |()| "taken".into()), long(limit + 1).unwrap_err())
+            }
+        };
+        assert_eq!(largest, "taken", "line {}", row.line);
+        vec![larger]
+    });
 }
 
 #[test]
@@ -283,56 +240,25 @@ fn test(text: &str) -> Result<bool, Code> {
 
 #[test]
 fn wf_19_5_conditions_hold_or_not() {
-    for text in [
-        "${steps.a.output.text}",
-        "${steps.a.output.number} > 4",
-        "${steps.a.output.number} >= 5.0 && ${steps.a.output.number} == 5.0",
-        "!${steps.a.output.empty}",
-        "!${steps.a.output.nothing}",
-        "${steps.a.output.text} == \"hi\"",
-        "'${steps.a.output.text}' == 'hi'",
-        "\"n${steps.a.output.number}\" == \"n5\"",
-        "'a' < 'b'",
-        "${steps.a.output.list} == [{\"x\": 1.0}, \"two\"]",
-        "${steps.a.output.text} != null",
-        "false || (1 < 2 && !(2 < 1))",
-        "false && false || true",
-        "true || ${steps.b.output.x}",
-        "${steps.b.output.x ?? true}",
-        "!!1",
-        "-1 < 1e3",
-        "9007199254740993 > 9007199254740992",
-    ] {
-        assert_eq!(test(text), Ok(true), "{text}");
-    }
-    for text in ["0", "\"\"", "{}", "[]", "null", "false", "1 == \"1\"", "${index} <= 2", "!(true)"] {
-        assert_eq!(test(text), Ok(false), "{text}");
-    }
-    assert_eq!(test("1 < \"a\""), Err(Code::InvalidArgument));
-    assert_eq!(test("${steps.b.output.x} == 1"), Err(Code::ExprStepNotCompleted));
+    table("Conditions").holds(&["gives"], |row| {
+        let holds = test(row.get("condition"));
+        let word = |holds| String::from(if holds { "holds" } else { "does not hold" });
+        vec![holds.map_or_else(|code| code.to_string(), word)]
+    });
 }
 
 #[test]
 fn wf_19_5_broken_conditions_are_refused() {
-    let deep = "(".repeat(limits::CONDITION_DEPTH + 1);
-    for (text, message) in [
-        ("", "the condition ends too early"),
-        ("${index} ==", "the condition ends too early"),
-        ("(true", "the condition ends too early"),
-        ("true)", "')' is not expected in a condition"),
-        ("true = false", "'=' is not expected in a condition"),
-        ("1 < 2 < 3", "two comparisons follow each other"),
-        ("${index} == ready", "ready is neither an expression nor a JSON literal"),
-        ("steps.a.output.x", "steps.a.output.x is neither an expression nor a JSON literal"),
-        ("${x} == 1", "x is not a name expressions know"),
-        ("'${x}' == 1", "x is not a name expressions know"),
-        (deep.as_str(), "the condition is nested deeper than 32 levels"),
-    ] {
+    let broken = |text: &str| {
         let mut problems = Vec::new();
         Condition::parse(text, &Place::ROOT.field("if"), &mut problems);
         assert_eq!(problems.len(), 1, "{text}");
-        assert_eq!((problems[0].path.as_str(), problems[0].message.as_str()), ("$.if", message), "{text}");
-    }
+        assert_eq!(problems[0].path, "$.if", "{text}");
+        problems[0].message.clone()
+    };
+    table("Broken conditions").holds(&["message"], |row| vec![broken(row.get("condition"))]);
+    let deep = "(".repeat(limits::CONDITION_DEPTH + 1);
+    assert_eq!(broken(&deep), "the condition is nested deeper than 32 levels");
 }
 
 #[test]

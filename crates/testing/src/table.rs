@@ -37,17 +37,21 @@ impl Table {
     /// The table under this title. Panics when there is none, or when it has no rows.
     pub fn read(path: impl AsRef<Path>, title: &str) -> Self {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let text =
+            std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let name = format!("{}, {title}", path.file_name().unwrap_or_default().to_string_lossy());
         Self::of(name, &text, title)
     }
 
     fn of(name: String, text: &str, title: &str) -> Self {
         let mut lines = (1..).zip(text.lines());
-        lines.by_ref().find(|(_, line)| line.trim_start_matches('#').trim() == title && line.starts_with('#'));
+        lines
+            .by_ref()
+            .find(|(_, line)| line.trim_start_matches('#').trim() == title && line.starts_with('#'));
         let rest = lines.skip_while(|(_, line)| !line.starts_with(['|', '#']));
         let mut rows = rest.take_while(|(_, line)| line.starts_with('|')).map(|(at, line)| (at, cells(line)));
-        let columns = rows.next().map_or_else(|| panic!("{name}: there is no such table"), |(_, cells)| cells);
+        let columns =
+            rows.next().map_or_else(|| panic!("{name}: there is no such table"), |(_, cells)| cells);
         let ruled = rows.next().is_some_and(|(_, cells)| cells.iter().all(|cell| cell.starts_with("---")));
         assert!(ruled, "{name}: a line of dashes follows the columns");
         let rows: Vec<Row> = rows
@@ -116,7 +120,10 @@ mod tests {
     fn a_table_is_found_by_its_title_and_read_cell_by_cell() {
         let table = Table::of("test".into(), TEXT, "Plus");
         assert_eq!(table.rows.iter().map(|row| row.line).collect::<Vec<_>>(), [9, 10]);
-        assert_eq!((table.rows[0].get("b"), table.rows[1].get("a"), table.rows[1].get("b")), ("2", "|", "x`y"));
+        assert_eq!(
+            (table.rows[0].get("b"), table.rows[1].get("a"), table.rows[1].get("b")),
+            ("2", "|", "x`y")
+        );
         table.holds(&["sum"], |row| {
             let number = |column: &str| row.get(column).parse::<i32>().ok();
             vec![number("a").zip(number("b")).map_or_else(String::new, |(a, b)| (a + b).to_string())]

@@ -96,7 +96,8 @@ async fn call(row: &Row) -> Vec<String> {
     let mut made = 0;
     let work = |_| {
         made += 1;
-        let (what, cancel) = (plan.next().unwrap_or_else(|| panic!("line {}: one too many", row.line)), &cancel);
+        let (what, cancel) =
+            (plan.next().unwrap_or_else(|| panic!("line {}: one too many", row.line)), &cancel);
         async move {
             match what {
                 "ok" => Ok(()),
@@ -162,7 +163,8 @@ fn happen<'w>(world: &'w World, word: &str, probe: &mut Option<Pass<'w>>) {
         "probe succeeds" => probe.take().unwrap().succeeded(),
         "probe no count" => drop(probe.take().unwrap()),
         time => {
-            let seconds = time.strip_prefix('+').and_then(|time| time.strip_suffix('s')).expect("a word of the table");
+            let seconds =
+                time.strip_prefix('+').and_then(|time| time.strip_suffix('s')).expect("a word of the table");
             world.clock.advance(Duration::from_secs(seconds.parse().unwrap()));
         }
     }
@@ -194,7 +196,8 @@ fn wf_19_6_which_events_are_critical() {
 fn small_bus(policy: &str) -> (Bus, Arc<Simulated>, Captured) {
     let (clock, lines) = (Arc::new(Simulated::new()), Captured::default());
     let log = Log::new(Level::Warn, lines.clone(), Arc::default(), clock.clone());
-    let config: Config = serde_json::from_value(json!({"maxQueueSize": 10, "overflowPolicy": policy})).unwrap();
+    let config: Config =
+        serde_json::from_value(json!({"maxQueueSize": 10, "overflowPolicy": policy})).unwrap();
     (Bus::new(&config, clock.clone(), log), clock, lines)
 }
 

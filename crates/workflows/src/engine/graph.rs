@@ -74,12 +74,18 @@ fn advance(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) -> bool {
     changed
 }
 
-/// After a failure nothing begins any more: what runs finishes, what was done is undone, then it ends.
+/// After a failure nothing begins any more: what runs finishes, what was done is undone, then it ends. What ran when the
+/// process died may have happened, so it is brought to its end too: only then can it be undone.
 fn wind_down(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
     if state.undoing.is_none() {
-        if state.work.values().any(|work| !work.phase.is_active()) {
+        let is_dropped = |work: &Work| !work.phase.is_active() && !work.is_in_doubt();
+        if state.work.values().any(is_dropped) {
             out.push(Decision::Withdraw);
-            drop_waiting(state, Outcome::Cancelled, at_ms, out);
+            drop_waiting(state, is_dropped, at_ms, out);
+            if state.pause.is_none() {
+                let doubtful = state.work.iter().filter(|(_, work)| work.phase == Phase::Ready);
+                out.extend(doubtful.map(|(task, _)| Decision::Run { task: *task }));
+            }
         }
         for (task, work) in &mut state.work {
             if matches!(work.phase, Phase::Child { .. }) && work.phase.stop() {
@@ -172,7 +178,12 @@ fn dependency(state: &State, step: usize) -> Dependency {
                 (OnError::Fallback, Some(fallback)) => match state.steps[fallback].outcome {
                     None => Dependency::Open,
                     Some(Outcome::Completed) => Dependency::Settled,
-                    Some(Outcome::Failed | Outcome::Skipped | Outcome::Cancelled) => Dependency::Dead(step),
+                    // It may have a fallback of its own, or others may go on without it.
+                    Some(Outcome::Failed) => match dependency(state, fallback) {
+                        Dependency::Dead(_) => Dependency::Dead(step),
+                        open_or_settled @ (Dependency::Open | Dependency::Settled) => open_or_settled,
+                    },
+                    Some(Outcome::Skipped | Outcome::Cancelled) => Dependency::Dead(step),
                 },
                 (OnError::Fail | OnError::Retry | OnError::Fallback, _) => Dependency::Dead(step),
             }

@@ -278,13 +278,12 @@ fn stop_everything(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
             out.push(Decision::Stop { task: *task });
         }
     }
-    drop_waiting(state, Outcome::Cancelled, at_ms, out);
+    drop_waiting(state, |work| !work.phase.is_active(), at_ms, out);
 }
 
-/// Ends everything that is not active.
-fn drop_waiting(state: &mut State, outcome: Outcome, at_ms: i64, out: &mut Vec<Decision>) {
-    let idle: Vec<Task> =
-        state.work.iter().filter(|(_, work)| !work.phase.is_active()).map(|(task, _)| *task).collect();
+/// Ends work that is not active.
+fn drop_waiting(state: &mut State, which: impl Fn(&Work) -> bool, at_ms: i64, out: &mut Vec<Decision>) {
+    let idle: Vec<Task> = state.work.iter().filter(|(_, work)| which(work)).map(|(task, _)| *task).collect();
     for task in idle {
         let Some(work) = state.work.remove(&task) else { continue };
         if work.phase.due_ms().is_some() {
@@ -296,7 +295,7 @@ fn drop_waiting(state: &mut State, outcome: Outcome, at_ms: i64, out: &mut Vec<D
         if !task.undo && state.works_on(task.step) == 0 {
             let step = &mut state.steps[task.step];
             if step.outcome.is_none() {
-                step.outcome = Some(outcome);
+                step.outcome = Some(Outcome::Cancelled);
                 step.ended_ms = Some(at_ms);
             }
         }

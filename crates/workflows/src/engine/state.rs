@@ -143,6 +143,13 @@ pub struct Work {
     pub attempts: u32,
 }
 
+impl Work {
+    /// An attempt of it may have happened: the process died while it ran, and its end was not heard of since.
+    pub fn is_in_doubt(&self) -> bool {
+        self.attempts > 0 && matches!(self.phase, Phase::Ready | Phase::Unknown)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum Phase {
     /// It waits for a slot.
@@ -290,6 +297,12 @@ impl State {
     pub fn is_awake(&self) -> bool {
         let must_stop = |work: &Work| matches!(work.phase, Phase::Child { stopping: true, .. });
         !self.status.is_final() && (!self.has_begun() || !self.is_idle() || self.work.values().any(must_stop))
+    }
+
+    /// What ran when the process died: how it ended is not known.
+    pub fn interrupted(&self) -> impl Iterator<Item = Task> {
+        let ran = |phase: &Phase| matches!(phase, Phase::Running | Phase::Retrying { .. });
+        self.work.iter().filter(move |(_, work)| ran(&work.phase)).map(|(task, _)| *task)
     }
 
     /// Whether any piece of work of this step is under way.

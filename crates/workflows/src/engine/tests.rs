@@ -1,5 +1,9 @@
 //! Single turns of the engine that nothing outside can bring about at will.
 
+mod folding;
+mod outcomes;
+mod random;
+
 use std::sync::Arc;
 
 use orchestr8_contract::id::CorrelationId;
@@ -11,8 +15,11 @@ use super::state::{Identity, Outcome, State};
 use crate::definition;
 
 fn state(steps: Value) -> State {
-    let source = json!({"id": "flow", "version": "1.0.0", "name": "Flow", "steps": steps});
-    let workflow = definition::read_value(&source).unwrap();
+    whole(json!({"id": "flow", "version": "1.0.0", "name": "Flow", "steps": steps}))
+}
+
+fn whole(source: Value) -> State {
+    let workflow = definition::read_value(&source).unwrap_or_else(|problems| panic!("{problems:?} {source}"));
     State::new(Arc::new(Identity {
         execution: "exec-1".into(),
         correlation: CorrelationId::parse("test").unwrap(),

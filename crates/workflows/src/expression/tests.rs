@@ -177,7 +177,8 @@ fn wf_19_5_the_largest_is_taken_and_one_more_is_not() {
             found.map(|_| ()).map_err(|fault| fault.code.to_string())
         };
         let path = |depth: usize| format!("${{steps.a.output{}}}", ".x".repeat(depth));
-        let default = |quote: &str, length: usize| format!("${{index ?? {quote}{}{quote}}}", "x".repeat(length));
+        let default =
+            |quote: &str, length: usize| format!("${{index ?? {quote}{}{quote}}}", "x".repeat(length));
         let message = |text: String| match template(&json!(text)) {
             Ok(_) => String::from("taken"),
             Err(problems) => problems[0].message.clone(),

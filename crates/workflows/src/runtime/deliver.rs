@@ -163,7 +163,7 @@ impl Hub {
         if is_under_way {
             seed.pass = self.0.gates.enter_again(&seed);
         }
-        let lost = lost(&state);
+        let lost: Vec<Task> = state.interrupted().collect();
         for execution in stopping(&state) {
             self.deliver_later(seed.tenant.clone(), Posted::stop(execution));
         }
@@ -171,8 +171,8 @@ impl Hub {
         if is_under_way {
             actor.resume();
         }
-        for event in lost {
-            actor.give(event, None);
+        for task in lost {
+            actor.give(Event::Lost { task }, None);
         }
         for row in messages {
             let event = serde_json::from_str(row.text(1).map_err(fault)?)
@@ -202,15 +202,4 @@ fn stopping(state: &State) -> impl Iterator<Item = &Arc<str>> {
         | Phase::Resting { .. }
         | Phase::Unknown => None,
     })
-}
-
-/// Attempts that died with their process.
-fn lost(state: &State) -> Vec<Event> {
-    let ran = |phase: &Phase| matches!(phase, Phase::Running | Phase::Retrying { .. });
-    state
-        .work
-        .iter()
-        .filter(|(_, work)| ran(&work.phase))
-        .map(|(task, _)| Event::Lost { task: *task })
-        .collect()
 }

@@ -1,0 +1,226 @@
+//! Random workflows, and a random world around them.
+
+use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::{Code, Fault};
+use serde_json::{Value, json};
+
+use super::super::event::{Event, NewBudget, Resolution, Status, Task};
+use super::super::state::{Phase, State};
+use super::begun;
+use crate::agents::Usage;
+
+/// Random choices, given from outside so that a case can be made smaller. Used up, it always chooses the first.
+pub struct Tape(std::vec::IntoIter<u16>);
+
+impl Tape {
+    pub fn new(choices: Vec<u16>) -> Self {
+        Self(choices.into_iter())
+    }
+
+    pub fn below(&mut self, count: usize) -> usize {
+        usize::from(self.0.next().unwrap_or(0)) % count
+    }
+
+    /// Once in so many times.
+    pub fn once_in(&mut self, times: usize) -> bool {
+        self.below(times) == times - 1
+    }
+
+    pub fn one_of<T>(&mut self, mut these: Vec<T>) -> T {
+        let place = self.below(these.len());
+        these.swap_remove(place)
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.0.len() == 0
+    }
+}
+
+/// A definition of up to six steps of all kinds, with fallbacks. `asks`: whether an unknown end may make a step fail.
+pub fn workflow(tape: &mut Tape, unknown_may_fail: bool) -> Value {
+    let count = 1 + tape.below(6);
+    let mut steps: Vec<Value> = Vec::new();
+    let mut fallbacks: Vec<Value> = Vec::new();
+    for place in 0..count {
+        let mut step = step(tape, place);
+        if step["type"] == "agent" {
+            step["onUnknown"] = tape
+                .one_of(match unknown_may_fail {
+                    true => vec!["retry", "ask", "fail"],
+                    false => vec!["retry", "ask"],
+                })
+                .into();
+        }
+        match tape.below(5) {
+            0 | 1 => {}
+            2 => step["onError"] = "continue".into(),
+            3 if step["type"] == "agent" => {
+                let id = format!("f{place}");
+                step["onError"] = "fallback".into();
+                step["fallbackStepId"] = id.as_str().into();
+                fallbacks.push(json!({"id": id, "type": "agent", "agentId": "@test/agent"}));
+            }
+            _ if step["type"] == "agent" => {
+                step["compensate"] = json!({"agentId": "@test/agent", "input": {"was": "${output ?? 0}"}});
+            }
+            _ => {}
+        }
+        steps.push(step);
+    }
+    let mut policies = json!({});
+    if tape.once_in(4) {
+        policies["budget"] = json!({"steps": 1 + tape.below(6)});
+    }
+    if tape.once_in(4) {
+        policies["timeout"] = json!(100_000);
+    }
+    steps.extend(fallbacks);
+    branch(tape, &mut steps, count);
+    json!({"id": "flow", "version": "1.0.0", "name": "Flow", "steps": steps, "policies": policies})
+}
+
+fn step(tape: &mut Tape, place: usize) -> Value {
+    let before: Vec<String> = (0..place).filter(|_| tape.once_in(3)).map(|one| format!("s{one}")).collect();
+    let mut step = json!({"id": format!("s{place}"), "type": "agent", "dependencies": before});
+    match tape.below(11) {
+        0 => {
+            step["type"] = "wait".into();
+            step["wait"] = json!({"durationMs": 500 + tape.below(2000)});
+        }
+        1 => {
+            step["type"] = "wait".into();
+            step["wait"] = tape.one_of(vec![json!({"event": "e"}), json!({"event": "e", "timeoutMs": 3000})]);
+        }
+        2 => {
+            step["type"] = "approval".into();
+            let on_timeout = tape.one_of(vec!["fail", "approve", "reject"]);
+            step["approval"] = json!({"message": "ok?", "timeoutMs": 3000, "onTimeout": on_timeout});
+        }
+        3 => {
+            step["type"] = "workflow".into();
+            step["workflow"] = json!({"id": "stored"});
+        }
+        4 => {
+            step["type"] = "switch".into();
+            step["switch"] =
+                json!({"on": tape.below(2), "cases": [{"value": 1, "steps": []}], "default": []});
+        }
+        other => {
+            step["agentId"] = "@test/agent".into();
+            if let Some(one) = before.first() {
+                step["input"] = match tape.below(3) {
+                    0 => json!({}),
+                    1 => json!({"x": format!("${{steps.{one}.output}}")}),
+                    _ => json!({"x": format!("${{steps.{one}.output ?? 0}}")}),
+                };
+            }
+            if other == 5 {
+                let errors = vec![json!("fail"), json!("continue"), json!({"tolerate": 0.5})];
+                let items: Vec<usize> = (0..tape.below(4)).collect();
+                step["forEach"] = json!({"items": items, "concurrency": 1 + tape.below(3), "onItemError": tape.one_of(errors)});
+            } else if other == 6 {
+                let condition = format!("${{iteration}} < {}", tape.below(4));
+                step["while"] =
+                    json!({"condition": condition, "maxIterations": 3, "delayMs": tape.below(2) * 50});
+            }
+        }
+    }
+    if let Some(one) = before.last().filter(|_| tape.once_in(4)) {
+        step["if"] = format!("${{steps.{one}.output ?? 0}}").into();
+    }
+    step
+}
+
+/// Puts some later steps behind the switches before them.
+fn branch(tape: &mut Tape, steps: &mut [Value], count: usize) {
+    for switch in 0..count {
+        if steps[switch]["type"] != "switch" {
+            continue;
+        }
+        for later in switch + 1..count {
+            let id = steps[later]["id"].clone();
+            let branch = match tape.below(4) {
+                0 => &mut steps[switch]["switch"]["cases"][0]["steps"],
+                1 => &mut steps[switch]["switch"]["default"],
+                _ => continue,
+            };
+            branch.as_array_mut().unwrap().push(id);
+        }
+    }
+}
+
+pub fn failed(task: Task, attempts: u32, code: Code) -> Event {
+    Event::Failed { task, attempts, fault: StoredFault::from(&Fault::new(code, "no")) }
+}
+
+pub fn succeeded(task: Task, attempts: u32, output: Value) -> Event {
+    Event::Succeeded { task, attempts, output, usage: Usage { tokens: 1, cost: 0.5 } }
+}
+
+/// Something that may happen now, most often something that brings it on.
+pub fn anything(state: &State, tape: &mut Tape) -> Event {
+    match tape.below(40) {
+        0 => return Event::CancelAsked { reason: "enough".into(), graceful: true },
+        1 => return Event::Paused { reason: "wait".into() },
+        2 => return Event::Signal { name: "e".into(), payload: json!(7) },
+        3 => return Event::Due { task: None },
+        // What nobody waits for any more must change nothing.
+        4 => return succeeded(Task::of(0), 1, json!("late")),
+        5 => return Event::Lost { task: Task::of(0) },
+        _ => {}
+    }
+    match state.status {
+        Status::Queued => return begun(),
+        Status::Failed | Status::Cancelled | Status::Completed => return Event::Again,
+        Status::Paused => {
+            return Event::Resumed { budget: NewBudget { steps: Some(1000), ..NewBudget::default() } };
+        }
+        Status::Cancelling if tape.once_in(8) => return Event::Forced,
+        Status::Running | Status::Cancelling => {}
+    }
+    let under_way: Vec<Task> = state.work.keys().copied().collect();
+    if under_way.is_empty() {
+        return Event::Signal { name: "other".into(), payload: Value::Null };
+    }
+    let task = tape.one_of(under_way);
+    of_task(state, task, tape)
+}
+
+fn of_task(state: &State, task: Task, tape: &mut Tape) -> Event {
+    let work = &state.work[&task];
+    let attempts = work.attempts.max(1);
+    match &work.phase {
+        Phase::Ready => Event::Started { task, attempt: attempts },
+        Phase::Running | Phase::Retrying { .. } => match tape.below(8) {
+            0 => failed(task, attempts, Code::AgentFailed),
+            1 => failed(task, attempts, Code::Cancelled),
+            2 => {
+                let fault = StoredFault::from(&Fault::new(Code::Unavailable, "not yet"));
+                Event::Retrying { task, attempt: attempts, fault, wait_ms: 10 }
+            }
+            3 => Event::Lost { task },
+            4 => succeeded(task, attempts, json!(0)),
+            _ => succeeded(task, attempts, json!({"n": tape.below(100)})),
+        },
+        Phase::Beginning => Event::ChildBegun { task, execution: "exec-2".into() },
+        Phase::Child { .. } if tape.once_in(3) => failed(task, 1, Code::AgentFailed),
+        Phase::Child { .. } => succeeded(task, 1, json!({"x": 1})),
+        Phase::Asking { .. } if tape.once_in(2) => Event::Decided {
+            task,
+            approved: tape.once_in(2),
+            by: "ann".into(),
+            comment: None,
+            data: Value::Null,
+        },
+        Phase::Waiting { event: Some(name), .. } if tape.once_in(2) => {
+            Event::Signal { name: name.clone(), payload: json!(1) }
+        }
+        Phase::Asking { .. } | Phase::Waiting { .. } | Phase::Resting { .. } => {
+            Event::Due { task: Some(task) }
+        }
+        Phase::Unknown => {
+            let complete = Resolution::Complete { output: json!(3) };
+            Event::Resolved { task, how: tape.one_of(vec![Resolution::Retry, Resolution::Fail, complete]) }
+        }
+    }
+}

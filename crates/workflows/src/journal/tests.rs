@@ -1,6 +1,7 @@
 //! WF-19.7: nothing but what is allowed, no secret, never too long, and twice is once.
 
 use orchestr8_kernel::redact::REDACTED;
+use orchestr8_testing::Table;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -28,6 +29,37 @@ fn shown(data: Value, rules: &JournalRules) -> Value {
     let prepared = prepare(data, rules, &secrets());
     assert_eq!(prepared.truncated, None);
     serde_json::from_str(&prepared.data).unwrap()
+}
+
+fn table(title: &str) -> Table {
+    Table::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/workflows/tables/journal.md"), title)
+}
+
+#[test]
+fn wf_19_7_the_table_of_what_is_shown() {
+    table("Shown").holds(&["stands in the journal"], |row| {
+        let read = |column: &str| serde_json::from_str::<Value>(row.get(column)).unwrap();
+        let source = json!({"id": "flow", "version": "1.0.0", "name": "Flow", "policies": {"journal": read("rules")},
+                            "steps": [{"id": "a", "type": "agent", "agentId": "@orchestr8/echo"}]});
+        let workflow = crate::definition::read_value(&source).unwrap();
+        vec![shown(read("data"), &workflow.policies.journal).to_string()]
+    });
+}
+
+#[test]
+fn wf_19_7_the_table_of_what_is_cut() {
+    table("Cut").holds(&["cut"], |row| {
+        let number = |column: &str| row.get(column).parse::<usize>().unwrap();
+        let fields = (0..number("fields"))
+            .map(|field| (format!("f{field}"), json!("x".repeat(number("characters in each")))));
+        let data = Value::Object(fields.collect());
+        let prepared = prepare(&data, &allow(&["f*"]), &secrets());
+        let Some(truncated) = prepared.truncated else { return vec!["nothing".into()] };
+        let truncated: Value = serde_json::from_str(&truncated).unwrap();
+        assert_eq!(truncated["originalSize"], data.to_string().len());
+        let names = truncated["truncatedFields"].as_array().unwrap();
+        vec![names.iter().map(|name| name.as_str().unwrap()).collect::<Vec<_>>().join(", ")]
+    });
 }
 
 #[test]

@@ -176,3 +176,34 @@ fn shown(state: &State, name: &str, value: &Value) -> Value {
 pub fn late(task: Task, at_ms: i64) -> Entry {
     entry("debug", Some(task.step), "debug", with_part(json!({"status": "late", "at": iso(at_ms)}), task))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use orchestr8_contract::id::CorrelationId;
+    use orchestr8_testing::Table;
+
+    use super::*;
+    use crate::engine::state::Identity;
+
+    #[test]
+    fn wf_19_7_the_table_of_entries() {
+        let source = json!({"id": "flow", "version": "1.0.0", "name": "Flow",
+                            "steps": [{"id": "a", "type": "agent", "agentId": "@orchestr8/echo"}]});
+        let workflow = crate::definition::read_value(&source).unwrap();
+        let state = State::new(Arc::new(Identity {
+            execution: "exec-1".into(),
+            correlation: CorrelationId::parse("test").unwrap(),
+            variables: workflow.variables.clone(),
+            workflow,
+            timeout_ms: None,
+        }));
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/workflows/tables/journal.md");
+        Table::read(file, "Entries").holds(&["type", "level"], |row| {
+            let event: Event = serde_json::from_str(row.get("event")).unwrap();
+            let entry = of_event(&state, &event, 1);
+            vec![entry.kind.to_owned(), entry.level.to_owned()]
+        });
+    }
+}

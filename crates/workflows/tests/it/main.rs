@@ -7,6 +7,7 @@ mod keys;
 mod restarts;
 mod schedules;
 mod steps;
+mod tables;
 mod turns;
 mod workers;
 mod world;

@@ -84,6 +84,7 @@ mod tests {
     use super::*;
     use orchestr8_kernel::ports::clock::Simulated;
     use orchestr8_kernel::resilience::retry::{counts, may_retry};
+    use orchestr8_testing::Table;
     use reqwest::header::HeaderValue;
 
     #[test]
@@ -99,6 +100,17 @@ mod tests {
         }
         let gone = refusal(StatusCode::FOUND, "GET host", None);
         assert_eq!(gone.message, "GET host answered 302 Found; redirects are not followed");
+    }
+
+    #[test]
+    fn wf_19_2_the_table_of_statuses() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/workflows/tables/http-statuses.md");
+        let yes = |holds| String::from(if holds { "yes" } else { "no" });
+        Table::read(file, "Statuses").holds(&["code", "tried again", "counts for the breaker"], |row| {
+            let status = StatusCode::from_u16(row.get("status").parse().unwrap()).unwrap();
+            let fault = refusal(status, "GET host", None);
+            vec![fault.code.to_string(), yes(may_retry(&fault)), yes(counts(&fault))]
+        });
     }
 
     #[test]

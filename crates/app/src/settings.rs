@@ -89,7 +89,8 @@ impl Settings {
             return Err(config::failure(&review.problems));
         }
         let place = place(&loaded.config, &mode, environment)?;
-        let workflows = Workflows::new(&loaded.config.workflows, environment)?;
+        let tool_filter = ToolFilter { only: loaded.config.tools.filter.clone(), never: Vec::new() };
+        let workflows = Workflows::new(&loaded.config.workflows, tool_filter.clone(), environment)?;
         let config = loaded.config;
         let both_flags =
             config.tools.admin_registration_enabled && config.security.dynamic_registration_enabled;
@@ -109,7 +110,7 @@ impl Settings {
             result_bytes: config.tools.max_result_bytes,
             search_above: config.tools.search_above,
             key_ttl_ms: config.aacp.default_ttl_ms,
-            tool_filter: ToolFilter { only: config.tools.filter, never: Vec::new() },
+            tool_filter,
             admin: both_flags.then(|| admin_mode(config.tools.admin_policy.mode)),
             admin_token,
             log_level: level(config.logging.level),

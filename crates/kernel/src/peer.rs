@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::action::Action;
+use crate::registry::ToolFilter;
 
 /// A question only the client can answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,4 +71,26 @@ pub trait Peer: Send + Sync + 'static {
 
     /// Lets the client reconnect to the stream of this answer; does nothing where there is none.
     fn close_stream(&self) {}
+}
+
+/// A caller who only waits for the answer: sees what the filter lets through, and is told and asked nothing.
+pub struct Alone(pub ToolFilter);
+
+impl Peer for Alone {
+    fn progress(&self, _: f64, _: Option<f64>, _: Option<&str>) {}
+
+    fn log(&self, _: Severity, _: Option<&str>, _: Value) {}
+
+    fn can(&self, _: About) -> bool {
+        false
+    }
+
+    /// The call ends with its questions, and whoever made it says that they cannot be answered there.
+    fn ask(&self, _: Ask) -> BoxFuture<'_, Result<Answered, Fault>> {
+        Box::pin(std::future::ready(Ok(Answered::Later)))
+    }
+
+    fn sees(&self, action: &Action) -> bool {
+        self.0.shows(action.name.as_str())
+    }
 }

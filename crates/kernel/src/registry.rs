@@ -14,6 +14,30 @@ pub const ACTIONS: usize = 10_000;
 /// The news that a list has changed. Its subject says which: `tools`, `prompts` or `resources`.
 pub const CHANGED: &str = "registry.changed";
 
+/// The news that a resource has changed. Its subject is the address of the resource.
+pub const RESOURCE_UPDATED: &str = "resource.updated";
+
+/// Which tools clients see. A hidden tool is NOT_FOUND.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolFilter {
+    /// Empty: all. A name, or the beginning of names followed by `*`.
+    pub only: Vec<String>,
+    /// Taken away from the above.
+    pub never: Vec<String>,
+}
+
+impl ToolFilter {
+    pub fn shows(&self, name: &str) -> bool {
+        let fits = |patterns: &[String]| {
+            patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+                Some(beginning) => name.starts_with(beginning),
+                None => name == pattern,
+            })
+        };
+        (self.only.is_empty() || fits(&self.only)) && !fits(&self.never)
+    }
+}
+
 /// What the places of a template hold, each with its name.
 pub type Captures = Vec<(String, String)>;
 

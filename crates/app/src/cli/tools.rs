@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use clap::Subcommand;
-use futures::future::BoxFuture;
 use orchestr8_contract::content::{Content, ResourceContents, ResourceData};
 use orchestr8_contract::id::{CorrelationId, Key};
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::action::{Action, Effect, Halt};
 use orchestr8_kernel::log::Level;
-use orchestr8_kernel::peer::{About, Answered, Ask, Peer, Severity};
+use orchestr8_kernel::peer::Alone;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::submission::{Identity, Scope};
 use orchestr8_kernel::{Args, Principal, Settled, Submission, Why};
-use orchestr8_mcp::ToolFilter;
 use serde_json::{Map, Value, json};
 
 use super::{Running, Shell, accept};
@@ -151,7 +149,7 @@ impl Call {
                 Err(_) => std::future::pending().await,
             }
         };
-        submission.peer = Some(Arc::new(Caller(runtime.settings.tool_filter.clone())));
+        submission.peer = Some(Arc::new(Alone(runtime.settings.tool_filter.clone())));
         let submitted = kernel.submit(submission);
         tokio::pin!(submitted);
         Ok(tokio::select! {
@@ -167,28 +165,6 @@ impl Call {
             Some(near) => failure.hinting(format!("did you mean {near}? `orchestr8 tools list` lists all")),
             None => failure.hinting("`orchestr8 tools list` lists all"),
         }
-    }
-}
-
-/// Who calls from the command line: sees what the filter lets through, and waits for the answer alone.
-struct Caller(ToolFilter);
-
-impl Peer for Caller {
-    fn progress(&self, _: f64, _: Option<f64>, _: Option<&str>) {}
-
-    fn log(&self, _: Severity, _: Option<&str>, _: Value) {}
-
-    fn can(&self, _: About) -> bool {
-        false
-    }
-
-    /// The call ends with its questions, and `print` says that they cannot be answered here.
-    fn ask(&self, _: Ask) -> BoxFuture<'_, Result<Answered, Fault>> {
-        Box::pin(std::future::ready(Ok(Answered::Later)))
-    }
-
-    fn sees(&self, action: &Action) -> bool {
-        self.0.shows(action.name.as_str())
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use orchestr8_contract::Code;
+use orchestr8_kernel::registry::ToolFilter;
 use orchestr8_workflows::agents::{self, Secrets, settings};
 
 use crate::config::{self, Environment};
@@ -24,7 +25,11 @@ pub struct Workflows {
 }
 
 impl Workflows {
-    pub fn new(config: &config::Workflows, environment: &Environment) -> Result<Self, Failure> {
+    pub fn new(
+        config: &config::Workflows,
+        tools: ToolFilter,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
         let base_env = super::base_env(environment);
         let exec = (!config.exec.programs.is_empty())
             .then(|| settings::Exec { programs: config.exec.programs.clone(), base_env });
@@ -47,6 +52,7 @@ impl Workflows {
                 },
                 exec,
                 remote: remote.collect(),
+                tools,
             },
             secrets: Arc::new(secrets(config.secrets_file.as_deref(), environment)?),
             env: Arc::new(

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use orchestr8_contract::Event;
 use orchestr8_kernel::bus::{Bus, Filter};
 use orchestr8_kernel::log::{self, Log};
+pub use orchestr8_kernel::registry::RESOURCE_UPDATED;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
@@ -16,8 +17,6 @@ use crate::wire::{Error, Id};
 
 /// The news that a list has changed. Its subject says which: `tools`, `prompts`, `resources`; anything else means all.
 pub const REGISTRY_CHANGED: &str = orchestr8_kernel::registry::CHANGED;
-/// The news that a resource has changed. Its subject is the resource's address.
-pub const RESOURCE_UPDATED: &str = "resource.updated";
 
 /// One listener may follow this many resources.
 pub const RESOURCES: usize = 1000;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::limits;
 use orchestr8_kernel::action::{Action, Shown};
+use orchestr8_kernel::registry::ToolFilter;
 use orchestr8_kernel::submission::Scope;
 use orchestr8_kernel::{Kernel, Principal, Transport};
 use serde_json::json;
@@ -38,27 +39,6 @@ impl Outlet for Nowhere {
 pub struct Eras {
     pub legacy: bool,
     pub modern: bool,
-}
-
-/// Which tools clients see. A hidden tool is NOT_FOUND.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ToolFilter {
-    /// Empty: all. A name, or the beginning of names followed by `*`.
-    pub only: Vec<String>,
-    /// Taken away from the above.
-    pub never: Vec<String>,
-}
-
-impl ToolFilter {
-    pub fn shows(&self, name: &str) -> bool {
-        let fits = |patterns: &[String]| {
-            patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
-                Some(beginning) => name.starts_with(beginning),
-                None => name == pattern,
-            })
-        };
-        (self.only.is_empty() || fits(&self.only)) && !fits(&self.never)
-    }
 }
 
 /// What an installation sets for this face.

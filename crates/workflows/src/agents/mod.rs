@@ -49,7 +49,7 @@ pub fn builtin(settings: &Settings, parts: &Parts) -> Vec<Arc<dyn Agent>> {
         Arc::new(echo::Echo),
         Arc::new(transform::Transform),
         Arc::new(http::Http::new(&settings.http, ports.clock.clone())),
-        Arc::new(tool::Tool::new(parts.kernel.clone())),
+        Arc::new(tool::Tool::new(parts.kernel.clone(), settings.tools.clone())),
         Arc::new(exec::Exec::new(settings.exec.as_ref(), ports.clock.clone(), discretion.clone())),
         Arc::new(workers::Worker::new(parts.workers.clone())),
     ];

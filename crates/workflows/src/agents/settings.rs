@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use orchestr8_kernel::registry::ToolFilter;
+
 /// Everything closed that reaches into this machine or its network.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     pub http: Http,
+    /// The tools that `@orchestr8/tool` may call, as clients see them.
+    pub tools: ToolFilter,
     /// None: no workflow can start a program.
     pub exec: Option<Exec>,
     /// Agents behind `POST /process`, by the name workflows call them.

@@ -1,10 +1,14 @@
 //! `@orchestr8/tool`: any MCP tool of this server, its own or one of another server behind it.
 
+use std::sync::Arc;
+
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::id::Key;
 use orchestr8_contract::{Code, Content, Fault, Output, canonical, limits};
 use orchestr8_kernel::action::Shown;
+use orchestr8_kernel::peer::{Alone, Peer};
+use orchestr8_kernel::registry::ToolFilter;
 use orchestr8_kernel::submission::{Identity, Scope};
 use orchestr8_kernel::{Args, Cancel, Halt, Kernel, Submission, Why};
 use serde_json::{Map, Value, json};
@@ -20,11 +24,13 @@ const SCOPE: &str = "workflow";
 
 pub struct Tool {
     kernel: Kernel,
+    /// What it sees, which is what clients see.
+    view: Arc<Alone>,
 }
 
 impl Tool {
-    pub fn new(kernel: Kernel) -> Self {
-        Self { kernel }
+    pub fn new(kernel: Kernel, filter: ToolFilter) -> Self {
+        Self { kernel, view: Arc::new(Alone(filter)) }
     }
 }
 
@@ -42,9 +48,9 @@ impl Agent for Tool {
     }
 
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, Fault>> {
-        let kernel = self.kernel.clone();
+        let (kernel, view) = (self.kernel.clone(), self.view.clone());
         async move {
-            let submission = submission(&kernel, &call)?;
+            let submission = submission(&kernel, view, &call)?;
             let tool = submission.action.clone();
             let stopping = StopOnDrop(submission.cancel.clone());
             let settled = until_cancelled(&call.cancel, kernel.submit(submission).map(Ok)).await?;
@@ -71,7 +77,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-fn submission(kernel: &Kernel, call: &Call) -> Result<Submission, Fault> {
+fn submission(kernel: &Kernel, view: Arc<Alone>, call: &Call) -> Result<Submission, Fault> {
     let members = Members::read(&call.input, &call.config, &["tool", "arguments"])?;
     let name = members.needed_text("tool")?;
     let arguments = match members.get("arguments") {
@@ -80,8 +86,8 @@ fn submission(kernel: &Kernel, call: &Call) -> Result<Submission, Fault> {
         Some(other) => return Err(wrong("arguments", "an object", other)),
     };
     // Actions that no client can see are not for workflows either.
-    let known = kernel.registry().find(name).is_some_and(|action| matches!(action.shown, Shown::Tool));
-    if !known {
+    let action = kernel.registry().find(name);
+    if !action.is_some_and(|action| matches!(action.shown, Shown::Tool) && view.sees(&action)) {
         let shown: String = name.chars().take(128).collect();
         return Err(
             Fault::new(Code::NotFound, format!("there is no tool named '{shown}'")).with("path", "tool")
@@ -90,6 +96,7 @@ fn submission(kernel: &Kernel, call: &Call) -> Result<Submission, Fault> {
     let mut submission =
         Submission::new(name, Args::new(arguments), call.principal.clone(), call.correlation.clone());
     submission.trace = call.trace;
+    submission.peer = Some(view);
     submission.identities.push(Identity {
         scope: Scope(SCOPE.into()),
         key: key(call)?,

@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn wf_19_2_the_table_of_statuses() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/workflows/tables/http-statuses.md");
+        let file =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/workflows/tables/http-statuses.md");
         let yes = |holds| String::from(if holds { "yes" } else { "no" });
         Table::read(file, "Statuses").holds(&["code", "tried again", "counts for the breaker"], |row| {
             let status = StatusCode::from_u16(row.get("status").parse().unwrap()).unwrap();

@@ -7,9 +7,11 @@ use std::time::Duration;
 use orchestr8_contract::{Code, Content, Fault, Output};
 use orchestr8_kernel::action::OnUnknown;
 use orchestr8_kernel::peer::{About, Ask};
+use orchestr8_kernel::registry::ToolFilter;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply};
 use serde_json::{Value, json};
 
+use super::super::{Secrets, Settings};
 use super::world::World;
 
 const TOOL: &str = "@orchestr8/tool";
@@ -112,6 +114,40 @@ async fn only_tools_that_clients_see_can_be_called() {
     ] {
         assert_eq!(world.output(TOOL, wrong).await.unwrap_err().code, Code::InvalidArgument);
     }
+}
+
+#[tokio::test]
+async fn a_tool_that_is_filtered_out_is_not_there_for_workflows_either() {
+    let tools = ToolFilter { only: vec!["read_*".into(), "list".into()], never: Vec::new() };
+    let world = World::with(&Settings { tools, ..Settings::default() }, Secrets::none());
+    for name in ["read_file", "list", "write_file"] {
+        giving(&world, name, Ok(Output::json(name)));
+    }
+    let of = async |tool: &str| {
+        let mut call = world.call(TOOL, json!({"tool": tool}));
+        call.key = tool.into();
+        world.agent(TOOL).call(call).await.map(|answer| answer.output).map_err(|fault| fault.code)
+    };
+    assert_eq!(of("read_file").await, Ok(json!("read_file")));
+    assert_eq!(of("list").await, Ok(json!("list")));
+    assert_eq!(of("write_file").await, Err(Code::NotFound));
+}
+
+#[tokio::test]
+async fn what_a_tool_says_of_others_is_filtered_too() {
+    let tools = ToolFilter { only: vec!["look".into()], never: Vec::new() };
+    let world = World::with(&Settings { tools, ..Settings::default() }, Secrets::none());
+    giving(&world, "other", Ok(Output::json(1)));
+    let kernel = world.kernel.clone();
+    let look = move |_: Args, context: Context| {
+        let table = kernel.registry().table();
+        let seen: Vec<&str> =
+            table.tools().filter(|tool| context.sees(tool)).map(|tool| tool.name.as_str()).collect();
+        std::future::ready(Ok(Output::json(json!(seen)).into()))
+    };
+    let look = Action::tool("look", "for tests", any(), Policy::read(), look).unwrap();
+    world.kernel.registry().register(look).unwrap();
+    assert_eq!(world.output(TOOL, json!({"tool": "look"})).await.unwrap(), json!(["look"]));
 }
 
 #[tokio::test]

@@ -36,6 +36,9 @@ pub const CHILD_DEPTH: usize = 8;
 /// Events that nobody waits for yet, kept for one execution.
 pub const SIGNALS_KEPT: usize = 100;
 
+/// Ids of events that one execution remembers, so that an event sent again is not delivered again.
+pub const SIGNAL_IDS: usize = 1000;
+
 /// One entry of the journal (WF-19.7).
 pub const ENTRY_BYTES: usize = 8192;
 
@@ -153,6 +156,9 @@ pub const QUEUED_EXECUTIONS: usize = 100_000;
 
 /// Ended executions kept in memory, so that whoever waited for the end reads it without the store.
 pub const RECENT: usize = 512;
+
+/// Rows on one page of a list, and executions that one request takes up again: they all go into one commit.
+pub const PAGE: i64 = 500;
 
 /// Messages that may wait for one execution.
 pub const INBOX: i64 = 1000;

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 
 use super::{answer, changing, control, hidden, object, page, reading};
 use crate::engine::event::{Event, Task};
+use crate::limits::PAGE;
 use crate::runtime::{Hub, fault, load, tables};
 
 pub fn open(hub: &Hub) -> Result<Action, schema::Error> {
     let input = object(
         json!({"executionId": {"type": "string"}, "token": {"type": "string"},
-               "limit": {"type": "integer", "minimum": 1, "maximum": 500}}),
+               "limit": {"type": "integer", "minimum": 1, "maximum": PAGE}}),
         &[],
     );
     hidden("executions.approvals", "Lists the questions that wait for somebody.", input, reading(), hub, list)
@@ -34,7 +35,7 @@ pub fn decide(hub: &Hub) -> Result<Action, schema::Error> {
 
 async fn list(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let tenant = context.principal.tenant.as_str();
-    let limit = page(&args, 100, 500);
+    let limit = page(&args, 100, PAGE);
     if let Some(token) = args.text("token") {
         let found = find(&hub, tenant, token).await?;
         let row = load::by_number(&hub, found.execution).await?.row;

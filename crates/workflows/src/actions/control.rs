@@ -182,8 +182,16 @@ pub fn again(row: &Row) -> Result<(Event, Value), Fault> {
 
 async fn signal(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let row = execution(&hub, &args, &context).await?;
+    let name = args.text("name").unwrap_or_default().to_owned();
+    let id = args.text("id").map(str::to_owned);
+    let answer = json!({"executionId": row.id, "name": name, "accepted": true});
     if row.status.is_final() {
-        return Err(over(&row, "sent an event").into());
+        let refusal = over(&row, "sent an event");
+        // It may be the very event that brought the execution to its end, sent again.
+        return match id {
+            Some(id) if load::whole(&hub, row, u64::MAX).await?.state.has_heard(&id) => super::answer(answer),
+            Some(_) | None => Err(refusal.into()),
+        };
     }
     let payload = args.get("payload").cloned().unwrap_or(Value::Null);
     if payload.to_string().len() > PAYLOAD_BYTES {
@@ -195,9 +203,7 @@ async fn signal(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     if waiting.first().is_some_and(|row| row.int(0).is_ok_and(|count| count >= limits::INBOX)) {
         return Err(Fault::new(Code::ResourceExhausted, "too many messages wait for this execution").into());
     }
-    let name = args.text("name").unwrap_or_default().to_owned();
-    let answer = json!({"executionId": row.id, "name": name, "accepted": true});
-    tell(&hub, &row, Event::Signal { name, payload }, answer)
+    tell(&hub, &row, Event::Signal { name, payload, id }, answer)
 }
 
 async fn resolve(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {

@@ -5,6 +5,7 @@ use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
 use serde_json::{Value, json};
 
 use super::{answer, changing, hidden, object, page, reading};
+use crate::limits::PAGE;
 use crate::runtime::Hub;
 use crate::stored;
 
@@ -33,7 +34,7 @@ pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
             "Lists stored workflows.",
             object(
                 json!({"search": {"type": "string"}, "cursor": {"type": "string"},
-                       "limit": {"type": "integer", "minimum": 1, "maximum": 500}}),
+                       "limit": {"type": "integer", "minimum": 1, "maximum": PAGE}}),
                 &[],
             ),
             reading(),
@@ -79,7 +80,7 @@ async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
 }
 
 async fn list(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    let limit = page(&args, 100, 500);
+    let limit = page(&args, 100, PAGE);
     let after = args.text("cursor").unwrap_or_default();
     let tenant = context.principal.tenant.as_str();
     let mut found = stored::list(&hub, tenant, after, args.text("search"), limit + 1).await?;

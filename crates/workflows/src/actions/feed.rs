@@ -95,3 +95,21 @@ fn word(kind: &str, cancelled: bool) -> &'static str {
         _ => "log.entry",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use orchestr8_testing::Table;
+
+    use super::word;
+
+    #[test]
+    fn the_table_of_live_events() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/workflows/tables/live-events.md");
+        Table::read(file, "Names").holds(&["event"], |row| vec![word(row.get("entry"), false).to_owned()]);
+        assert_eq!(
+            word("execution-failed", true),
+            "workflow.cancelled",
+            "its status says that it was cancelled"
+        );
+    }
+}

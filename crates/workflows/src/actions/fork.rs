@@ -10,10 +10,8 @@ use serde_json::{Value, json};
 use super::{changing, control, execution, execution_id, hidden, list, map, object, page};
 use crate::definition::model::Workflow;
 use crate::engine::state::{Outcome, State};
+use crate::limits::PAGE;
 use crate::runtime::{Hub, Request, load};
-
-/// Executions taken up in one go: they all go into one commit.
-const MOST: i64 = 500;
 
 pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
     let input = object(
@@ -84,11 +82,11 @@ fn kept(old: &State, new: &Arc<Workflow>, from: usize) -> Vec<(usize, Value)> {
 
 pub fn retry_many(hub: &Hub) -> Result<Action, schema::Error> {
     let about = "Takes up the failed or cancelled executions that the filters pick.";
-    hidden("executions.retry_many", about, object(list::filters(MOST), &[]), changing(), hub, many)
+    hidden("executions.retry_many", about, object(list::filters(PAGE), &[]), changing(), hub, many)
 }
 
 async fn many(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    let rows = list::find(&hub, &args, &context, page(&args, 100, MOST)).await?;
+    let rows = list::find(&hub, &args, &context, page(&args, 100, PAGE)).await?;
     let (mut effects, mut retried, mut posted) = (Batch::new(), Vec::new(), Vec::new());
     for row in &rows {
         let Ok((event, _)) = control::again(row) else { continue };

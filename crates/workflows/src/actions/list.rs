@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::{answer, hidden, moment, object, page, reading};
 use crate::engine::event::Status;
 use crate::runtime::{Hub, Row, fault, load};
-use crate::tables;
+use crate::{limits, tables};
 
 pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
-    hidden("executions.list", "Lists executions.", object(filters(500), &[]), reading(), hub, list)
+    hidden("executions.list", "Lists executions.", object(filters(limits::PAGE), &[]), reading(), hub, list)
 }
 
 /// The filters of a list, for every action that takes them.
@@ -25,7 +25,7 @@ pub fn filters(limit: i64) -> Value {
 }
 
 async fn list(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    let limit = page(&args, 50, 500);
+    let limit = page(&args, 50, limits::PAGE);
     let rows = find(&hub, &args, &context, limit + 1).await?;
     let more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
     let shown = &rows[..rows.len().min(usize::try_from(limit).unwrap_or(usize::MAX))];

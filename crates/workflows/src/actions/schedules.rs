@@ -6,6 +6,7 @@ use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
 use serde_json::{Value, json};
 
 use super::{answer, changing, hidden, object, page, reading};
+use crate::limits::PAGE;
 use crate::runtime::Hub;
 use crate::schedules::{self, Schedule, Spec};
 use crate::stored;
@@ -22,7 +23,7 @@ pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
         &["id", "workflowId", "cron"],
     );
     let list_input = object(
-        json!({"cursor": {"type": "string"}, "limit": {"type": "integer", "minimum": 1, "maximum": 500}}),
+        json!({"cursor": {"type": "string"}, "limit": {"type": "integer", "minimum": 1, "maximum": PAGE}}),
         &[],
     );
     Ok(vec![
@@ -77,7 +78,7 @@ fn keep(hub: &Hub, context: &Context, id: &str, spec: Spec, paused: bool) -> Res
 }
 
 async fn list(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    let limit = page(&args, 100, 500);
+    let limit = page(&args, 100, PAGE);
     let after = args.text("cursor").unwrap_or_default();
     let mut found = schedules::list(&hub, tenant(&context), after, limit + 1).await?;
     let size = usize::try_from(limit).unwrap_or(usize::MAX);

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use orchestr8_contract::Fault;
 use orchestr8_contract::error::StoredFault;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -110,6 +109,9 @@ pub enum Event {
     Signal {
         name: String,
         payload: Value,
+        /// The sender's own name for it: the second of the same name is the first one sent again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
     },
     Decided {
         task: Task,
@@ -276,9 +278,4 @@ impl Status {
             Status::Queued | Status::Running | Status::Paused | Status::Cancelling => false,
         }
     }
-}
-
-/// A fault as it is stored with an event.
-pub fn stored(fault: &Fault) -> StoredFault {
-    StoredFault::from(fault)
 }

@@ -58,7 +58,11 @@ fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
         Event::Resolved { task, how } => resolve(state, task, how, at_ms, out),
         Event::Due { task: Some(task) } => waits::due(state, task, at_ms, out),
         Event::Due { task: None } => out_of_time(state, at_ms, out),
-        Event::Signal { name, payload } => waits::signal(state, name, payload, at_ms, out),
+        Event::Signal { id: Some(id), .. } if state.has_heard(&id) => {}
+        Event::Signal { name, payload, id } => {
+            state.hear(id);
+            waits::signal(state, name, payload, at_ms, out);
+        }
         Event::Decided { task, approved, by, comment, data } => {
             waits::decided(state, task, waits::Verdict { approved, by, comment, data }, at_ms, out);
         }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::event::{Status, Task};
 use crate::agents::Usage;
 use crate::definition::model::{Budget, Workflow};
+use crate::limits;
 
 /// Who it is, which never changes.
 #[derive(Debug, Clone)]
@@ -36,6 +37,8 @@ pub struct State {
     pub work: BTreeMap<Task, Work>,
     /// Events that nobody has waited for yet, oldest first.
     pub signals: VecDeque<(String, Value)>,
+    /// The ids of events that came, oldest first.
+    pub heard: VecDeque<String>,
     /// Steps in the order in which they completed.
     pub completed: Vec<usize>,
     pub failing: Option<Failing>,
@@ -235,6 +238,7 @@ impl State {
             steps: vec![Step::default(); workflow.steps.len()],
             work: BTreeMap::new(),
             signals: VecDeque::new(),
+            heard: VecDeque::new(),
             completed: Vec::new(),
             failing: None,
             cancel: None,
@@ -268,6 +272,21 @@ impl State {
                 self.output(fallback)
             }
             Some(Outcome::Skipped | Outcome::Cancelled) | None => None,
+        }
+    }
+
+    /// Whether an event with this id came before.
+    pub fn has_heard(&self, id: &str) -> bool {
+        self.heard.iter().any(|heard| heard == id)
+    }
+
+    /// Remembers an id, for the last so many events.
+    pub fn hear(&mut self, id: Option<String>) {
+        if let Some(id) = id {
+            if self.heard.len() >= limits::SIGNAL_IDS {
+                self.heard.pop_front();
+            }
+            self.heard.push_back(id);
         }
     }
 

@@ -58,7 +58,7 @@ fn wf_19_4_a_step_that_was_told_to_stop_does_not_run_again_after_a_crash() {
 #[test]
 fn what_comes_while_it_waits_for_its_turn_does_not_begin_it() {
     let mut state = one_step();
-    next(&mut state, Event::Signal { name: "x".into(), payload: Value::Null }, 1);
+    next(&mut state, Event::Signal { name: "x".into(), payload: Value::Null, id: None }, 1);
     assert_eq!((state.status, state.is_awake()), (Status::Queued, true));
     next(&mut state, Event::Paused { reason: "wait".into() }, 2);
     assert_eq!((state.status, state.is_awake()), (Status::Paused, true));

@@ -21,6 +21,7 @@ fn picture(state: &State) -> String {
         steps,
         work,
         signals,
+        heard,
         completed,
         failing,
         cancel,
@@ -34,7 +35,7 @@ fn picture(state: &State) -> String {
     } = state;
     let times = (started_ms, ended_ms, attempts, outputs_bytes);
     format!(
-        "{env:?} {status:?} {times:?} {steps:?} {work:?} {signals:?} {completed:?} {failing:?} {cancel:?} {pause:?} {undoing:?} {budget:?} {usage:?} {errors:?}"
+        "{env:?} {status:?} {times:?} {steps:?} {work:?} {signals:?} {heard:?} {completed:?} {failing:?} {cancel:?} {pause:?} {undoing:?} {budget:?} {usage:?} {errors:?}"
     )
 }
 
@@ -174,7 +175,9 @@ fn steady(state: &State, luck: usize) -> Option<Event> {
 fn ends(task: Task, phase: &Phase, luck: usize) -> Event {
     let lot = (luck / (1 + task.step) + task.part.map_or(0, |part| part as usize) * 7) % 5;
     match phase {
-        Phase::Waiting { event: Some(name), .. } => Event::Signal { name: name.clone(), payload: json!(1) },
+        Phase::Waiting { event: Some(name), .. } => {
+            Event::Signal { name: name.clone(), payload: json!(1), id: None }
+        }
         Phase::Waiting { event: None, .. } | Phase::Resting { .. } | Phase::Asking { .. } => {
             Event::Due { task: Some(task) }
         }

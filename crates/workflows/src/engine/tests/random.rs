@@ -162,7 +162,10 @@ pub fn anything(state: &State, tape: &mut Tape) -> Event {
     match tape.below(40) {
         0 => return Event::CancelAsked { reason: "enough".into(), graceful: true },
         1 => return Event::Paused { reason: "wait".into() },
-        2 => return Event::Signal { name: "e".into(), payload: json!(7) },
+        2 => {
+            let id = tape.once_in(2).then(|| format!("id{}", tape.below(3)));
+            return Event::Signal { name: "e".into(), payload: json!(7), id };
+        }
         3 => return Event::Due { task: None },
         // What nobody waits for any more must change nothing.
         4 => return succeeded(Task::of(0), 1, json!("late")),
@@ -180,7 +183,7 @@ pub fn anything(state: &State, tape: &mut Tape) -> Event {
     }
     let under_way: Vec<Task> = state.work.keys().copied().collect();
     if under_way.is_empty() {
-        return Event::Signal { name: "other".into(), payload: Value::Null };
+        return Event::Signal { name: "other".into(), payload: Value::Null, id: None };
     }
     let task = tape.one_of(under_way);
     of_task(state, task, tape)
@@ -213,7 +216,7 @@ fn of_task(state: &State, task: Task, tape: &mut Tape) -> Event {
             data: Value::Null,
         },
         Phase::Waiting { event: Some(name), .. } if tape.once_in(2) => {
-            Event::Signal { name: name.clone(), payload: json!(1) }
+            Event::Signal { name: name.clone(), payload: json!(1), id: None }
         }
         Phase::Asking { .. } | Phase::Waiting { .. } | Phase::Resting { .. } => {
             Event::Due { task: Some(task) }

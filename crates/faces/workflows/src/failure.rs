@@ -35,9 +35,9 @@ struct Inner {
 
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
-        let (word, status) = (to_wire::word(fault.code, Within::Request), to_wire::status(fault.code));
-        let mut failure = Self::of(fault, word, status);
-        if let Some(seconds) = to_wire::retry_after(word) {
+        let code = fault.code;
+        let mut failure = Self::of(fault, to_wire::word(code, Within::Request), to_wire::status(code));
+        if let Some(seconds) = to_wire::retry_after(code) {
             failure = failure.header(RETRY_AFTER, HeaderValue::from_static(seconds));
         }
         failure

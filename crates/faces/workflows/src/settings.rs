@@ -85,3 +85,46 @@ impl Settings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use orchestr8_kernel::bus;
+    use orchestr8_testing::Table;
+    use orchestr8_workflows::limits;
+
+    use super::*;
+
+    #[test]
+    fn the_table_of_limits_says_what_is_held_to() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../conformance/workflows/tables/limits.md");
+        let size = |bytes: usize| u64::try_from(bytes).unwrap();
+        let settings = Settings::new("1");
+        Table::read(file, "Figures").holds(&["limit"], |row| {
+            let limit = match row.get("what") {
+                "levels of a path in an expression" => size(limits::PATH_DEPTH),
+                "bytes of one expanded text" => size(limits::EXPANSION_BYTES),
+                "characters of a default in an expression" => size(limits::DEFAULT_BYTES),
+                "events that wait for one listener" => size(bus::Config::default().max_queue_size),
+                "bytes of the journal of one execution" => size(limits::JOURNAL_BYTES),
+                "bytes of one entry of a journal" => size(limits::ENTRY_BYTES),
+                "bytes of one field of an entry" => size(limits::FIELD_BYTES),
+                "entries on one page at most" => ENTRIES_LIMIT,
+                "bytes of a synchronous answer" => size(SYNC_BYTES),
+                "bytes of an answer with entries of a journal" => size(JOURNAL_BYTES),
+                "milliseconds a synchronous call waits" => settings.sync_limit_ms,
+                "milliseconds the outcome of a key is remembered" => settings.key_ttl_ms,
+                "steps that run at once" => size(limits::RUNNING_STEPS),
+                "milliseconds a ready step waits for a slot" => limits::QUEUE_WAIT_MS,
+                "milliseconds of grace when cancelled" => limits::GRACE_MS,
+                "milliseconds for the last entries of a cancelled execution" => limits::CLEANUP_MS,
+                "bytes of the output of one step" => size(limits::OUTPUT_BYTES),
+                "rows on one page of a list" => {
+                    assert_eq!(i64::try_from(PAGE_LIMIT), Ok(limits::PAGE), "one limit on both sides");
+                    PAGE_LIMIT
+                }
+                other => panic!("no limit is known for {other}"),
+            };
+            vec![limit.to_string()]
+        });
+    }
+}

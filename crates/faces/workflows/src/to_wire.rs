@@ -95,9 +95,12 @@ pub(crate) fn is_retryable(code: Code) -> bool {
     code != Code::CircuitOpen && code.retry() == Retry::Later
 }
 
-/// How long to wait before trying again, in seconds, where that is known.
-pub(crate) fn retry_after(word: Word) -> Option<&'static str> {
-    match word {
+/// How long to wait before trying again, in seconds, where that is known and may help.
+pub(crate) fn retry_after(code: Code) -> Option<&'static str> {
+    if code.retry() == Retry::Never {
+        return None;
+    }
+    match word(code, Within::Request) {
         Word::Timeout => Some("10"),
         Word::CircuitOpen | Word::Retryable | Word::ServiceUnavailable => Some("5"),
         Word::ResourceExhausted => Some("1"),
@@ -171,7 +174,28 @@ fn error(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use orchestr8_testing::Table;
     use serde_json::json;
+
+    #[test]
+    fn wf_19_8_the_table_of_errors() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../conformance/workflows/tables/errors.md");
+        let table = Table::read(file, "Codes");
+        let columns = ["word", "status", "category", "isRetryable", "Retry-After", "in a step"];
+        table.holds(&columns, |row| {
+            let code = Code::ALL.iter().copied().find(|code| code.as_str() == row.get("code")).unwrap();
+            let word = word(code, Within::Request);
+            vec![
+                word.as_str().to_owned(),
+                status(code).as_str().to_owned(),
+                word.category().to_owned(),
+                String::from(if is_retryable(code) { "yes" } else { "no" }),
+                retry_after(code).unwrap_or_default().to_owned(),
+                super::word(code, Within::Step).as_str().to_owned(),
+            ]
+        });
+        assert_eq!(table.rows.len(), Code::ALL.len(), "every code is in the table");
+    }
 
     #[test]
     fn every_code_has_a_word_and_a_status_that_fits_its_kind() {

@@ -83,16 +83,25 @@ pub async fn run<T, W>(
 where
     W: Future<Output = Result<T, Fault>>,
 {
-    run_telling(policy, key, work, |_, _, _| {}, cancel, breakers, clock, random).await
+    run_telling(policy, key, work, |_| {}, cancel, breakers, clock, random).await
 }
 
-/// As `run`, and tells of each retry before its wait begins: the attempt that failed, why, and how long the wait is.
+/// What happens while something is tried.
+#[derive(Debug)]
+pub enum News<'n> {
+    /// This attempt failed, and the next one follows after a wait, which begins now.
+    Retrying { attempt: u32, fault: &'n Fault, wait_ms: u64 },
+    /// The end of an attempt opened or closed the circuit.
+    Circuit(breaker::Change),
+}
+
+/// As `run`, and tells what happens meanwhile.
 #[allow(clippy::too_many_arguments, reason = "what resilience works with, each of its own kind")]
 pub async fn run_telling<T, W>(
     policy: &Resilience,
     key: &str,
     mut work: impl FnMut(Attempt) -> W,
-    mut retrying: impl FnMut(u32, &Fault, u64),
+    mut tell: impl FnMut(News<'_>),
     cancel: &CancellationToken,
     breakers: &Breakers,
     clock: &dyn Clock,
@@ -109,7 +118,11 @@ where
         }
         let timeout_ms = policy.timeout_ms.min(budget.remaining_ms(clock.elapsed_us()));
         let attempt = Attempt { number, cancel: cancel.child_token() };
-        let fault = match guarded(policy, key, attempt, timeout_ms, &mut work, breakers, clock).await {
+        let (result, change) = guarded(policy, key, attempt, timeout_ms, &mut work, breakers, clock).await;
+        if let Some(change) = change {
+            tell(News::Circuit(change));
+        }
+        let fault = match result {
             Ok(done) => return Ok(done),
             Err(fault) => fault,
         };
@@ -118,7 +131,7 @@ where
             Again::After { wait_ms } => wait_ms,
             Again::No => return Err(counted(fault, number)),
         };
-        retrying(number, &fault, wait_ms);
+        tell(News::Retrying { attempt: number, fault: &fault, wait_ms });
         tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(cancelled(number)),
@@ -132,7 +145,7 @@ where
     }
 }
 
-/// One attempt behind the breaker.
+/// One attempt behind the breaker, and whether its end changed that.
 async fn guarded<T, W>(
     policy: &Resilience,
     key: &str,
@@ -141,20 +154,25 @@ async fn guarded<T, W>(
     work: &mut impl FnMut(Attempt) -> W,
     breakers: &Breakers,
     clock: &dyn Clock,
-) -> Result<T, Fault>
+) -> (Result<T, Fault>, Option<breaker::Change>)
 where
     W: Future<Output = Result<T, Fault>>,
 {
-    let Some(breaker) = policy.breaker else { return timed(attempt, timeout_ms, work, clock).await };
+    let Some(breaker) = policy.breaker else {
+        return (timed(attempt, timeout_ms, work, clock).await, None);
+    };
     // Dropped without a word, for example with this future, the pass gives its place back.
-    let pass = breakers.admit(key, breaker)?;
+    let pass = match breakers.admit(key, breaker) {
+        Ok(pass) => pass,
+        Err(open) => return (Err(open), None),
+    };
     let result = timed(attempt, timeout_ms, work, clock).await;
-    match &result {
+    let change = match &result {
         Ok(_) => pass.succeeded(),
         Err(fault) if retry::counts(fault) => pass.failed(),
-        Err(_) => drop(pass),
-    }
-    result
+        Err(_) => None,
+    };
+    (result, change)
 }
 
 /// One attempt within its time.

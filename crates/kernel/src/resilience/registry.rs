@@ -120,7 +120,12 @@ impl Breakers {
     }
 
     /// Applies a step to the state of a key, and tells others if it opened or closed.
-    fn step(&self, key: &str, policy: Policy, step: impl FnOnce(State) -> (State, Option<Change>)) {
+    fn step(
+        &self,
+        key: &str,
+        policy: Policy,
+        step: impl FnOnce(State) -> (State, Option<Change>),
+    ) -> Option<Change> {
         let mut states = self.states.lock();
         let before = states.get(key).copied().unwrap_or(State::NEW);
         let (after, change) = step(before);
@@ -135,6 +140,7 @@ impl Breakers {
         if let Some(change) = change {
             self.tell(key, policy, change);
         }
+        change
     }
 
     fn tell(&self, key: &str, policy: Policy, change: Change) {
@@ -164,17 +170,17 @@ impl<'b> Pass<'b> {
         Self { breakers, key, policy, ticket: Some(ticket) }
     }
 
-    pub fn succeeded(mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            self.breakers.step(self.key, self.policy, |state| state.succeeded(ticket));
-        }
+    /// The call succeeded; gives back whether that closed the circuit.
+    pub fn succeeded(mut self) -> Option<Change> {
+        let ticket = self.ticket.take()?;
+        self.breakers.step(self.key, self.policy, |state| state.succeeded(ticket))
     }
 
-    pub fn failed(mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            let now_us = self.breakers.clock.elapsed_us();
-            self.breakers.step(self.key, self.policy, |state| state.failed(ticket, self.policy, now_us));
-        }
+    /// The call failed; gives back whether that opened the circuit.
+    pub fn failed(mut self) -> Option<Change> {
+        let ticket = self.ticket.take()?;
+        let now_us = self.breakers.clock.elapsed_us();
+        self.breakers.step(self.key, self.policy, |state| state.failed(ticket, self.policy, now_us))
     }
 }
 
@@ -215,7 +221,9 @@ mod tests {
     const POLICY: Policy = Policy { failure_threshold: 2, open_duration_ms: 10_000 };
 
     fn fail(world: &World, key: &str, times: usize) {
-        (0..times).for_each(|_| world.breakers.admit(key, POLICY).ok().unwrap().failed());
+        for _ in 0..times {
+            world.breakers.admit(key, POLICY).ok().unwrap().failed();
+        }
     }
 
     #[test]

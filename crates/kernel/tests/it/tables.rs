@@ -153,18 +153,24 @@ fn wf_19_2_the_states_of_the_breaker() {
 
 fn happen<'w>(world: &'w World, word: &str, probe: &mut Option<Pass<'w>>) {
     let ask = || world.breakers.admit("cb:a", breaker::Policy::default()).expect("it goes through");
-    match word {
-        "nothing" => {}
-        "fails" => ask().failed(),
-        "succeeds" => ask().succeeded(),
-        "no count" => drop(ask()),
-        "ask" => *probe = Some(ask()),
-        "probe fails" => probe.take().unwrap().failed(),
-        "probe succeeds" => probe.take().unwrap().succeeded(),
-        "probe no count" => drop(probe.take().unwrap()),
-        time => {
+    let (pass, how) = match word.strip_prefix("probe ") {
+        Some(how) => (probe.take(), how),
+        None if matches!(word, "fails" | "succeeds" | "no count" | "ask") => (Some(ask()), word),
+        None => (None, word),
+    };
+    match (pass, how) {
+        (Some(pass), "fails") => {
+            pass.failed();
+        }
+        (Some(pass), "succeeds") => {
+            pass.succeeded();
+        }
+        (Some(pass), "ask") => *probe = Some(pass),
+        (Some(pass), _) => drop(pass),
+        (None, "nothing") => {}
+        (None, time) => {
             let seconds =
-                time.strip_prefix('+').and_then(|time| time.strip_suffix('s')).expect("a word of the table");
+                time.strip_prefix('+').and_then(|time| time.strip_suffix('s')).expect("so many seconds");
             world.clock.advance(Duration::from_secs(seconds.parse().unwrap()));
         }
     }

@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::{Batch, Statement};
+use orchestr8_kernel::resilience::breaker::Change;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -30,6 +31,8 @@ use crate::engine::{self, event};
 pub enum Message {
     /// Something happened; with its number in the inbox if it is stored there.
     Event { event: Event, inbox: Option<i64> },
+    /// A step of it opened or closed a circuit, which the journal says (WF-19.7).
+    Circuit { task: Task, key: String, change: Change },
     /// It may begin, with its place among the executions with its key.
     Begin(Slot, Option<Arc<Pass>>),
 }
@@ -249,7 +252,11 @@ impl Actor {
         if self.state.status.is_final() && !matches!(event, Event::Again) {
             return;
         }
-        let entry = record::of_event(&self.state, &event, at_ms);
+        if matches!(&event, Event::Signal { id: Some(id), .. } if self.state.has_heard(id)) {
+            // It was sent again: the first one is in the journal.
+            return;
+        }
+        let entry = record::of_event(&self.state, &event, at_ms, self.hub.0.settings.grace_ms);
         match record::record(&event) {
             Ok(text) => self.write(entry, Some(text), at_ms),
             Err(fault) => {

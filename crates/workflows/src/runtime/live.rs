@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
+use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::store::Error;
+use orchestr8_kernel::resilience::breaker::Change;
 use serde_json::json;
 
 use super::accept::{Seed, admit};
@@ -14,7 +16,7 @@ use super::actor::{Actor, Message};
 use super::gates::Pass;
 use super::scheduler::Slot;
 use super::{Ended, Posted, record, run_task};
-use crate::engine::event::{self, Event, Task};
+use crate::engine::event::{Event, Task};
 use crate::engine::state::State;
 use crate::limits;
 
@@ -126,7 +128,16 @@ impl Actor {
     fn hear(&mut self, message: Message) {
         match message {
             Message::Event { event, inbox } => self.give(event, inbox),
+            Message::Circuit { task, key, change } => self.note_circuit(task, &key, change),
             Message::Begin(slot, pass) => self.take_turn(slot, pass),
+        }
+    }
+
+    fn note_circuit(&mut self, task: Task, key: &str, change: Change) {
+        if !self.state.status.is_final() {
+            let at_ms = self.hub.0.now_ms().max(self.last_ms);
+            self.last_ms = at_ms;
+            self.write(record::of_circuit(task, key, change), None, at_ms);
         }
     }
 
@@ -146,7 +157,7 @@ impl Actor {
             None => {
                 let fault =
                     Fault::new(Code::Timeout, "no slot became free in time").with("reason", "queue_wait");
-                let event = Event::Failed { task, attempts: 0, fault: event::stored(&fault) };
+                let event = Event::Failed { task, attempts: 0, fault: StoredFault::from(&fault) };
                 self.queue.push_back((event, None));
             }
         }
@@ -190,14 +201,9 @@ impl Actor {
     fn retire(&mut self) -> bool {
         let mut live = self.hub.0.live.lock();
         match self.mailbox.try_recv() {
-            Ok(Message::Event { event, inbox }) => {
+            Ok(message) => {
                 drop(live);
-                self.give(event, inbox);
-                false
-            }
-            Ok(Message::Begin(slot, pass)) => {
-                drop(live);
-                self.take_turn(slot, pass);
+                self.hear(message);
                 false
             }
             Err(_) => {
@@ -228,7 +234,7 @@ impl Actor {
                     self.hub.deliver_later(self.seed.tenant.clone(), posted);
                 }
                 // Only what runs says anything else, and nothing runs any more.
-                Message::Event { inbox: None, .. } => {}
+                Message::Event { inbox: None, .. } | Message::Circuit { .. } => {}
                 Message::Begin(slot, pass) => {
                     let seed = Seed { pass, ..self.seed.clone() };
                     tokio::spawn(admit(self.hub.clone(), seed, slot));

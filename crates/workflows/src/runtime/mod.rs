@@ -24,9 +24,6 @@ pub(crate) mod tables;
 mod timers;
 mod write;
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -35,6 +32,7 @@ use std::time::Duration;
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Event, Fault, Priority};
 use orchestr8_kernel::ports::store;
+use orchestr8_kernel::registry::RESOURCE_UPDATED;
 use orchestr8_kernel::{Kernel, Log, Ports};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
@@ -118,9 +116,6 @@ struct Live {
 
 /// The topic that wakes whoever follows the journals.
 pub const FEED: &str = "workflows.feed";
-
-/// The event by which faces hear that a resource has changed; its subject is the address.
-const RESOURCE_UPDATED: &str = "resource.updated";
 
 /// Messages that may wait for one actor; senders wait beyond it.
 const MAILBOX: usize = 256;

@@ -4,6 +4,7 @@ use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::redact::REDACTED;
+use orchestr8_kernel::resilience::breaker::Change;
 use serde_json::{Value, json};
 
 use crate::engine::event::{Event, Note, Status, Task};
@@ -28,7 +29,7 @@ pub fn record(event: &Event) -> Result<String, Fault> {
 }
 
 /// What the journal says of an event. Told before the event is applied to the state.
-pub fn of_event(state: &State, event: &Event, at_ms: i64) -> Entry {
+pub fn of_event(state: &State, event: &Event, at_ms: i64, grace_ms: u64) -> Entry {
     match event {
         Event::Begun { .. } => {
             let workflow = state.workflow();
@@ -70,7 +71,7 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64) -> Entry {
         Event::Due { task } => {
             entry("timer", task.map(|task| task.step), "info", json!({"dueAt": iso(at_ms)}))
         }
-        Event::Signal { name, payload } => entry(
+        Event::Signal { name, payload, id: _ } => entry(
             "event-received",
             None,
             "info",
@@ -82,7 +83,7 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64) -> Entry {
             entry("approval-decided", Some(task.step), "info", data)
         }
         Event::CancelAsked { reason, graceful } => {
-            let data = json!({"requestedAt": at_ms, "reason": reason, "graceful": graceful, "gracePeriodMs": crate::limits::GRACE_MS});
+            let data = json!({"requestedAt": at_ms, "reason": reason, "graceful": graceful, "gracePeriodMs": grace_ms});
             entry("cancellation", None, "warn", data)
         }
         Event::Forced => entry("debug", None, "debug", json!({"reason": "the time for clean-up is over"})),
@@ -123,6 +124,16 @@ pub fn of_note(state: &State, note: &Note, at_ms: i64) -> Entry {
         }
         Note::Finished { forced } => finished(state, *forced, at_ms),
     }
+}
+
+/// A step opened or closed the circuit of what it calls.
+pub fn of_circuit(task: Task, key: &str, change: Change) -> Entry {
+    let (kind, level, word) = match change {
+        Change::Opened => ("circuit-open", "warn", "open"),
+        Change::Closed => ("circuit-close", "info", "closed"),
+    };
+    let data = json!({"circuitKey": key, "circuitState": word});
+    entry(kind, Some(task.step), level, with_part(data, task))
 }
 
 fn finished(state: &State, forced: bool, at_ms: i64) -> Entry {
@@ -202,7 +213,7 @@ mod tests {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/workflows/tables/journal.md");
         Table::read(file, "Entries").holds(&["type", "level"], |row| {
             let event: Event = serde_json::from_str(row.get("event")).unwrap();
-            let entry = of_event(&state, &event, 1);
+            let entry = of_event(&state, &event, 1, 5000);
             vec![entry.kind.to_owned(), entry.level.to_owned()]
         });
     }

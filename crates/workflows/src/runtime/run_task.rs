@@ -11,7 +11,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::{Code, Fault};
-use orchestr8_kernel::resilience::{self, Resilience};
+use orchestr8_kernel::resilience::{self, News, Resilience};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -174,9 +174,14 @@ impl Run {
             attempts = first + attempt.number - 1;
             self.once(attempts, &cancel)
         };
-        let retrying = |number: u32, fault: &Fault, wait_ms: u64| {
-            resting.store(true, Ordering::Relaxed);
-            self.tell_retry(first + number - 1, fault, wait_ms);
+        let tell = |news: News<'_>| match news {
+            News::Retrying { attempt, fault, wait_ms } => {
+                resting.store(true, Ordering::Relaxed);
+                self.tell_retry(first + attempt - 1, fault, wait_ms);
+            }
+            News::Circuit(change) => {
+                self.tell(Message::Circuit { task: self.task, key: self.breaker.clone(), change });
+            }
         };
         let never = CancellationToken::new();
         let breakers = self.hub.0.kernel.breakers();
@@ -186,7 +191,7 @@ impl Run {
                 &self.policy,
                 &self.breaker,
                 work,
-                retrying,
+                tell,
                 &never,
                 breakers,
                 clock,
@@ -238,9 +243,13 @@ impl Run {
     fn tell_retry(&self, attempt: u32, fault: &Fault, wait_ms: u64) {
         let fault = StoredFault::from(&hide(&self.hub, fault.clone()));
         let event = Event::Retrying { task: self.task, attempt, fault, wait_ms };
-        if self.notes.try_send(Message::Event { event, inbox: None }).is_err() {
+        self.tell(Message::Event { event, inbox: None });
+    }
+
+    fn tell(&self, news: Message) {
+        if self.notes.try_send(news).is_err() {
             let fields = json!({"executionId": self.call.execution, "stepId": self.call.step});
-            self.hub.0.log().warn("a retry was not recorded: the execution is busy", fields);
+            self.hub.0.log().warn("news of a step was not recorded: the execution is busy", fields);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The error envelope: every code, every fallback, every strange request (contract: error body).
 
 use http::Method;
+use orchestr8_contract::error::Retry;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_workflows_face::{PREFIXES, Settings};
 use serde_json::json;
@@ -27,7 +28,7 @@ async fn every_code_becomes_a_whole_error() {
         } else {
             assert_eq!(body["error"]["cause"], code.as_str());
         }
-        let again = matches!(answer.status.as_u16(), 429 | 503 | 504);
+        let again = matches!(answer.status.as_u16(), 429 | 503 | 504) && code.retry() == Retry::Later;
         assert_eq!(!answer.header("retry-after").is_empty(), again, "{body}");
     }
 }

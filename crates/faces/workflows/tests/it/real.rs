@@ -30,12 +30,16 @@ impl Real {
     }
 
     pub async fn with(settings: Settings) -> Self {
+        Self::whole(settings, orchestr8_workflows::Settings::default()).await
+    }
+
+    pub async fn whole(settings: Settings, domain: orchestr8_workflows::Settings) -> Self {
         let kernel = kernel();
         let workers = Workers::new(kernel.ports().clock.clone(), kernel.ports().ids.clone());
         let secrets = Arc::new(Secrets::default());
         let parts = Parts { kernel: kernel.clone(), secrets: secrets.clone(), workers: workers.clone() };
         let agents = Agents::new(builtin(&agents::Settings::default(), &parts));
-        let hub = Hub::new(kernel.clone(), agents, secrets, orchestr8_workflows::Settings::default());
+        let hub = Hub::new(kernel.clone(), agents, secrets, domain);
         for action in all(&hub, &workers).unwrap() {
             kernel.registry().register(action).unwrap();
         }

@@ -3,6 +3,7 @@
 //! ```text
 //! > GET /v1/executions/<id>        what is sent: request line, headers, an empty line, the body
 //! < 200                            what is heard: status, the headers that matter, an empty line, the body
+//! % graceMs 50                     a setting, before anything is sent
 //! # a remark
 //! ```
 //!
@@ -10,10 +11,11 @@
 //! kept; the last also in what is sent. A member of a body that is not written down must not be there, unless the object ends
 //! with `"...": "<any>"`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use http::Method;
+use orchestr8_workflows_face::Settings;
 use serde_json::Value;
 
 use crate::real::Real;
@@ -45,10 +47,26 @@ async fn a_transcript_that_is_wrong_fails() {
         "> GET /v1/health\n< 200\n<\n< {\"healthy\":true}",
         "> GET /v1/health",
         "nonsense",
+        "% shoeSize 43\n> GET /v1/health\n< 200",
+        "> GET /v1/health\n< 200\n% graceMs 5",
     ] {
         assert!(play(wrong).await.is_err(), "{wrong}");
     }
     play("> GET /v1/health\n< 200\n<\n< {\"healthy\":true,\"...\":\"<any>\"}").await.unwrap();
+}
+
+#[test]
+fn the_list_of_records_names_every_file_and_no_other() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../conformance/workflows");
+    let list = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let named: BTreeSet<&str> =
+        list.split('`').filter(|word| word.ends_with(".md") || word.ends_with(".transcript")).collect();
+    let mut there = BTreeSet::new();
+    for folder in ["rest", "tables"] {
+        let files = std::fs::read_dir(root.join(folder)).unwrap();
+        there.extend(files.map(|file| format!("{folder}/{}", file.unwrap().file_name().display())));
+    }
+    assert_eq!(named, there.iter().map(String::as_str).collect());
 }
 
 /// One request and what must be heard, each as lines, with the line it begins at.
@@ -59,12 +77,26 @@ struct Exchange {
     heard: Vec<String>,
 }
 
-fn read(text: &str) -> Result<Vec<Exchange>, String> {
-    let mut exchanges: Vec<Exchange> = Vec::new();
+/// What a transcript sets, and what is said in it.
+#[derive(Default)]
+struct Script {
+    settings: Vec<(String, u64)>,
+    exchanges: Vec<Exchange>,
+}
+
+fn read(text: &str) -> Result<Script, String> {
+    let mut script = Script::default();
+    let exchanges = &mut script.exchanges;
     for (number, line) in text.lines().enumerate() {
         let rest = || line.get(2..).unwrap_or_default().to_owned();
         match line.as_bytes().first() {
             None | Some(b'#') => {}
+            Some(b'%') => {
+                match rest().split_once(' ').map(|(name, value)| (name.to_owned(), value.parse())) {
+                    Some((name, Ok(value))) if exchanges.is_empty() => script.settings.push((name, value)),
+                    _ => return Err(format!("line {}: no setting: {line}", number + 1)),
+                }
+            }
             Some(b'>') => {
                 if exchanges.last().is_none_or(|exchange| !exchange.heard.is_empty()) {
                     exchanges.push(Exchange { line: number + 1, ..Exchange::default() });
@@ -83,13 +115,13 @@ fn read(text: &str) -> Result<Vec<Exchange>, String> {
     match exchanges.iter().find(|exchange| exchange.heard.is_empty()) {
         Some(exchange) => Err(format!("line {}: no answer is written down", exchange.line)),
         None if exchanges.is_empty() => Err("nothing is asked".to_owned()),
-        None => Ok(exchanges),
+        None => Ok(script),
     }
 }
 
 async fn play(text: &str) -> Result<(), String> {
-    let exchanges = read(text)?;
-    let real = Real::start().await;
+    let Script { settings, exchanges } = read(text)?;
+    let real = world(&settings).await?;
     let mut kept = HashMap::new();
     for exchange in exchanges {
         let answer = send(&real, &exchange.sent, &kept).await;
@@ -98,6 +130,22 @@ async fn play(text: &str) -> Result<(), String> {
         })?;
     }
     Ok(())
+}
+
+async fn world(settings: &[(String, u64)]) -> Result<Real, String> {
+    let (mut face, mut domain) = (Settings::new("1.2.3"), orchestr8_workflows::Settings::default());
+    for (name, value) in settings {
+        match name.as_str() {
+            "syncLimitMs" => face.sync_limit_ms = *value,
+            "graceMs" => domain.grace_ms = *value,
+            "queueWaitMs" => domain.queue_wait_ms = *value,
+            "runningSteps" => {
+                domain.running_steps = usize::try_from(*value).map_err(|error| error.to_string())?
+            }
+            other => return Err(format!("there is no setting {other}")),
+        }
+    }
+    Ok(Real::whole(face, domain).await)
 }
 
 async fn send(real: &Real, lines: &[String], kept: &HashMap<String, String>) -> Answer {

@@ -26,6 +26,8 @@ enum Layer {
     Contract,
     Kernel,
     Stores,
+    /// Language models: what domains think with, below all of them.
+    Models,
     Domain,
     Edge,
     Face,
@@ -37,7 +39,8 @@ fn may_use(user: Layer, used: Layer) -> bool {
     let allowed: &[Layer] = match user {
         Layer::Contract => &[],
         Layer::Kernel => &[Layer::Contract],
-        Layer::Stores | Layer::Domain | Layer::Edge => &[Layer::Contract, Layer::Kernel],
+        Layer::Stores | Layer::Models | Layer::Edge => &[Layer::Contract, Layer::Kernel],
+        Layer::Domain => &[Layer::Contract, Layer::Kernel, Layer::Models],
         Layer::Face => &[Layer::Contract, Layer::Kernel, Layer::Edge],
         Layer::App => return used != Layer::Testing,
         Layer::Testing => &[Layer::Contract, Layer::Kernel, Layer::Stores],
@@ -60,6 +63,7 @@ fn package(value: &Value) -> Option<Package> {
         "contract" => Layer::Contract,
         "kernel" => Layer::Kernel,
         "stores" => Layer::Stores,
+        "models" => Layer::Models,
         "edge" => Layer::Edge,
         "app" => Layer::App,
         "testing" => Layer::Testing,

@@ -1,0 +1,131 @@
+//! Sessions come, are listed, are followed, and go.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use orchestr8_contract::{Event, Fault, Output, Priority};
+use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::{Args, Context, Halt, Reply};
+use orchestr8_models::Thinking;
+use serde_json::{Value, json};
+
+use super::{answer, session};
+use crate::hub::{Hub, Room};
+use crate::limits;
+use crate::news;
+use crate::record::{self, Header, Stats};
+use crate::session::{Session, Slot};
+use crate::tables;
+
+pub async fn list(hub: Hub, _: Args, context: Context) -> Result<Reply, Halt> {
+    let sessions: Vec<Value> =
+        hub.all(&context.principal.tenant).iter().map(|session| hub.info(session)).collect();
+    answer(json!({"sessions": sessions}))
+}
+
+pub async fn create(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let id: Arc<str> = args.text("sessionId").unwrap_or_default().into();
+    let room = hub.room(&context.principal.tenant, &id)?;
+    let cwd = match args.text("cwd") {
+        Some(cwd) => folder(cwd).await?,
+        None => hub.settings().cwd.display().to_string(),
+    };
+    let mut header = blank(&hub, cwd);
+    header.name = args.text("sessionName").map(str::to_owned);
+    header.system = args.text("systemPrompt").map(str::to_owned);
+    if let (Some(provider), Some(model)) = (args.text("provider"), args.text("modelId")) {
+        hub.model_named(provider, model)?;
+        (header.provider, header.model) = (provider.to_owned(), model.to_owned());
+    }
+    header.thinking = args.text("thinkingLevel").and_then(|level| level.parse().ok()).unwrap_or_default();
+    header.tools = args.get("tools").and_then(|tools| serde_json::from_value(tools.clone()).ok());
+    let session = Arc::new(Session::new(context.principal.tenant.clone(), id, hub.now_ms(), 0, header));
+    Ok(begin(&hub, session, room, Batch::new()))
+}
+
+/// The reply of whatever makes a session: it is there once it is durable.
+pub fn begin(hub: &Hub, session: Arc<Session>, room: Room, entries: Batch) -> Reply {
+    let mut effects = Batch::new();
+    let record = record::text(&session.header());
+    effects.then_one(tables::session_insert(session.whose(), session.created_ms, record));
+    effects.merge(entries);
+    let output = json!({"sessionId": &*session.id, "sessionInfo": hub.info(&session)});
+    let hub = hub.clone();
+    Reply::new(Output::json(output), effects).then(move || {
+        hub.put(session.clone());
+        drop(room);
+        tell(&hub, news::CREATED, &session, json!({"sessionInfo": hub.info(&session)}));
+    })
+}
+
+/// What a fresh session begins with.
+pub fn blank(hub: &Hub, cwd: String) -> Header {
+    let model = hub.catalog().default();
+    Header {
+        name: None,
+        cwd,
+        provider: model.about().provider.clone(),
+        model: model.about().id.clone(),
+        thinking: Thinking::Off,
+        auto_compaction: true,
+        auto_retry: true,
+        system: None,
+        tools: None,
+        parent: None,
+        leaf: None,
+        next: 0,
+        messages: 0,
+        stats: Stats::default(),
+    }
+}
+
+/// A folder that is there, as an absolute path.
+pub async fn folder(path: &str) -> Result<String, Fault> {
+    let wrong = |why: &str| Fault::invalid(format!("cwd: {why}")).with("path", "/cwd");
+    if path.len() > limits::PATH_BYTES || path.contains('\0') || !Path::new(path).is_absolute() {
+        return Err(wrong("must be an absolute path"));
+    }
+    match tokio::fs::metadata(path).await {
+        Ok(found) if found.is_dir() => Ok(path.to_owned()),
+        Ok(_) => Err(wrong("is not a directory")),
+        Err(_) => Err(wrong("does not exist")),
+    }
+}
+
+pub async fn delete(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let session = session(&hub, &args, &context)?;
+    for slot in [Slot::Turn, Slot::Compaction, Slot::Bash] {
+        session.doing.stop(slot).await;
+    }
+    let [first, rest @ ..] = tables::session_delete(session.whose());
+    let mut effects = Batch::new();
+    effects.then_one(first);
+    for statement in rest {
+        effects.then(statement);
+    }
+    let reply = Reply::new(Output::json(json!({"deleted": true})), effects);
+    Ok(reply.then(move || {
+        hub.remove(&session);
+        tell(&hub, news::DELETED, &session, json!({}));
+    }))
+}
+
+/// The face does the following; here is only what it is told.
+pub async fn switch(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let session = session(&hub, &args, &context)?;
+    answer(json!({"sessionInfo": hub.info(&session), "lastSeq": session.last_seq()}))
+}
+
+fn tell(hub: &Hub, name: &'static str, session: &Session, more: Value) {
+    let mut data = json!({"sessionId": &*session.id});
+    if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
+        data.extend(more);
+    }
+    hub.kernel().bus().publish(Event {
+        name,
+        subject: session.tenant.as_str().into(),
+        priority: Priority::Critical,
+        at_ms: hub.now_ms(),
+        data: Arc::new(data),
+    });
+}

@@ -1,0 +1,224 @@
+//! All sessions of this process, and what they share.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use orchestr8_contract::id::Tenant;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::Kernel;
+use orchestr8_kernel::ports::clock::iso;
+use orchestr8_models::{About, Catalog, Model};
+use parking_lot::RwLock;
+use serde_json::{Value, json};
+
+use crate::limits;
+use crate::record::Header;
+use crate::recover::Recovery;
+use crate::session::{Session, Slot};
+
+/// What an installation says about its sessions.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How many one tenant may have.
+    pub sessions: usize,
+    /// Where a session works that was not told where.
+    pub cwd: PathBuf,
+    /// Session files are read from here and written to here.
+    pub folder: PathBuf,
+    /// What the model is told before everything else.
+    pub system_prompt: Option<String>,
+    /// Whether the shell may be used.
+    pub bash: bool,
+    /// Tools that sessions may use; empty: all that the caller may.
+    pub tools: Vec<String>,
+    pub long_ms: u64,
+    pub short_ms: u64,
+    /// Attempts after the first when a model is not reachable, and the longest first wait.
+    pub retries: u32,
+    pub retry_base_ms: u64,
+}
+
+impl Settings {
+    pub fn new(cwd: PathBuf, folder: PathBuf) -> Self {
+        Self {
+            sessions: limits::SESSIONS,
+            cwd,
+            folder,
+            system_prompt: None,
+            bash: false,
+            tools: Vec::new(),
+            long_ms: limits::LONG_MS,
+            short_ms: limits::SHORT_MS,
+            retries: limits::RETRIES,
+            retry_base_ms: limits::RETRY_BASE_MS,
+        }
+    }
+}
+
+/// A handle to all sessions. Clones share them.
+#[derive(Clone)]
+pub struct Hub(Arc<Shared>);
+
+struct Shared {
+    kernel: Kernel,
+    catalog: Catalog,
+    settings: Settings,
+    sessions: RwLock<HashMap<Tenant, Tenants>>,
+    recovery: RwLock<Recovery>,
+}
+
+/// The sessions of one tenant, and how many more are about to be.
+#[derive(Default)]
+struct Tenants {
+    sessions: BTreeMap<Arc<str>, Arc<Session>>,
+    coming: usize,
+}
+
+/// Room for one more session, until it is there or this is dropped.
+pub struct Room {
+    hub: Hub,
+    tenant: Tenant,
+}
+
+impl Hub {
+    pub fn new(kernel: Kernel, catalog: Catalog, settings: Settings) -> Self {
+        Self(Arc::new(Shared {
+            kernel,
+            catalog,
+            settings,
+            sessions: RwLock::default(),
+            recovery: RwLock::default(),
+        }))
+    }
+
+    pub fn kernel(&self) -> &Kernel {
+        &self.0.kernel
+    }
+
+    pub fn catalog(&self) -> &Catalog {
+        &self.0.catalog
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub fn now_ms(&self) -> i64 {
+        self.0.kernel.ports().clock.now_ms()
+    }
+
+    pub fn recovery(&self) -> Recovery {
+        self.0.recovery.read().clone()
+    }
+
+    pub(crate) fn recovered(&self, recovery: Recovery) {
+        *self.0.recovery.write() = recovery;
+    }
+
+    pub fn find(&self, tenant: &Tenant, id: &str) -> Result<Arc<Session>, Fault> {
+        let sessions = self.0.sessions.read();
+        let found = sessions.get(tenant).and_then(|tenants| tenants.sessions.get(id));
+        found.cloned().ok_or_else(|| not_found(id))
+    }
+
+    /// The sessions of a tenant in order of id.
+    pub fn all(&self, tenant: &Tenant) -> Vec<Arc<Session>> {
+        let sessions = self.0.sessions.read();
+        sessions.get(tenant).map(|tenants| tenants.sessions.values().cloned().collect()).unwrap_or_default()
+    }
+
+    /// How many there are, of all tenants.
+    pub fn count(&self) -> usize {
+        self.0.sessions.read().values().map(|tenants| tenants.sessions.len()).sum()
+    }
+
+    /// Room for a session of this id, if there may be one.
+    pub fn room(&self, tenant: &Tenant, id: &str) -> Result<Room, Fault> {
+        let max = self.0.settings.sessions;
+        let mut sessions = self.0.sessions.write();
+        let tenants = sessions.entry(tenant.clone()).or_default();
+        if tenants.sessions.contains_key(id) {
+            return Err(
+                Fault::new(Code::StateConflict, format!("Session {id} already exists")).with("sessionId", id)
+            );
+        }
+        if tenants.sessions.len() + tenants.coming >= max {
+            return Err(Fault::new(
+                Code::ResourceExhausted,
+                format!("Session limit reached ({max} sessions)"),
+            ));
+        }
+        tenants.coming += 1;
+        Ok(Room { hub: self.clone(), tenant: tenant.clone() })
+    }
+
+    pub(crate) fn put(&self, session: Arc<Session>) {
+        let mut sessions = self.0.sessions.write();
+        let tenants = sessions.entry(session.tenant.clone()).or_default();
+        tenants.sessions.insert(session.id.clone(), session);
+    }
+
+    pub(crate) fn remove(&self, session: &Session) {
+        if let Some(tenants) = self.0.sessions.write().get_mut(&session.tenant) {
+            tenants.sessions.remove(&session.id);
+        }
+    }
+
+    /// The model a session uses.
+    pub fn model(&self, header: &Header) -> Result<Arc<dyn Model>, Fault> {
+        self.model_named(&header.provider, &header.model)
+    }
+
+    pub fn model_named(&self, provider: &str, id: &str) -> Result<Arc<dyn Model>, Fault> {
+        self.0
+            .catalog
+            .find(provider, id)
+            .ok_or_else(|| Fault::new(Code::NotFound, format!("Model not found: {provider}/{id}")))
+    }
+
+    /// What clients are told of a session.
+    pub fn info(&self, session: &Session) -> Value {
+        let (mut info, provider, model) = session.with_header(|header| {
+            let info = json!({
+                "sessionId": &*session.id,
+                "thinkingLevel": header.thinking,
+                "isStreaming": session.doing.is(Slot::Turn),
+                "messageCount": header.messages,
+                "createdAt": iso(session.created_ms),
+                "cwd": header.cwd,
+                "sessionName": header.name,
+                "parentSession": header.parent,
+            });
+            (info, header.provider.clone(), header.model.clone())
+        });
+        if let Some(known) = self.0.catalog.find(&provider, &model) {
+            info["model"] = model_info(known.about());
+        }
+        if let Value::Object(members) = &mut info {
+            members.retain(|_, value| !value.is_null());
+        }
+        info
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if let Some(tenants) = self.hub.0.sessions.write().get_mut(&self.tenant) {
+            tenants.coming = tenants.coming.saturating_sub(1);
+        }
+    }
+}
+
+/// What clients are told of a model.
+pub fn model_info(about: &About) -> Value {
+    let input: &[&str] = if about.images { &["text", "image"] } else { &["text"] };
+    json!({
+        "id": about.id, "name": about.name, "provider": about.provider, "reasoning": about.thinking, "input": input,
+        "contextWindow": about.context_window, "maxTokens": about.max_output, "cost": about.price,
+    })
+}
+
+pub fn not_found(id: &str) -> Fault {
+    Fault::new(Code::NotFound, format!("Session {id} not found")).with("sessionId", id)
+}

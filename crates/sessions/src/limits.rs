@@ -1,0 +1,88 @@
+//! Limits of sessions, each with its reason. Those an installation may change are in `Settings`.
+
+/// Sessions of one tenant; each may hold a conversation in memory while it works.
+pub const SESSIONS: usize = 100;
+
+/// Characters of one prompt, steering message or follow-up.
+pub const PROMPT_CHARS: usize = 200_000;
+
+/// Characters of one command for the shell.
+pub const BASH_CHARS: usize = 20_000;
+
+/// Characters of a session's name.
+pub const NAME_CHARS: usize = 256;
+
+/// Characters of a session's id.
+pub const ID_CHARS: usize = 256;
+
+/// Bytes of a path.
+pub const PATH_BYTES: usize = 4096;
+
+/// Images of one message.
+pub const IMAGES: usize = 20;
+
+/// The protocol lets a message have ten mebibytes.
+pub const PAYLOAD_BYTES: usize = 10 * 1024 * 1024;
+
+/// Steering messages and follow-ups that wait, of one session.
+pub const QUEUED: usize = 100;
+
+/// Events of a session that a client can ask for later; older ones are forgotten, the messages stay.
+pub const EVENTS_KEPT: u64 = 1_000;
+
+/// Events of the turn under way that are kept in memory, with all deltas.
+pub const EVENTS_IN_MEMORY: usize = 2_048;
+
+/// Event numbers are taken from the store in blocks of this size, so that a delta costs no commit.
+pub const SEQ_BLOCK: u64 = 10_000;
+
+/// Entries read from the store at once.
+pub const ENTRY_PAGE: i64 = 1_000;
+
+/// Entries of one session; a tree beyond it takes no more prompts.
+pub const ENTRIES: u64 = 200_000;
+
+/// Calls of the model in one prompt: an agent that calls tools for ever is stopped here.
+pub const ROUNDS: usize = 200;
+
+/// Tool calls of one answer that are carried out.
+pub const TOOL_CALLS: usize = 64;
+
+/// Characters of a tool's answer that the model gets to see.
+pub const TOOL_RESULT_CHARS: usize = 100_000;
+
+/// Attempts at an answer when the model is not reachable, and the wait after the first.
+pub const RETRIES: u32 = 3;
+pub const RETRY_BASE_MS: u64 = 2_000;
+pub const RETRY_CAP_MS: u64 = 60_000;
+
+/// Tokens kept free for an answer: a context that leaves fewer is compacted.
+pub const RESERVED_TOKENS: u64 = 16_384;
+
+/// Tokens of recent messages that a compaction leaves as they are.
+pub const KEPT_TOKENS: u64 = 20_000;
+
+/// Time limits of the classes of commands.
+pub const LONG_MS: u64 = 300_000;
+pub const SHORT_MS: u64 = 30_000;
+
+/// For commands that must not be cut off: ten years.
+pub const NEVER_MS: u64 = 315_360_000_000;
+
+/// Questions to people that wait for an answer, of one session.
+pub const QUESTIONS: usize = 16;
+
+/// Output of a shell command that is kept: its end.
+pub const BASH_OUTPUT_BYTES: usize = 256 * 1024;
+
+/// Commands of the history per page.
+pub const HISTORY_PAGE: i64 = 100;
+pub const HISTORY_PAGE_MAX: i64 = 500;
+
+/// A delta is told once it is this share of what was told before, or when this time has passed: a message is told again with
+/// each, so that telling every one of a long message would be quadratic.
+pub const DELTA_SHARE: usize = 32;
+pub const DELTA_MS: u64 = 50;
+
+/// Bytes of a session file that is read.
+pub const FILE_BYTES: u64 = 64 * 1024 * 1024;

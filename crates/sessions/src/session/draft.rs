@@ -1,0 +1,152 @@
+//! A change of a session that is being put together: entries, header and news become durable in one commit, and only then is
+//! anybody told.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use orchestr8_contract::{Fault, Output, Priority};
+use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::{Kernel, Reply};
+use orchestr8_models::Message;
+use serde_json::Value;
+
+use super::Session;
+use crate::news::News;
+use crate::record::{self, Body, Entry, Header, Place};
+use crate::tables;
+
+pub struct Draft {
+    session: Arc<Session>,
+    /// What will be true of the session.
+    pub header: Header,
+    batch: Batch,
+    news: Vec<(u64, News)>,
+    /// The messages that news may refer to.
+    messages: HashMap<Place, Message>,
+    reserve: Option<u64>,
+    taken: Vec<u64>,
+    at_ms: i64,
+}
+
+impl Draft {
+    pub fn new(session: &Arc<Session>, at_ms: i64) -> Self {
+        Self {
+            session: session.clone(),
+            header: session.header(),
+            batch: Batch::new(),
+            news: Vec::new(),
+            messages: HashMap::new(),
+            reserve: None,
+            taken: Vec::new(),
+            at_ms,
+        }
+    }
+
+    /// Adds an entry at the leaf, which then is the leaf.
+    pub fn append(&mut self, body: Body) -> Place {
+        self.append_as(None, self.at_ms, body)
+    }
+
+    /// As `append`, for an entry that was somewhere before.
+    pub fn append_as(&mut self, label: Option<&str>, at_ms: i64, body: Body) -> Place {
+        let entry = Entry { parent: self.header.leaf, at_ms, body };
+        let place = self.insert(label, &entry);
+        self.header.leaf = Some(place);
+        if let Body::Message { message } = entry.body {
+            self.header.messages += 1;
+            self.header.stats.count(&message);
+            self.messages.insert(place, message);
+        }
+        place
+    }
+
+    /// Adds an entry as it is, and leaves the leaf alone.
+    pub fn insert(&mut self, label: Option<&str>, entry: &Entry) -> Place {
+        let place = self.header.next;
+        self.header.next += 1;
+        self.batch.then_one(tables::entry_insert(self.session.whose(), place, label, record::text(entry)));
+        place
+    }
+
+    pub fn label(&mut self, place: Place, label: Option<&str>) {
+        self.batch.then_one(tables::entry_label(self.session.whose(), place, label));
+    }
+
+    /// A message that was put in before, and that news of this draft refer to.
+    pub fn refer_to(&mut self, place: Place, message: &Message) {
+        self.messages.insert(place, message.clone());
+    }
+
+    /// A waiting message is in the tree now.
+    pub fn take(&mut self, queued: u64) {
+        self.batch.then_one(tables::queue_remove(self.session.whose(), queued));
+        self.taken.push(queued);
+    }
+
+    /// Tells of something once this is durable.
+    pub fn tell(&mut self, news: News) {
+        let seq = self.number();
+        self.tell_as(seq, news);
+    }
+
+    /// A number for news that are told at once and kept with this draft.
+    pub fn number(&mut self) -> u64 {
+        let (seq, reserve) = self.session.number();
+        self.reserve = self.reserve.max(reserve);
+        seq
+    }
+
+    fn tell_as(&mut self, seq: u64, news: News) {
+        self.batch.then(tables::event_insert(self.session.whose(), seq, record::text(&news)));
+        self.news.push((seq, news));
+    }
+
+    /// Keeps news that were told before, under the number they had.
+    pub fn keep(&mut self, seq: u64, news: &News) {
+        self.batch.then(tables::event_insert(self.session.whose(), seq, record::text(news)));
+    }
+
+    /// What a session that is not there yet begins with.
+    pub fn into_parts(self) -> (Header, Batch) {
+        (self.header, self.batch)
+    }
+
+    fn finish(&mut self) -> Batch {
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.then_one(tables::session_update(self.session.whose(), record::text(&self.header)));
+        if let Some(upto) = self.reserve {
+            batch.then(tables::session_reserve(self.session.whose(), upto));
+        }
+        batch
+    }
+
+    /// Makes it durable, then true, then known.
+    pub async fn commit(mut self, kernel: &Kernel) -> Result<(), Fault> {
+        let batch = self.finish();
+        kernel.ports().store.commit(batch).await.map_err(store_fault)?;
+        self.made(kernel);
+        Ok(())
+    }
+
+    /// The reply of a command whose effects this is: durable with its outcome, then true, then known.
+    pub fn into_reply(mut self, output: Value, kernel: &Kernel) -> Reply {
+        let batch = self.finish();
+        let kernel = kernel.clone();
+        Reply::new(Output::json(output), batch).then(move || self.made(&kernel))
+    }
+
+    fn made(self, kernel: &Kernel) {
+        if let Some(upto) = self.reserve {
+            self.session.reserved(upto);
+        }
+        self.session.install(self.header);
+        for queued in self.taken {
+            self.session.dequeue(queued);
+        }
+        for (seq, news) in self.news {
+            let told = news.told(|place| self.messages.get(&place));
+            self.session.publish(kernel, seq, told, Priority::Critical);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! One session in memory: what is true of it now, what it is doing, and who waits for what.
+
+mod doing;
+mod draft;
+mod questions;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use orchestr8_contract::id::Tenant;
+use orchestr8_contract::{Event, Fault, Priority};
+use orchestr8_kernel::Kernel;
+use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::ports::store::Batch;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::limits;
+use crate::news;
+use crate::record::{Header, Queued, When};
+use crate::tables::{self, Whose};
+
+pub use doing::{Doing, Slot};
+pub use draft::Draft;
+pub use questions::Questions;
+
+pub struct Session {
+    pub tenant: Tenant,
+    pub id: Arc<str>,
+    pub created_ms: i64,
+    pub doing: Doing,
+    pub questions: Questions,
+    state: Mutex<State>,
+}
+
+struct State {
+    header: Header,
+    /// The last event number given, and the last one that is reserved in the store.
+    seq: u64,
+    reserved: u64,
+    /// Events of the turn under way.
+    recent: VecDeque<(u64, Arc<Value>)>,
+    /// What waits for the turn, with its place in the stored queue.
+    queue: VecDeque<(u64, Queued)>,
+    queue_next: u64,
+}
+
+impl Session {
+    pub fn new(tenant: Tenant, id: Arc<str>, created_ms: i64, seq: u64, header: Header) -> Self {
+        Self {
+            tenant,
+            id,
+            created_ms,
+            doing: Doing::default(),
+            questions: Questions::default(),
+            state: Mutex::new(State {
+                header,
+                seq,
+                reserved: seq,
+                recent: VecDeque::new(),
+                queue: VecDeque::new(),
+                queue_next: 0,
+            }),
+        }
+    }
+
+    pub fn whose(&self) -> Whose<'_> {
+        Whose { tenant: self.tenant.as_str(), session: &self.id }
+    }
+
+    pub fn header(&self) -> Header {
+        self.state.lock().header.clone()
+    }
+
+    /// Looks at the header without copying it.
+    pub fn with_header<T>(&self, look: impl FnOnce(&Header) -> T) -> T {
+        look(&self.state.lock().header)
+    }
+
+    pub fn install(&self, header: Header) {
+        self.state.lock().header = header;
+    }
+
+    /// The number of the last event.
+    pub fn last_seq(&self) -> u64 {
+        self.state.lock().seq
+    }
+
+    /// Events in memory after a number.
+    pub fn recent_after(&self, after: u64) -> Vec<(u64, Arc<Value>)> {
+        self.state.lock().recent.iter().filter(|(seq, _)| *seq > after).cloned().collect()
+    }
+
+    /// Nothing is under way any more: everything that can be asked for later is in the store.
+    pub fn forget_recent(&self) {
+        self.state.lock().recent = VecDeque::new();
+    }
+
+    /// The next event number; the number up to which to reserve, if few are left.
+    fn number(&self) -> (u64, Option<u64>) {
+        let mut state = self.state.lock();
+        state.seq += 1;
+        let few = state.seq + limits::SEQ_BLOCK / 2 > state.reserved;
+        (state.seq, few.then(|| state.seq + limits::SEQ_BLOCK))
+    }
+
+    fn reserved(&self, upto: u64) {
+        let mut state = self.state.lock();
+        state.reserved = state.reserved.max(upto);
+    }
+
+    /// Sees to it that there are numbers for what is told without a commit of its own.
+    pub async fn reserve(&self, kernel: &Kernel) -> Result<(), Fault> {
+        let upto = {
+            let state = self.state.lock();
+            let few = state.seq + limits::SEQ_BLOCK / 2 > state.reserved;
+            if !few {
+                return Ok(());
+            }
+            state.seq + limits::SEQ_BLOCK
+        };
+        let mut batch = Batch::new();
+        batch.then(tables::session_reserve(self.whose(), upto));
+        kernel.ports().store.commit(batch).await.map_err(store_fault)?;
+        self.reserved(upto);
+        Ok(())
+    }
+
+    /// Tells subscribers of something that is not kept: a delta, progress, a question. Its number; none when no number is left,
+    /// and then it was not told.
+    pub fn whisper(&self, kernel: &Kernel, event: Value, priority: Priority) -> Option<u64> {
+        let seq = {
+            let mut state = self.state.lock();
+            if state.seq >= state.reserved {
+                return None;
+            }
+            state.seq += 1;
+            state.seq
+        };
+        self.publish(kernel, seq, event, priority);
+        Some(seq)
+    }
+
+    fn publish(&self, kernel: &Kernel, seq: u64, event: Value, priority: Priority) {
+        let data =
+            Arc::new(json!({"tenant": self.tenant, "sessionId": &*self.id, "seq": seq, "event": event}));
+        {
+            let mut state = self.state.lock();
+            if state.recent.len() >= limits::EVENTS_IN_MEMORY {
+                state.recent.pop_front();
+            }
+            state.recent.push_back((seq, data.clone()));
+        }
+        kernel.bus().publish(Event {
+            name: news::EVENT,
+            subject: self.id.clone(),
+            priority,
+            at_ms: kernel.ports().clock.now_ms(),
+            data,
+        });
+    }
+
+    /// How many messages wait.
+    pub fn queued(&self) -> usize {
+        self.state.lock().queue.len()
+    }
+
+    /// The place for a message that is to wait.
+    pub fn queue_place(&self) -> u64 {
+        let mut state = self.state.lock();
+        state.queue_next += 1;
+        state.queue_next
+    }
+
+    pub fn enqueue(&self, place: u64, queued: Queued) {
+        let mut state = self.state.lock();
+        state.queue_next = state.queue_next.max(place);
+        state.queue.push_back((place, queued));
+    }
+
+    /// The messages that wait for this moment, oldest first. They stay until `dequeue`.
+    pub fn waiting(&self, when: When) -> Vec<(u64, Queued)> {
+        self.state.lock().queue.iter().filter(|(_, queued)| queued.when == when).cloned().collect()
+    }
+
+    pub fn dequeue(&self, place: u64) {
+        self.state.lock().queue.retain(|(waiting, _)| *waiting != place);
+    }
+}

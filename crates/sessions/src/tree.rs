@@ -1,0 +1,256 @@
+//! The tree of a session in memory, and what of it the model gets to see.
+
+use std::collections::HashSet;
+
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::ports::Store;
+use orchestr8_kernel::ports::store::Error;
+use orchestr8_models::{Block, Message, ToolResult, User};
+
+use crate::limits;
+use crate::record::{Body, Entry, Place};
+use crate::tables::{self, Whose};
+
+/// All entries of a session; the place of an entry is its index.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tree(Vec<Node>);
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    pub label: Option<String>,
+    pub entry: Entry,
+}
+
+/// What stands in for the result of a call that was cut off.
+const NO_RESULT: &str = "The call was interrupted before it gave a result.";
+
+impl Tree {
+    pub async fn load(store: &dyn Store, whose: Whose<'_>) -> Result<Self, Fault> {
+        let mut tree = Self::default();
+        let mut page = limits::ENTRY_PAGE;
+        loop {
+            let rows = match store.query(tables::entries_from(whose, tree.next(), page)).await {
+                Ok(rows) => rows,
+                // Too much for one answer: entries may be large.
+                Err(Error::Refused(_)) if page > 1 => {
+                    page = (page / 8).max(1);
+                    continue;
+                }
+                Err(error) => return Err(store_fault(error)),
+            };
+            let last = i64::try_from(rows.len()).unwrap_or(i64::MAX) < page;
+            for row in rows {
+                let place = row.int(0).map_err(store_fault)?;
+                if u64::try_from(place).ok() != Some(tree.next()) {
+                    return Err(damaged(whose, "an entry is missing"));
+                }
+                let entry = serde_json::from_str(row.text(2).map_err(store_fault)?)
+                    .map_err(|error| damaged(whose, "an entry cannot be read").because(error))?;
+                let label = row.optional_text(1).map_err(store_fault)?.map(str::to_owned);
+                tree.push(Node { label, entry });
+            }
+            if last {
+                return Ok(tree);
+            }
+        }
+    }
+
+    /// The place the next entry gets.
+    pub fn next(&self) -> Place {
+        Place::try_from(self.0.len()).unwrap_or(Place::MAX)
+    }
+
+    pub fn push(&mut self, node: Node) {
+        self.0.push(node);
+    }
+
+    pub fn get(&self, place: Place) -> Option<&Node> {
+        self.0.get(usize::try_from(place).ok()?)
+    }
+
+    pub fn nodes(&self) -> impl Iterator<Item = (Place, &Node)> {
+        (0..).zip(&self.0)
+    }
+
+    /// From the root to an entry, both included. A parent stands before its children, so this ends.
+    pub fn path(&self, leaf: Option<Place>) -> Vec<Place> {
+        let mut path = Vec::new();
+        let mut next = leaf;
+        while let Some(place) = next {
+            let Some(node) = self.get(place) else { break };
+            path.push(place);
+            next = node.entry.parent.filter(|parent| *parent < place);
+        }
+        path.reverse();
+        path
+    }
+
+    /// The messages from the root to an entry.
+    pub fn messages(&self, leaf: Option<Place>) -> Vec<&Message> {
+        self.path(leaf)
+            .into_iter()
+            .filter_map(|place| self.get(place).and_then(|node| node.entry.body.message()))
+            .collect()
+    }
+
+    /// What the model is told of the way to an entry: summaries instead of what they sum up, and a result for every call.
+    pub fn context(&self, leaf: Option<Place>) -> Vec<Message> {
+        let path = self.path(leaf);
+        let compaction = path.iter().rev().find_map(|place| match &self.get(*place)?.entry.body {
+            Body::Compaction { summary, first_kept, .. } => Some((*place, summary, *first_kept)),
+            Body::Message { .. }
+            | Body::ModelChange { .. }
+            | Body::ThinkingLevelChange { .. }
+            | Body::BranchSummary { .. } => None,
+        });
+        let mut context = Vec::new();
+        let mut first_kept = 0;
+        if let Some((place, summary, kept)) = compaction {
+            let at_ms = self.get(place).map_or(0, |node| node.entry.at_ms);
+            context.push(told(format!("The conversation so far, in short:\n\n{summary}"), at_ms));
+            first_kept = kept;
+        }
+        for place in path.into_iter().filter(|place| *place >= first_kept) {
+            let Some(node) = self.get(place) else { continue };
+            match &node.entry.body {
+                Body::Message { message } => context.push(message.clone()),
+                Body::BranchSummary { summary, .. } => context.push(told(
+                    format!("What was tried on another branch, in short:\n\n{summary}"),
+                    node.entry.at_ms,
+                )),
+                Body::ModelChange { .. } | Body::ThinkingLevelChange { .. } | Body::Compaction { .. } => {}
+            }
+        }
+        answered(context)
+    }
+}
+
+fn told(text: String, at_ms: i64) -> Message {
+    Message::User(User::text(text, at_ms))
+}
+
+/// Providers refuse a call without a result right after it: what a crash or an abort left open is closed here.
+fn answered(messages: Vec<Message>) -> Vec<Message> {
+    let given: HashSet<String> = messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::ToolResult(result) => Some(result.tool_call_id.clone()),
+            Message::User(_) | Message::Assistant(_) | Message::BashExecution(_) => None,
+        })
+        .collect();
+    let mut all = Vec::with_capacity(messages.len());
+    for message in messages {
+        let open: Vec<Message> = match &message {
+            Message::Assistant(assistant) => assistant
+                .tool_calls()
+                .filter(|(id, _, _)| !given.contains(*id))
+                .map(|(id, name, _)| {
+                    Message::ToolResult(ToolResult {
+                        tool_call_id: id.to_owned(),
+                        tool_name: name.to_owned(),
+                        content: vec![Block::text(NO_RESULT)],
+                        is_error: true,
+                        timestamp: assistant.timestamp,
+                    })
+                })
+                .collect(),
+            Message::User(_) | Message::ToolResult(_) | Message::BashExecution(_) => Vec::new(),
+        };
+        all.push(message);
+        all.extend(open);
+    }
+    all
+}
+
+fn damaged(whose: Whose<'_>, what: &str) -> Fault {
+    Fault::new(Code::StoreCorrupt, format!("session {}: {what}", whose.session))
+        .with("sessionId", whose.session)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orchestr8_models::{Assistant, StopReason, Usage};
+    use serde_json::Map;
+
+    fn tree(bodies: Vec<(Option<Place>, Body)>) -> Tree {
+        Tree(
+            bodies
+                .into_iter()
+                .map(|(parent, body)| Node { label: None, entry: Entry { parent, at_ms: 1, body } })
+                .collect(),
+        )
+    }
+
+    fn user(text: &str) -> Body {
+        Body::Message { message: Message::User(User::text(text, 1)) }
+    }
+
+    fn texts(messages: &[Message]) -> Vec<String> {
+        messages.iter().map(Message::text).collect()
+    }
+
+    #[test]
+    fn a_path_leads_from_the_root_to_the_leaf_and_past_no_other_branch() {
+        let tree = tree(vec![
+            (None, user("a")),
+            (Some(0), user("b")),
+            (Some(0), user("c")),
+            (Some(2), user("d")),
+            (None, user("other root")),
+        ]);
+        assert_eq!(tree.path(Some(3)), [0, 2, 3]);
+        assert_eq!(tree.path(Some(4)), [4]);
+        assert_eq!(tree.path(None), [0; 0]);
+        assert_eq!(texts(&tree.context(Some(3))), ["a", "c", "d"]);
+    }
+
+    #[test]
+    fn a_compaction_stands_for_what_came_before_what_it_keeps() {
+        let compaction = Body::Compaction { summary: "short".into(), first_kept: 1, tokens_before: 9 };
+        let tree =
+            tree(vec![(None, user("a")), (Some(0), user("b")), (Some(1), compaction), (Some(2), user("c"))]);
+        let context = texts(&tree.context(Some(3)));
+        assert_eq!(context.len(), 3);
+        assert!(context[0].contains("short"));
+        assert_eq!(context[1..], ["b", "c"]);
+        assert_eq!(tree.messages(Some(3)).len(), 3, "people still see everything");
+    }
+
+    #[test]
+    fn a_call_without_a_result_gets_one() {
+        let call = |id: &str| Block::ToolCall { id: id.into(), name: "echo".into(), arguments: Map::new() };
+        let assistant = Message::Assistant(Assistant {
+            content: vec![call("1"), call("2")],
+            provider: "p".into(),
+            model: "m".into(),
+            usage: Usage::default(),
+            stop_reason: StopReason::ToolUse,
+            timestamp: 1,
+            error_message: None,
+        });
+        let result = Message::ToolResult(ToolResult {
+            tool_call_id: "1".into(),
+            tool_name: "echo".into(),
+            content: vec![Block::text("one")],
+            is_error: false,
+            timestamp: 1,
+        });
+        let tree = tree(vec![
+            (None, user("a")),
+            (Some(0), Body::Message { message: assistant }),
+            (Some(1), Body::Message { message: result }),
+        ]);
+        let results: Vec<_> = tree
+            .context(Some(2))
+            .into_iter()
+            .filter_map(|message| match message {
+                Message::ToolResult(result) => Some((result.tool_call_id, result.is_error)),
+                Message::User(_) | Message::Assistant(_) | Message::BashExecution(_) => None,
+            })
+            .collect();
+        assert_eq!(results.len(), 2);
+        assert!(results.contains(&("1".into(), false)) && results.contains(&("2".into(), true)));
+    }
+}

@@ -1,0 +1,271 @@
+//! The agent loop: a prompt goes to the model, its tool calls are carried out, their results go back to it, until it is done.
+//!
+//! What happened is durable before anybody is told of it; deltas are told as they come and are not kept.
+
+mod answer;
+mod calls;
+mod live;
+
+pub use calls::OWN_TOOLS;
+
+use std::sync::Arc;
+
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::Context;
+use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::ports::store::Batch;
+use orchestr8_models::{Assistant, Block, Message, StopReason, Usage, User};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::compact;
+use crate::hub::Hub;
+use crate::limits;
+use crate::news::News;
+use crate::record::{Body, Entry, Place, When};
+use crate::session::{Draft, Session, Slot};
+use crate::tables;
+use crate::tree::{Node, Tree};
+
+/// How a prompt ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub stop_reason: StopReason,
+    pub error: Option<Fault>,
+    /// What the model said last.
+    pub text: String,
+    /// Of all its answers together.
+    pub usage: Usage,
+}
+
+impl Ended {
+    pub fn told(&self) -> Value {
+        let mut told = json!({"stopReason": self.stop_reason, "text": self.text, "usage": self.usage});
+        if let Some(fault) = &self.error {
+            told["errorMessage"] = json!(fault.message);
+            told["errorCode"] = json!(fault.code);
+        }
+        told
+    }
+}
+
+/// A prompt under way.
+pub(crate) struct Turn {
+    hub: Hub,
+    session: Arc<Session>,
+    context: Context,
+    stop: CancellationToken,
+    tree: Tree,
+    /// What this prompt has added to the tree.
+    added: Vec<Place>,
+    usage: Usage,
+}
+
+/// What is to be said next, and the place in the queue it came from.
+struct Next {
+    content: Vec<Block>,
+    queued: Option<u64>,
+}
+
+/// Runs a prompt to its end. Faults are those of the store; what goes wrong with the model is a part of the conversation.
+pub async fn run(
+    hub: &Hub,
+    session: &Arc<Session>,
+    context: Context,
+    content: Vec<Block>,
+) -> Result<Ended, Fault> {
+    let held = session.doing.begin(Slot::Turn, context.cancel.token());
+    let tree = Tree::load(&*hub.kernel().ports().store, session.whose()).await?;
+    if tree.next() >= limits::ENTRIES {
+        return Err(Fault::new(
+            Code::ResourceExhausted,
+            format!(
+                "the session has {} entries, which is the limit; fork it or begin a new one",
+                limits::ENTRIES
+            ),
+        ));
+    }
+    hub.model(&session.header())?;
+    let mut turn = Turn {
+        hub: hub.clone(),
+        session: session.clone(),
+        context,
+        stop: held.token.clone(),
+        tree,
+        added: Vec::new(),
+        usage: Usage::default(),
+    };
+    let ended = turn.go(content).await;
+    turn.trim().await;
+    session.forget_recent();
+    drop(held);
+    ended
+}
+
+impl Turn {
+    async fn go(&mut self, content: Vec<Block>) -> Result<Ended, Fault> {
+        self.session.reserve(self.hub.kernel()).await?;
+        let mut next = vec![Next { content, queued: None }];
+        next.extend(self.waiting(When::Steer));
+        let mut first = true;
+        for _ in 0..limits::ROUNDS {
+            self.say(next, std::mem::take(&mut first)).await?;
+            let (answer, place) = self.answer().await?;
+            self.usage.add(answer.message.usage);
+            let results = match answer.message.stop_reason {
+                StopReason::ToolUse => self.call_all(&answer.message).await?,
+                StopReason::Stop | StopReason::Length | StopReason::Error | StopReason::Aborted => Vec::new(),
+            };
+            let over = matches!(answer.message.stop_reason, StopReason::Error | StopReason::Aborted)
+                || self.stop.is_cancelled();
+            let called = !results.is_empty();
+            let mut draft = self.draft();
+            draft.refer_to(place, &Message::Assistant(answer.message.clone()));
+            self.refer(&mut draft, &results);
+            draft.tell(News::TurnEnd { entry: place, results });
+            next = if over { Vec::new() } else { self.waiting(When::Steer) };
+            if next.is_empty() && !called && !over {
+                next = self.waiting(When::FollowUp).into_iter().take(1).collect();
+            }
+            if over || (next.is_empty() && !called) {
+                return self.end(draft, answer).await;
+            }
+            draft.tell(News::TurnStart);
+            draft.commit(self.hub.kernel()).await?;
+            self.compact_if_full().await?;
+        }
+        self.too_many_rounds().await
+    }
+
+    fn draft(&self) -> Draft {
+        Draft::new(&self.session, self.hub.now_ms())
+    }
+
+    /// Adds an entry to a draft and to the tree in memory.
+    fn add(&mut self, draft: &mut Draft, body: Body) -> Place {
+        let entry = Entry { parent: draft.header.leaf, at_ms: self.hub.now_ms(), body: body.clone() };
+        let place = draft.append(body);
+        self.tree.push(Node { label: None, entry });
+        self.added.push(place);
+        place
+    }
+
+    /// What waits for this moment. A message that has been taken up is not waiting any more.
+    fn waiting(&self, when: When) -> Vec<Next> {
+        let waiting = self.session.waiting(when);
+        waiting
+            .into_iter()
+            .map(|(place, queued)| Next { content: queued.content, queued: Some(place) })
+            .collect()
+    }
+
+    /// Puts what people said into the tree.
+    async fn say(&mut self, next: Vec<Next>, first: bool) -> Result<(), Fault> {
+        let mut draft = self.draft();
+        if first {
+            draft.tell(News::AgentStart);
+            draft.tell(News::TurnStart);
+        } else if next.is_empty() {
+            return Ok(());
+        }
+        for said in next {
+            let message = Message::User(User { content: said.content, timestamp: self.hub.now_ms() });
+            let entry = self.add(&mut draft, Body::Message { message });
+            draft.tell(News::MessageStart { entry });
+            draft.tell(News::MessageEnd { entry });
+            if let Some(queued) = said.queued {
+                draft.take(queued);
+            }
+        }
+        draft.commit(self.hub.kernel()).await
+    }
+
+    fn refer(&self, draft: &mut Draft, places: &[Place]) {
+        for place in places {
+            if let Some(message) = self.tree.get(*place).and_then(|node| node.entry.body.message()) {
+                draft.refer_to(*place, message);
+            }
+        }
+    }
+
+    async fn end(&mut self, mut draft: Draft, answer: Answer) -> Result<Ended, Fault> {
+        self.refer(&mut draft, &self.added);
+        draft.tell(News::AgentEnd { entries: self.added.clone() });
+        draft.commit(self.hub.kernel()).await?;
+        if answer.fault.is_none() && !self.stop.is_cancelled() {
+            self.compact_if_full().await?;
+        }
+        let text = Message::Assistant(answer.message.clone()).text();
+        let stop_reason = match self.stop.is_cancelled() {
+            true => StopReason::Aborted,
+            false => answer.message.stop_reason,
+        };
+        Ok(Ended { stop_reason, error: answer.fault, text, usage: self.usage })
+    }
+
+    async fn too_many_rounds(&mut self) -> Result<Ended, Fault> {
+        let text = format!("the agent was stopped after {} answers without an end", limits::ROUNDS);
+        let mut draft = self.draft();
+        self.refer(&mut draft, &self.added);
+        draft.tell(News::AgentEnd { entries: self.added.clone() });
+        draft.commit(self.hub.kernel()).await?;
+        let fault = Fault::new(Code::ResourceExhausted, text);
+        Ok(Ended {
+            stop_reason: StopReason::Error,
+            error: Some(fault),
+            text: String::new(),
+            usage: self.usage,
+        })
+    }
+
+    /// Makes room in the context when little of it is left.
+    async fn compact_if_full(&mut self) -> Result<(), Fault> {
+        let header = self.session.header();
+        let window = self.hub.model(&header)?.about().context_window;
+        let used = compact::used_tokens(&self.tree.context(header.leaf));
+        if header.auto_compaction && used + limits::RESERVED_TOKENS.min(window / 4) > window {
+            self.compact("threshold", false).await?;
+        }
+        Ok(())
+    }
+
+    /// Compacts in the middle of a prompt, and tells of it. Whether it worked.
+    async fn compact(&mut self, reason: &str, will_retry: bool) -> Result<bool, Fault> {
+        let mut draft = self.draft();
+        draft.tell(News::AutoCompactionStart { reason: reason.to_owned() });
+        draft.commit(self.hub.kernel()).await?;
+        let outcome = compact::summarize(&self.hub, &self.session, &self.tree, None, &self.stop).await;
+        let mut draft = self.draft();
+        let (end, worked) = match outcome {
+            Ok(made) => {
+                self.add(&mut draft, made.body());
+                let result = Some(made.told());
+                (News::AutoCompactionEnd { aborted: false, will_retry, error_message: None, result }, true)
+            }
+            Err(fault) => {
+                let aborted = fault.code == Code::Cancelled;
+                let error_message = (!aborted).then(|| fault.message.clone().into_owned());
+                (News::AutoCompactionEnd { aborted, will_retry: false, error_message, result: None }, false)
+            }
+        };
+        draft.tell(end);
+        draft.commit(self.hub.kernel()).await?;
+        Ok(worked)
+    }
+
+    /// Events beyond what is kept are forgotten. If that fails, the next prompt tries again.
+    async fn trim(&self) {
+        let mut batch = Batch::new();
+        batch.then(tables::events_trim(self.session.whose(), limits::EVENTS_KEPT));
+        if let Err(error) = self.hub.kernel().ports().store.commit(batch).await {
+            let fields = json!({"sessionId": &*self.session.id, "error": store_fault(error).to_string()});
+            self.hub.kernel().log().warn("old events could not be forgotten", fields);
+        }
+    }
+}
+
+/// An answer of the model, and why it is none if it failed.
+struct Answer {
+    message: Assistant,
+    fault: Option<Fault>,
+}

@@ -1,0 +1,12 @@
+//! Sessions on a real kernel and store.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop"
+)]
+
+mod branching;
+mod keeping;
+mod prompting;
+mod world;

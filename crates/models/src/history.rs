@@ -18,8 +18,9 @@ const GOES_ON: &str = "[The conversation goes on.]";
 
 /// The turns of a conversation. Answers that failed are left out; of those that were stopped, what was said stays.
 ///
-/// Thinking is kept only where the same model thought it and the provider can check that; `keep_thinking` says whether it
-/// wants it back at all.
+/// Thinking is kept only where the same model thought it, the provider can check that, and the round it belongs to is still
+/// going on: what was thought before is not needed, and is refused once the conversation was forked or shortened.
+/// `keep_thinking` says whether the provider wants it back at all.
 pub fn turns(messages: &[Message], about: &About, keep_thinking: bool) -> Vec<Turn> {
     let kept: Vec<Message> =
         messages.iter().filter_map(|message| keep(message, about, keep_thinking)).collect();
@@ -42,7 +43,21 @@ pub fn turns(messages: &[Message], about: &About, keep_thinking: bool) -> Vec<Tu
             Message::ToolResult(_) => {}
         }
     }
+    let round = round(&turns);
+    for turn in &mut turns[..round] {
+        if let Turn::Assistant(blocks) = turn {
+            blocks.retain(|block| !matches!(block, Block::Thinking { .. }));
+        }
+    }
     turns
+}
+
+/// Where the last round begins: at what the user said last, unless it was said into a round of tool calls.
+fn round(turns: &[Turn]) -> usize {
+    let begins = |place: &usize| {
+        matches!(turns[*place], Turn::User(_)) && !matches!(turns[..*place].last(), Some(Turn::Results(_)))
+    };
+    (0..turns.len()).rev().find(begins).unwrap_or(0)
 }
 
 /// Adds to what the user said last, if nobody spoke since.

@@ -42,7 +42,7 @@ impl Parser {
                 rest = &rest[1..];
                 continue;
             }
-            let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+            let Some(end) = memchr::memchr2(b'\n', b'\r', rest) else {
                 self.hold(rest)?;
                 break;
             };

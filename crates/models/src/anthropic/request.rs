@@ -15,6 +15,7 @@ const LEAST_ANSWER: u64 = 1_024;
 
 pub fn body(spec: &Spec, request: &Request) -> Value {
     let names = Names::of(&request.tools);
+    let turns = turns(&request.messages, &spec.about, true);
     let max_tokens = request.max_output.unwrap_or(spec.about.max_output).min(spec.about.max_output).max(1);
     let mut body = Map::new();
     body.insert("model".into(), json!(spec.about.id));
@@ -30,10 +31,11 @@ pub fn body(spec: &Spec, request: &Request) -> Value {
     if !request.tools.is_empty() {
         body.insert("tools".into(), tools(request, &names));
     }
-    body.insert("messages".into(), messages(spec, request, &names));
-    let thinks = think(&mut body, spec, request.thinking, max_tokens);
-    // A model that thinks chooses for itself.
-    if let Some(temperature) = request.temperature.filter(|_| !thinks) {
+    let thinks = think(&mut body, spec, request.thinking, max_tokens, &turns);
+    body.insert("messages".into(), messages(turns, &names));
+    // A model that thinks chooses for itself, and one that is told by a word does not take it at all.
+    if let Some(temperature) = request.temperature.filter(|_| !thinks && spec.reasoning != Reasoning::Effort)
+    {
         body.insert("temperature".into(), json!(temperature.clamp(0.0, 1.0)));
     }
     Value::Object(body)
@@ -59,7 +61,13 @@ fn tools(request: &Request, names: &Names) -> Value {
 }
 
 /// True when the model thinks.
-fn think(body: &mut Map<String, Value>, spec: &Spec, level: Thinking, max_tokens: u64) -> bool {
+fn think(
+    body: &mut Map<String, Value>,
+    spec: &Spec,
+    level: Thinking,
+    max_tokens: u64,
+    turns: &[Turn],
+) -> bool {
     let (budget, effort) = match level {
         Thinking::Off => return false,
         Thinking::Minimal => (LEAST_BUDGET, "low"),
@@ -72,7 +80,7 @@ fn think(body: &mut Map<String, Value>, spec: &Spec, level: Thinking, max_tokens
         Reasoning::None => false,
         Reasoning::Budget => {
             let budget = budget.min(max_tokens.saturating_sub(LEAST_ANSWER));
-            if budget < LEAST_BUDGET {
+            if budget < LEAST_BUDGET || is_amid_calls_without_thinking(turns) {
                 return false;
             }
             body.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget}));
@@ -86,9 +94,21 @@ fn think(body: &mut Map<String, Value>, spec: &Spec, level: Thinking, max_tokens
     }
 }
 
-fn messages(spec: &Spec, request: &Request, names: &Names) -> Value {
+/// Within a round of tool calls the API wants to see the thinking that led to them. Where there is none, because another model
+/// made the calls or thinking was off, the round is finished without.
+fn is_amid_calls_without_thinking(turns: &[Turn]) -> bool {
+    match turns {
+        [.., Turn::Assistant(called), Turn::Results(_)]
+        | [.., Turn::Assistant(called), Turn::Results(_), Turn::User(_)] => {
+            !matches!(called.first(), Some(Block::Thinking { .. }))
+        }
+        _ => false,
+    }
+}
+
+fn messages(turns: Vec<Turn>, names: &Names) -> Value {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
-    for turn in turns(&request.messages, &spec.about, true) {
+    for turn in turns {
         let (role, content) = match turn {
             Turn::User(blocks) => ("user", blocks.iter().filter_map(|block| said(block, names)).collect()),
             Turn::Assistant(blocks) => {

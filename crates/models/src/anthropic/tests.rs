@@ -96,13 +96,31 @@ fn levels_of_thinking_are_budgets_or_words() {
     assert_eq!((&high["output_config"]["effort"], high.get("temperature")), (&json!("high"), None));
     let small = body(Reasoning::Budget, Thinking::High, Some(5_000));
     assert_eq!((&small["max_tokens"], &small["thinking"]["budget_tokens"]), (&json!(5_000), &json!(3_976)));
-    for body in [
-        body(Reasoning::Budget, Thinking::High, Some(2_000)),
-        body(Reasoning::None, Thinking::High, None),
-        body(Reasoning::Effort, Thinking::Off, None),
-    ] {
+    for body in
+        [body(Reasoning::Budget, Thinking::High, Some(2_000)), body(Reasoning::None, Thinking::High, None)]
+    {
         assert_eq!((body.get("thinking"), body["temperature"].as_f64()), (None, Some(0.5)));
     }
+    let off = body(Reasoning::Effort, Thinking::Off, None);
+    assert_eq!((off.get("thinking"), off.get("output_config"), off.get("temperature")), (None, None, None));
+}
+
+#[test]
+fn a_round_of_calls_that_began_without_thinking_ends_without() {
+    let mut request = Request { thinking: Thinking::High, ..request() };
+    request.messages.push(Message::Assistant(whole(&Anthropic, TOOLS)));
+    let thinks =
+        |request: &Request| request::body(&spec(Reasoning::Budget), request).get("thinking").is_some();
+    assert!(thinks(&request));
+    if let Some(Message::Assistant(assistant)) = request.messages.last_mut() {
+        assistant.model = "another".into();
+    }
+    assert!(!thinks(&request));
+    request.messages.push(Message::User(User::text("hurry", 1)));
+    assert!(!thinks(&request), "it is still the same round");
+    request.messages.push(Message::Assistant(whole(&Anthropic, TEXT)));
+    request.messages.push(Message::User(User::text("and now?", 1)));
+    assert!(thinks(&request));
 }
 
 #[test]

@@ -109,6 +109,39 @@ fn thinking_goes_back_only_to_the_model_that_thought_it() {
 }
 
 #[test]
+fn what_was_thought_before_this_round_is_left_out() {
+    let calling = |id: &str| assistant(vec![thought(Some("s")), call(id)], StopReason::ToolUse);
+    let answered = |id: &str| Message::ToolResult(result(id, "x"));
+    let mut messages = vec![
+        user("one"),
+        calling("1"),
+        answered("1"),
+        assistant(vec![thought(Some("s")), Block::text("so")], StopReason::Stop),
+        user("two"),
+        calling("2"),
+        answered("2"),
+        user("hurry"),
+        calling("3"),
+        answered("3"),
+    ];
+    let thoughts = |messages: &[Message]| -> Vec<bool> {
+        let thinks = |block: &Block| matches!(block, Block::Thinking { .. });
+        let turns = turns(messages, &about(), true);
+        turns
+            .iter()
+            .filter_map(|turn| match turn {
+                Turn::Assistant(blocks) => Some(blocks.iter().any(thinks)),
+                Turn::User(_) | Turn::Results(_) => None,
+            })
+            .collect()
+    };
+    assert_eq!(thoughts(&messages), [false, false, true, true]);
+    messages.push(assistant(vec![Block::text("done")], StopReason::Stop));
+    messages.push(user("three"));
+    assert_eq!(thoughts(&messages), [false; 5]);
+}
+
+#[test]
 fn the_user_speaks_first_and_commands_are_told_unless_excluded() {
     let bash = |exclude_from_context| {
         Message::BashExecution(BashExecution {

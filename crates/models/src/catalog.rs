@@ -50,8 +50,8 @@ impl Catalog {
         let mut models: Vec<Arc<dyn Model>> = Vec::new();
         let mut unready = Vec::new();
         let mut default = settings.default;
-        for provider in &settings.providers {
-            named(provider)?;
+        for (place, provider) in settings.providers.iter().enumerate() {
+            check(provider, &settings.providers[..place])?;
             if provider.is_ready() {
                 models.extend(of_provider(provider, &ports, &client)?);
                 continue;
@@ -128,8 +128,8 @@ fn position(models: &[Arc<dyn Model>], provider: &str, id: &str) -> Option<usize
     models.iter().position(|model| model.about().provider == provider && model.about().id == id)
 }
 
-/// A name is part of `name/id` and of messages.
-fn named(provider: &Provider) -> Result<(), Fault> {
+/// Whether a provider makes sense beside those before it. A name is part of `name/id`, of messages, and of a breaker's key.
+fn check(provider: &Provider, before: &[Provider]) -> Result<(), Fault> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let name = &provider.name;
     if name.is_empty() || name.len() > PROVIDER_NAME_CHARS || !name.chars().all(plain) {
@@ -140,7 +140,10 @@ fn named(provider: &Provider) -> Result<(), Fault> {
     if name == offline::PROVIDER {
         return Err(wrong(format!("the name {name} is taken by the model that is always there")));
     }
-    Ok(())
+    if before.iter().any(|other| other.name == *name) {
+        return Err(wrong(format!("there are two providers with the name {name}")));
+    }
+    provider.models.iter().try_for_each(|entry| entry.check(name))
 }
 
 fn of_provider(

@@ -6,6 +6,9 @@ pub const MODELS: usize = 1_000;
 /// The name of a provider: it is part of messages and of the key of its breaker.
 pub const PROVIDER_NAME_CHARS: usize = 64;
 
+/// The id of a model: it is stored with every answer.
+pub const MODEL_ID_BYTES: usize = 256;
+
 /// What the offline model says at most: a mistyped number must not fill the memory.
 pub const OFFLINE_WORDS: u64 = 100_000;
 
@@ -44,15 +47,19 @@ pub const REFUSAL_CHARS: usize = 1_000;
 /// The name of a tool as providers take it.
 pub const TOOL_NAME_CHARS: usize = 64;
 
-/// How long a provider may be silent, unless its settings say otherwise: models that are loaded first take their time.
-pub const IDLE_TIMEOUT_MS: u64 = 120_000;
+/// How long a provider may be silent, unless its settings say otherwise: some load the model first, and some say nothing
+/// while it thinks.
+pub const IDLE_TIMEOUT_MS: u64 = 300_000;
+
+/// How often the other side is asked whether it is still there, so that a dead connection is noticed within that silence.
+pub const KEEPALIVE_MS: u64 = 30_000;
 
 /// How long connecting may take.
 pub const CONNECT_MS: u64 = 10_000;
 
 /// How long an answer may take to begin, and all attempts to make it begin together.
-pub const BEGIN_TIMEOUT_MS: u64 = 300_000;
-pub const BEGIN_BUDGET_MS: u64 = 600_000;
+pub const BEGIN_TIMEOUT_MS: u64 = 600_000;
+pub const BEGIN_BUDGET_MS: u64 = 900_000;
 
 /// Connections kept open to one provider while nobody uses them.
 pub const IDLE_CONNECTIONS: usize = 4;

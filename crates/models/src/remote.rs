@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catalog::Ports;
 use crate::draft::too_large;
-use crate::limits::{CONNECT_MS, IDLE_CONNECTIONS, REFUSAL_BYTES};
+use crate::limits::{CONNECT_MS, IDLE_CONNECTIONS, KEEPALIVE_MS, REFUSAL_BYTES};
 use crate::model::{About, Delta, Model, Request};
 use crate::refusal::{self, Said, broken};
 use crate::sse::Parser;
@@ -297,6 +297,7 @@ impl Client {
                 .referer(false)
                 .user_agent("orchestr8")
                 .connect_timeout(Duration::from_millis(CONNECT_MS))
+                .tcp_keepalive(Duration::from_millis(KEEPALIVE_MS))
                 .pool_max_idle_per_host(IDLE_CONNECTIONS)
                 .build()
                 .map_err(|cause| Fault::internal("the HTTP client could not be set up").because(cause))

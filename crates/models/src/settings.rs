@@ -4,7 +4,7 @@ use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::resilience::Resilience;
 use reqwest::Url;
 
-use crate::limits::{BEGIN_BUDGET_MS, BEGIN_TIMEOUT_MS, IDLE_TIMEOUT_MS, STREAM_BYTES};
+use crate::limits::{BEGIN_BUDGET_MS, BEGIN_TIMEOUT_MS, IDLE_TIMEOUT_MS, MODEL_ID_BYTES, STREAM_BYTES};
 use crate::model::{About, Price};
 use crate::secret::Secret;
 use crate::wire::{Reasoning, Wire};
@@ -128,6 +128,26 @@ impl Provider {
 }
 
 impl Entry {
+    /// Refuses what no model is like.
+    pub(crate) fn check(&self, provider: &str) -> Result<(), Fault> {
+        let id = &self.id;
+        if id.trim().is_empty() || id.len() > MODEL_ID_BYTES || id.chars().any(char::is_control) {
+            return Err(wrong(format!(
+                "the id of a model of {provider} is 1 to {MODEL_ID_BYTES} bytes without control characters, not {id:?}"
+            )));
+        }
+        if self.context_window == 0 || self.max_output == 0 || self.max_output > self.context_window {
+            return Err(wrong(format!(
+                "{provider}/{id}: the context window and the output are at least 1 token, and the output fits into the window"
+            )));
+        }
+        let Price { input, output, cache_read, cache_write } = self.price;
+        if [input, output, cache_read, cache_write].iter().any(|price| !price.is_finite() || *price < 0.0) {
+            return Err(wrong(format!("{provider}/{id}: a price is a number from 0 on")));
+        }
+        Ok(())
+    }
+
     pub(crate) fn about(&self, provider: &str) -> About {
         About {
             provider: provider.to_owned(),

@@ -101,6 +101,7 @@ fn providers_without_their_key_are_left_out() {
 
 #[test]
 fn wrong_settings_are_refused_without_showing_secrets() {
+    let with = |entry: Entry| Provider { models: vec![entry], ..provider("a", Kind::Offline, Key::Unneeded) };
     let based = |url: &str| Provider { base_url: url.into(), ..provider("a", Kind::OpenAi, given()) };
     let wrong = [
         provider("", Kind::OpenAi, given()),
@@ -113,6 +114,14 @@ fn wrong_settings_are_refused_without_showing_secrets() {
             models: (0..MODELS).map(|n| entry(&n.to_string())).collect(),
             ..provider("a", Kind::OpenAi, given())
         },
+        with(entry(" ")),
+        with(entry("a\nb")),
+        with(entry(&"x".repeat(257))),
+        with(Entry { context_window: 0, ..entry("x") }),
+        with(Entry { max_output: 0, ..entry("x") }),
+        with(Entry { max_output: 1_001, ..entry("x") }),
+        with(Entry { price: Price { input: -1.0, ..Price::default() }, ..entry("x") }),
+        with(Entry { price: Price { output: f64::NAN, ..Price::default() }, ..entry("x") }),
         based("ftp://models.example"),
         based("models.example"),
         based("https://"),
@@ -125,5 +134,7 @@ fn wrong_settings_are_refused_without_showing_secrets() {
         assert_eq!(fault.code, Code::Configuration);
         assert!(!fault.message.contains("sk-"), "{fault}");
     }
+    let twice = vec![provider("a", Kind::Offline, Key::Missing), with(entry("x"))];
+    assert_eq!(catalog(twice, None).err().unwrap().code, Code::Configuration);
     assert!(!format!("{:?}", provider("a", Kind::OpenAi, given())).contains("sk-1"));
 }

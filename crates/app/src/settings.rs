@@ -71,6 +71,10 @@ pub struct Settings {
     /// What the programs of other servers find in their environment.
     pub base_env: BTreeMap<String, String>,
     pub workflows: Workflows,
+    pub models: orchestr8_models::Settings,
+    pub sessions: orchestr8_sessions::Settings,
+    /// A port of its own for sessions.
+    pub sessions_port: Option<u16>,
     pub mode: Mode,
     /// What is not wrong and probably not meant.
     pub warnings: Vec<String>,
@@ -91,6 +95,8 @@ impl Settings {
         let place = place(&loaded.config, &mode, environment)?;
         let tool_filter = ToolFilter { only: loaded.config.tools.filter.clone(), never: Vec::new() };
         let workflows = Workflows::new(&loaded.config.workflows, tool_filter.clone(), environment)?;
+        let models = thinking::models(&loaded.config.models, &workflows.secrets, environment)?;
+        let sessions = thinking::sessions(&loaded.config.sessions, &place, environment);
         let config = loaded.config;
         let both_flags =
             config.tools.admin_registration_enabled && config.security.dynamic_registration_enabled;
@@ -137,6 +143,9 @@ impl Settings {
                 .collect(),
             base_env: base_env(environment),
             workflows,
+            models,
+            sessions,
+            sessions_port: config.sessions.port,
             mode,
             warnings: config::strangers(environment).iter().map(config::Stranger::to_string).collect(),
         })
@@ -285,6 +294,7 @@ fn level(level: config::LogLevel) -> Level {
     }
 }
 
+mod thinking;
 mod workflows;
 
 pub use workflows::Workflows;

@@ -17,6 +17,7 @@ pub fn migrations() -> Vec<Migration> {
         orchestr8_mcp::tables::MIGRATIONS,
         orchestr8_mcp::http::tables::MIGRATIONS,
         orchestr8_workflows::tables::MIGRATIONS,
+        orchestr8_sessions::tables::MIGRATIONS,
         OWN,
     ];
     lists.iter().flat_map(|list| list.iter()).map(|&(name, sql)| Migration { name, sql }).collect()

@@ -10,6 +10,7 @@ mod place;
 mod shape;
 mod suggest;
 mod table;
+mod thinking;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub use environment::Environment;
 pub use layers::{Entry, Origin, Problem, Stranger, strangers};
 pub use suggest::suggestion;
 pub use table::{Preset, SETTINGS, Secrecy, Setting};
+pub use thinking::{ModelKind, ModelProvider, Models, Sessions};
 
 use crate::failure::Failure;
 use layers::Given;
@@ -100,6 +102,9 @@ pub struct Config {
     pub auth: Auth,
     pub protocol: Protocol,
     pub workflows: Workflows,
+    #[serde(default)]
+    pub models: Models,
+    pub sessions: Sessions,
     #[serde(default)]
     pub mcp_servers: BTreeMap<String, McpServer>,
 }

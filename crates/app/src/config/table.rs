@@ -4,6 +4,7 @@
 
 use orchestr8_contract::limits;
 use orchestr8_kernel::redact::DEFAULT_KEYS;
+use orchestr8_sessions::limits as sessions;
 use orchestr8_tools::remote::limits as remote;
 use orchestr8_workflows::limits as workflows;
 use serde_json::Value;
@@ -174,6 +175,25 @@ pub const SETTINGS: &[Setting] = &[
     setting("workflows.agents.*.url", Shape::Text, Preset::Required, "Where an agent of your own answers POST /process.").secret(),
     setting("workflows.agents.*.headers", Shape::Pairs, Preset::Unset, "HTTP headers to send to it.").secret(),
     setting("workflows.agents.*.timeoutMs", ANY_TIMEOUT, Preset::Unset, "How long one call of it may take."),
+    setting("models.default", Shape::Text, Preset::Unset, "The model that sessions begin with, as provider/id; the first one that can be used if unset."),
+    setting("models.providers.*.kind", Shape::Choice(&["anthropic", "openai", "offline"]), Preset::Required, "What this provider speaks; openai is what Ollama, vLLM and most others speak too."),
+    setting("models.providers.*.baseUrl", Shape::Text, Preset::Unset, "Where it is reached; the maker's own address if unset."),
+    setting("models.providers.*.keyVariable", Shape::Text, Preset::Unset, "The environment variable with its key; ANTHROPIC_API_KEY or OPENAI_API_KEY for the maker's own address, no key otherwise, if unset."),
+    setting("models.providers.*.keySecret", Shape::Text, Preset::Unset, "The named secret with its key, instead of a variable; see workflows.secretsFile."),
+    setting("models.providers.*.models", Shape::Texts, Preset::Texts(&[]), "The ids of its models, in the order in which they are gone through; those we know of if empty."),
+    setting("models.providers.*.contextWindow", Shape::Int { min: 1_000, max: 100_000_000 }, Preset::Int(128_000), "How many tokens a conversation with them may have."),
+    setting("models.providers.*.maxOutput", Shape::Int { min: 1, max: 10_000_000 }, Preset::Int(16_000), "How many tokens an answer may have."),
+    setting("models.providers.*.reasoning", Shape::Bool, Preset::Bool(false), "Whether they can think before they answer."),
+    setting("models.providers.*.images", Shape::Bool, Preset::Bool(false), "Whether they can look at images."),
+    setting("sessions.port", Shape::Int { min: 0, max: 65_535 }, Preset::Unset, "A port of its own for sessions, beside the one of serve; existing clients use 3141. None if unset."),
+    setting("sessions.maxSessions", Shape::Int { min: 1, max: 100_000 }, Preset::Int(sessions::SESSIONS as u64), "Sessions of one tenant."),
+    setting("sessions.cwd", Shape::Text, Preset::Unset, "Where a session works that is not told where; the folder serve was started in if unset."),
+    setting("sessions.folder", Shape::Text, Preset::Unset, "Where session files are read from and written to; sessions in the data directory if unset."),
+    setting("sessions.systemPrompt", Shape::Text, Preset::Unset, "What models are told before everything else."),
+    setting("sessions.tools", Shape::Texts, Preset::Texts(&[]), "The tools that sessions may use; all that the caller may if empty."),
+    setting("sessions.longTimeoutMs", ANY_TIMEOUT, Preset::Int(sessions::LONG_MS), "How long a prompt may take, with everything it leads to."),
+    setting("sessions.shortTimeoutMs", ANY_TIMEOUT, Preset::Int(sessions::SHORT_MS), "How long a command that only reads may take."),
+    setting("sessions.bash", Shape::Bool, Preset::Bool(false), "Let sessions run commands of the shell."),
     setting("mcpServers.*.type", Shape::Choice(&["stdio", "http"]), Preset::Unset, "How to reach this other MCP server; follows from command or url if unset."),
     setting("mcpServers.*.command", Shape::Text, Preset::Unset, "The program to start."),
     setting("mcpServers.*.args", Shape::Texts, Preset::Texts(&[]), "Its arguments.").secret(),

@@ -2,6 +2,7 @@
 
 mod bridge;
 mod countdown;
+mod sessions;
 mod signals;
 mod sink;
 pub mod store;
@@ -64,6 +65,7 @@ pub struct Runtime {
     /// Other MCP servers; they come up while we serve already.
     pub remote: Remote,
     pub workflows: Hub,
+    pub sessions: orchestr8_sessions::Hub,
     sink: Stderr,
 }
 
@@ -108,6 +110,7 @@ impl Runtime {
         let kernel = Kernel::new(ports, settings.limits.clone(), bus);
         register(&kernel, &settings)?;
         let workflows = workflows::register(&kernel, &settings)?;
+        let sessions = sessions::register(&kernel, &settings)?;
         let stop = CancellationToken::new();
         let countdown = Countdown::new(kernel.ports().clock.clone(), settings.shutdown_limit);
         if purpose.lasting {
@@ -129,12 +132,15 @@ impl Runtime {
             countdown,
             remote,
             workflows,
+            sessions,
             sink,
         })
     }
 
-    /// Takes up the workflows that were under way, and runs what comes. Only for commands that stay.
+    /// Takes up the sessions that were there and the workflows that were under way, and runs what comes. Only for commands
+    /// that stay.
     pub async fn begin(&self) -> Result<(), Failure> {
+        self.sessions.start().await.map_err(Failure::from)?;
         self.workflows.start().await.map_err(Failure::from)
     }
 

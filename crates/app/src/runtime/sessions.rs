@@ -1,0 +1,24 @@
+//! Puts sessions together: the models they think with, the hub that holds them, their commands.
+
+use orchestr8_contract::Code;
+use orchestr8_kernel::Kernel;
+use orchestr8_models::{Catalog, Ports};
+use orchestr8_sessions::{Hub, commands};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+/// Every command of sessions. Nothing is taken up before the hub is started.
+pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
+    let catalog = Catalog::new(settings.models.clone(), Ports::of(kernel)).map_err(Failure::from)?;
+    for provider in catalog.unready() {
+        kernel.log().warn("a provider of models has no key", json!({"provider": provider}));
+    }
+    let hub = Hub::new(kernel.clone(), catalog, settings.sessions.clone());
+    let broken = |error| Failure::new(Code::Internal, format!("an action is wrong: {error}"));
+    for action in commands::all(&hub).map_err(broken)? {
+        kernel.registry().register(action).map_err(broken)?;
+    }
+    Ok(hub)
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::{Event, Fault, Output, Priority};
 use orchestr8_kernel::ports::store::Batch;
-use orchestr8_kernel::{Args, Context, Halt, Reply};
+use orchestr8_kernel::{Args, Context, Halt, Reply, Transport};
 use orchestr8_models::Thinking;
 use serde_json::{Value, json};
 
@@ -40,21 +40,21 @@ pub async fn create(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
     header.thinking = args.text("thinkingLevel").and_then(|level| level.parse().ok()).unwrap_or_default();
     header.tools = args.get("tools").and_then(|tools| serde_json::from_value(tools.clone()).ok());
     let session = Arc::new(Session::new(context.principal.tenant.clone(), id, hub.now_ms(), 0, header));
-    Ok(begin(&hub, session, room, Batch::new()))
+    Ok(begin(&hub, &context, session, room, Batch::new()))
 }
 
 /// The reply of whatever makes a session: it is there once it is durable.
-pub fn begin(hub: &Hub, session: Arc<Session>, room: Room, entries: Batch) -> Reply {
+pub fn begin(hub: &Hub, context: &Context, session: Arc<Session>, room: Room, entries: Batch) -> Reply {
     let mut effects = Batch::new();
     let record = record::text(&session.header());
     effects.then_one(tables::session_insert(session.whose(), session.created_ms, record));
     effects.merge(entries);
     let output = json!({"sessionId": &*session.id, "sessionInfo": hub.info(&session)});
-    let hub = hub.clone();
+    let (hub, transport) = (hub.clone(), context.transport);
     Reply::new(Output::json(output), effects).then(move || {
         hub.put(session.clone());
         drop(room);
-        tell(&hub, news::CREATED, &session, json!({"sessionInfo": hub.info(&session)}));
+        tell(&hub, transport, news::CREATED, &session, json!({"sessionInfo": hub.info(&session)}));
     })
 }
 
@@ -106,7 +106,7 @@ pub async fn delete(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
     let reply = Reply::new(Output::json(json!({"deleted": true})), effects);
     Ok(reply.then(move || {
         hub.remove(&session);
-        tell(&hub, news::DELETED, &session, json!({}));
+        tell(&hub, context.transport, news::DELETED, &session, json!({}));
     }))
 }
 
@@ -116,7 +116,11 @@ pub async fn switch(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
     answer(json!({"sessionInfo": hub.info(&session), "lastSeq": session.last_seq()}))
 }
 
-fn tell(hub: &Hub, name: &'static str, session: &Session, more: Value) {
+/// A face tells its own clients, in its own order; what came another way is told here.
+fn tell(hub: &Hub, transport: Transport, name: &'static str, session: &Session, more: Value) {
+    if transport != Transport::Internal {
+        return;
+    }
     let mut data = json!({"sessionId": &*session.id});
     if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
         data.extend(more);

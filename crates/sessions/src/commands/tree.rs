@@ -125,7 +125,7 @@ pub async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
     copy(&mut draft, &tree, tree.get(place).and_then(|node| node.entry.parent));
     let (header, entries) = draft.into_parts();
     session.install(header);
-    let mut reply = begin(&hub, session.clone(), room, entries);
+    let mut reply = begin(&hub, &context, session.clone(), room, entries);
     reply.effects.then_one(orchestr8_kernel::tables::version_create(from.tenant.as_str(), &session.id));
     reply.output = Output::json(json!({"sessionId": &*session.id, "sessionInfo": hub.info(&session),
         "text": text, "cancelled": false}));

@@ -1,12 +1,10 @@
 //! The tree of a session in memory, and what of it the model gets to see.
 
-use std::collections::HashSet;
-
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::ports::store::Error;
-use orchestr8_models::{Block, Message, ToolResult, User};
+use orchestr8_models::{Message, User};
 
 use crate::limits;
 use crate::record::{Body, Entry, Place};
@@ -21,9 +19,6 @@ pub struct Node {
     pub label: Option<String>,
     pub entry: Entry,
 }
-
-/// What stands in for the result of a call that was cut off.
-const NO_RESULT: &str = "The call was interrupted before it gave a result.";
 
 impl Tree {
     pub async fn load(store: &dyn Store, whose: Whose<'_>) -> Result<Self, Fault> {
@@ -94,7 +89,7 @@ impl Tree {
             .collect()
     }
 
-    /// What the model is told of the way to an entry: summaries instead of what they sum up, and a result for every call.
+    /// What the model is told of the way to an entry: summaries instead of what they sum up.
     pub fn context(&self, leaf: Option<Place>) -> Vec<Message> {
         let path = self.path(leaf);
         let compaction = path.iter().rev().find_map(|place| match &self.get(*place)?.entry.body {
@@ -122,45 +117,12 @@ impl Tree {
                 Body::ModelChange { .. } | Body::ThinkingLevelChange { .. } | Body::Compaction { .. } => {}
             }
         }
-        answered(context)
+        context
     }
 }
 
 fn told(text: String, at_ms: i64) -> Message {
     Message::User(User::text(text, at_ms))
-}
-
-/// Providers refuse a call without a result right after it: what a crash or an abort left open is closed here.
-fn answered(messages: Vec<Message>) -> Vec<Message> {
-    let given: HashSet<String> = messages
-        .iter()
-        .filter_map(|message| match message {
-            Message::ToolResult(result) => Some(result.tool_call_id.clone()),
-            Message::User(_) | Message::Assistant(_) | Message::BashExecution(_) => None,
-        })
-        .collect();
-    let mut all = Vec::with_capacity(messages.len());
-    for message in messages {
-        let open: Vec<Message> = match &message {
-            Message::Assistant(assistant) => assistant
-                .tool_calls()
-                .filter(|(id, _, _)| !given.contains(*id))
-                .map(|(id, name, _)| {
-                    Message::ToolResult(ToolResult {
-                        tool_call_id: id.to_owned(),
-                        tool_name: name.to_owned(),
-                        content: vec![Block::text(NO_RESULT)],
-                        is_error: true,
-                        timestamp: assistant.timestamp,
-                    })
-                })
-                .collect(),
-            Message::User(_) | Message::ToolResult(_) | Message::BashExecution(_) => Vec::new(),
-        };
-        all.push(message);
-        all.extend(open);
-    }
-    all
 }
 
 fn damaged(whose: Whose<'_>, what: &str) -> Fault {
@@ -171,8 +133,6 @@ fn damaged(whose: Whose<'_>, what: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use orchestr8_models::{Assistant, StopReason, Usage};
-    use serde_json::Map;
 
     fn tree(bodies: Vec<(Option<Place>, Body)>) -> Tree {
         Tree(
@@ -216,41 +176,5 @@ mod tests {
         assert!(context[0].contains("short"));
         assert_eq!(context[1..], ["b", "c"]);
         assert_eq!(tree.messages(Some(3)).len(), 3, "people still see everything");
-    }
-
-    #[test]
-    fn a_call_without_a_result_gets_one() {
-        let call = |id: &str| Block::ToolCall { id: id.into(), name: "echo".into(), arguments: Map::new() };
-        let assistant = Message::Assistant(Assistant {
-            content: vec![call("1"), call("2")],
-            provider: "p".into(),
-            model: "m".into(),
-            usage: Usage::default(),
-            stop_reason: StopReason::ToolUse,
-            timestamp: 1,
-            error_message: None,
-        });
-        let result = Message::ToolResult(ToolResult {
-            tool_call_id: "1".into(),
-            tool_name: "echo".into(),
-            content: vec![Block::text("one")],
-            is_error: false,
-            timestamp: 1,
-        });
-        let tree = tree(vec![
-            (None, user("a")),
-            (Some(0), Body::Message { message: assistant }),
-            (Some(1), Body::Message { message: result }),
-        ]);
-        let results: Vec<_> = tree
-            .context(Some(2))
-            .into_iter()
-            .filter_map(|message| match message {
-                Message::ToolResult(result) => Some((result.tool_call_id, result.is_error)),
-                Message::User(_) | Message::Assistant(_) | Message::BashExecution(_) => None,
-            })
-            .collect();
-        assert_eq!(results.len(), 2);
-        assert!(results.contains(&("1".into(), false)) && results.contains(&("2".into(), true)));
     }
 }

@@ -18,6 +18,10 @@ use crate::recover::{REASON, command};
 use crate::tables::{self, Asked};
 use crate::tree::Tree;
 
+/// What the keys of breakers begin with.
+const MODEL: &str = "cb:model:";
+const BASH: &str = "cb:bash:";
+
 pub async fn state(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
     answer(hub.info(&session))
@@ -82,8 +86,8 @@ pub async fn recovery(hub: Hub, _: Args, _: Context) -> Result<Reply, Halt> {
 
 pub async fn health(hub: Hub, _: Args, _: Context) -> Result<Reply, Halt> {
     let open = open_breakers(&hub);
-    let bash = open.iter().any(|key| key.starts_with("bash"));
-    let model = open.iter().any(|key| key.starts_with("model:"));
+    let bash = open.iter().any(|key| key.starts_with(BASH));
+    let model = open.iter().any(|key| key.starts_with(MODEL));
     let issues: Vec<String> = open.iter().map(|key| format!("Circuit open: {key}")).collect();
     answer(
         json!({"healthy": issues.is_empty(), "issues": issues, "hasOpenCircuit": model, "hasOpenBashCircuit": bash}),
@@ -92,7 +96,7 @@ pub async fn health(hub: Hub, _: Args, _: Context) -> Result<Reply, Halt> {
 
 /// The breakers of models and of the shell that let nothing through.
 fn open_breakers(hub: &Hub) -> Vec<String> {
-    let ours = |key: &str| key.starts_with("model:") || key.starts_with("bash");
+    let ours = |key: &str| key.starts_with(MODEL) || key.starts_with(BASH);
     let all = hub.kernel().breakers().snapshot();
     let open = all.into_iter().filter(|breaker| match breaker.state {
         Kept::Open { .. } => ours(&breaker.key),
@@ -108,7 +112,7 @@ pub async fn metrics(hub: Hub, _: Args, _: Context) -> Result<Reply, Halt> {
         .snapshot()
         .into_iter()
         .filter_map(|breaker| {
-            let provider = breaker.key.strip_prefix("model:")?.to_owned();
+            let provider = breaker.key.strip_prefix(MODEL)?.to_owned();
             let state = match breaker.state {
                 Kept::Open { .. } => "open",
                 Kept::HalfOpen => "half_open",

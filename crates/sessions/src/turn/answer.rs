@@ -62,15 +62,14 @@ impl Turn {
 
     async fn attempt(&mut self, header: &Header) -> Result<Attempt, Fault> {
         let model = self.hub.model(header)?;
-        let (tools, names) = self.tools();
         let request = Request {
             system: Some(self.system(header)),
             messages: self.tree.context(header.leaf),
-            tools,
+            tools: self.tools(),
             thinking: header.thinking,
             ..Request::default()
         };
-        let mut live = Live::begin(&self.hub, &self.session, model.about(), names);
+        let mut live = Live::begin(&self.hub, &self.session, model.about());
         let mut stream = model.stream(request, self.stop.clone());
         while let Some(item) = stream.next().await {
             match item {

@@ -1,6 +1,5 @@
 //! The tool calls of an answer: each is an action of the registry, under the kernel's policy, on behalf of whoever prompted.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use orchestr8_contract::id::CorrelationId;
@@ -16,25 +15,20 @@ use crate::news::News;
 use crate::person::Person;
 use crate::record::{Body, Place};
 
-/// Providers take names of these characters, and so many.
-const NAME_CHARS: usize = 64;
-
 /// Tools through which sessions are used; one that used them on itself would never end.
 pub const OWN_TOOLS: [&str; 3] = ["start_session", "prompt_session", "get_session"];
 
 impl Turn {
-    /// The tools the model may call, and our names for theirs.
-    pub(super) fn tools(&self) -> (Vec<Tool>, HashMap<String, String>) {
+    /// The tools the model may call.
+    pub(super) fn tools(&self) -> Vec<Tool> {
         let table = self.hub.kernel().registry().table();
-        let mut names = HashMap::new();
-        let mut tools = Vec::new();
-        for action in table.tools().filter(|action| self.may_use(action)) {
-            let name = theirs(action.name.as_str(), &names);
-            names.insert(name.clone(), action.name.as_str().to_owned());
-            let (description, schema) = (action.about.description.clone(), action.input.source.clone());
-            tools.push(Tool { name, description, schema });
-        }
-        (tools, names)
+        let usable = table.tools().filter(|action| self.may_use(action));
+        let tool = |action: &Arc<Action>| Tool {
+            name: action.name.as_str().to_owned(),
+            description: action.about.description.clone(),
+            schema: action.input.source.clone(),
+        };
+        usable.map(tool).collect()
     }
 
     fn may_use(&self, action: &Action) -> bool {
@@ -124,23 +118,6 @@ impl Turn {
     }
 }
 
-/// A name that every provider takes and no other tool has.
-fn theirs(name: &str, taken: &HashMap<String, String>) -> String {
-    let plain: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
-        .take(NAME_CHARS)
-        .collect();
-    if !taken.contains_key(&plain) {
-        return plain;
-    }
-    let numbered = (2_u32..).map(|number| {
-        let ending = format!("_{number}");
-        format!("{}{ending}", &plain[..plain.len().min(NAME_CHARS - ending.len())])
-    });
-    numbered.into_iter().find(|name| !taken.contains_key(name)).unwrap_or(plain)
-}
-
 /// What the model gets to see of an outcome, and whether it is a failure.
 fn shown(settled: Settled) -> (Vec<Block>, bool) {
     match settled.result {
@@ -177,20 +154,6 @@ fn short(text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_made_fit_for_providers_and_stay_apart() {
-        let mut taken = HashMap::new();
-        for (ours, expected) in [("fs.read", "fs_read"), ("fs_read", "fs_read_2"), ("a-b", "a-b")] {
-            let name = theirs(ours, &taken);
-            assert_eq!(name, expected);
-            taken.insert(name, ours.to_owned());
-        }
-        let long = theirs(&"x".repeat(100), &taken);
-        assert_eq!(long.len(), 64);
-        taken.insert(long, String::new());
-        assert_eq!(theirs(&"x".repeat(100), &taken).len(), 64);
-    }
 
     #[test]
     fn a_long_result_is_cut_and_says_so() {

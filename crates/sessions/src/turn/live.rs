@@ -19,8 +19,6 @@ pub struct Live {
     pub message: Assistant,
     /// The number under which its beginning was told.
     pub started: Option<u64>,
-    /// The names the model knows tools by, and ours.
-    names: HashMap<String, String>,
     /// Text of the current block that has not been told, and how much of the message has.
     pending: String,
     told: usize,
@@ -30,7 +28,7 @@ pub struct Live {
 }
 
 impl Live {
-    pub fn begin(hub: &Hub, session: &Arc<Session>, about: &About, names: HashMap<String, String>) -> Self {
+    pub fn begin(hub: &Hub, session: &Arc<Session>, about: &About) -> Self {
         let message = Assistant {
             content: Vec::new(),
             provider: about.provider.clone(),
@@ -45,7 +43,6 @@ impl Live {
             session: session.clone(),
             message,
             started: None,
-            names,
             pending: String::new(),
             told: 0,
             told_us: hub.kernel().ports().clock.elapsed_us(),
@@ -65,7 +62,6 @@ impl Live {
                 self.tell("thinking_start", index, json!({}));
             }
             Delta::ToolCallStart { index, id, name } => {
-                let name = self.names.get(&name).cloned().unwrap_or(name);
                 self.set(index, Block::ToolCall { id, name, arguments: Map::new() });
                 self.tell("toolcall_start", index, json!({}));
             }
@@ -111,18 +107,7 @@ impl Live {
     /// The whole answer, which stands over the sum of its pieces.
     pub fn done(&mut self, message: Assistant) {
         self.start();
-        let ours = |block: Block| match block {
-            Block::ToolCall { id, name, arguments } => {
-                let name = self.names.get(&name).cloned().unwrap_or(name);
-                Block::ToolCall { id, name, arguments }
-            }
-            other @ (Block::Text { .. } | Block::Thinking { .. } | Block::Image { .. }) => other,
-        };
-        self.message = Assistant {
-            content: message.content.into_iter().map(ours).collect(),
-            timestamp: self.message.timestamp,
-            ..message
-        };
+        self.message = Assistant { timestamp: self.message.timestamp, ..message };
     }
 
     /// The last word on it: done, or why not.

@@ -66,7 +66,7 @@ async fn tools_are_called_and_their_results_go_back_to_the_model() {
     let world = World::new().await;
     world.session().await;
     let mut heard = world.listen();
-    let answer = world.prompt("/tool math_add {\"a\": 2, \"b\": 3}").await;
+    let answer = world.prompt("/tool math.add {\"a\": 2, \"b\": 3}").await;
     assert_eq!(world.added.load(Ordering::SeqCst), 1);
     assert!(answer["text"].as_str().unwrap().contains('5'), "{answer}");
     let start = heard.until("tool_execution_start").await;

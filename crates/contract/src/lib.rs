@@ -5,7 +5,9 @@ pub mod content;
 pub mod error;
 pub mod event;
 pub mod id;
+pub mod json;
 pub mod limits;
+pub mod place;
 pub mod trace;
 
 pub use content::{Content, Output};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use orchestr8_contract::TraceParent;
 use orchestr8_contract::id::{CorrelationId, Key, Lane, SubmissionId, Tenant};
+use orchestr8_contract::{TraceParent, json};
 use serde_json::{Map, Value};
 
 use crate::cancel::Cancel;
@@ -100,25 +100,8 @@ impl Args {
         if self.text_bytes.is_some_and(|bytes| bytes.saturating_mul(GROWTH) <= limit) {
             return Ok(());
         }
-        let bytes = self.serialized_bytes();
+        let bytes = json::bytes(&self.value);
         if bytes <= limit { Ok(()) } else { Err(bytes) }
-    }
-
-    fn serialized_bytes(&self) -> usize {
-        struct Count(usize);
-        impl std::io::Write for Count {
-            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-                self.0 += bytes.len();
-                Ok(bytes.len())
-            }
-            fn flush(&mut self) -> std::io::Result<()> {
-                Ok(())
-            }
-        }
-        let mut count = Count(0);
-        // Writing a Value to a counter cannot fail; were it to, the count so far still bounds it from below.
-        let _ = serde_json::to_writer(&mut count, &self.value);
-        count.0
     }
 }
 

@@ -1,11 +1,11 @@
 //! The configuration file: which one, and what it says.
 
-use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value};
+use orchestr8_contract::json;
+use orchestr8_contract::place::Place;
+use serde_json::Value;
 
 use super::environment::Environment;
 
@@ -76,10 +76,8 @@ fn parse(path: &Path, text: &str) -> Result<Value, Error> {
     let syntax = |what: String| Error::Syntax { path: path.to_owned(), what };
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("json") => {
-            let mut reader = serde_json::Deserializer::from_str(text);
-            let value = Strict.deserialize(&mut reader).map_err(|error| syntax(error.to_string()))?;
-            reader.end().map_err(|error| syntax(error.to_string()))?;
-            Ok(value)
+            let doubled = |_: &Place<'_>, name: &str| Err(format!("the name \"{name}\" is there twice"));
+            json::read(text.as_bytes(), doubled).map_err(|error| syntax(error.to_string()))
         }
         Some("toml") => {
             let table: toml::Table =
@@ -96,60 +94,6 @@ fn toml_error(text: &str, error: &toml::de::Error) -> String {
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     format!("{} at line {line} column {column}", error.message())
-}
-
-/// Any JSON value, but no name twice in one object: two readers would disagree on which counts.
-struct Strict;
-
-impl<'de> DeserializeSeed<'de> for Strict {
-    type Value = Value;
-    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
-        reader.deserialize_any(Strict)
-    }
-}
-
-impl<'de> Visitor<'de> for Strict {
-    type Value = Value;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("JSON")
-    }
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Strict)? {
-            list.push(item);
-        }
-        Ok(Value::Array(list))
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(name) = members.next_key::<String>()? {
-            if map.contains_key(&name) {
-                return Err(A::Error::custom(format_args!("the name \"{name}\" is there twice")));
-            }
-            let value = members.next_value_seed(Strict)?;
-            map.insert(name, value);
-        }
-        Ok(Value::Object(map))
-    }
 }
 
 #[cfg(test)]

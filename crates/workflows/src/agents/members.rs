@@ -1,6 +1,7 @@
 //! The members an agent reads: those of its input, and behind them those of its config.
 
 use orchestr8_contract::Fault;
+use orchestr8_contract::json::kind;
 use serde_json::{Map, Value};
 
 /// Config says what is the same for every call, input what is not; a member of the input wins.
@@ -65,18 +66,6 @@ impl<'v> Members<'v> {
 /// Says what is wrong without repeating the value, which may be a secret.
 pub fn wrong(path: &str, wanted: &str, found: &Value) -> Fault {
     Fault::invalid(format!("`{path}` must be {wanted}; it is {}", kind(found))).with("path", path)
-}
-
-/// What sort of value it is, in a few words.
-pub fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }
 
 fn object<'v>(

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::ops::RangeInclusive;
 
 use orchestr8_contract::Code;
+use orchestr8_contract::json::kind;
 use serde_json::{Map, Value};
 
+use super::Place;
 use super::limits;
-use super::place::Place;
 use super::problems::{LISTED, Problem};
 use super::words::{either, id_hint, is_id, nearest, quoted};
 use crate::expression::{Condition, Template};
@@ -19,8 +20,15 @@ pub(super) type Sink = RefCell<Vec<Problem>>;
 #[derive(Clone, Copy)]
 pub(super) struct Known<'k> {
     pub names: &'k [&'k str],
-    /// Name, what is wrong, what to do.
-    pub elsewhere: &'k [(&'k str, &'k str, &'k str)],
+    pub elsewhere: Elsewhere<'k>,
+}
+
+/// Members that another form has, each with what this one has instead.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Elsewhere<'k> {
+    /// The other form, and this one.
+    pub forms: (&'k str, &'k str),
+    pub instead: &'k [(&'k str, &'k str)],
 }
 
 #[derive(Clone, Copy)]
@@ -28,18 +36,6 @@ pub(super) struct Fields<'a> {
     members: &'a Map<String, Value>,
     pub at: Place<'a>,
     pub sink: &'a Sink,
-}
-
-/// What a value is, in words.
-pub(crate) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }
 
 /// Notes a problem of the structure.
@@ -73,8 +69,10 @@ impl<'a> Fields<'a> {
         if is_full(self.sink) {
             return;
         }
-        if let Some((_, message, hint)) = known.elsewhere.iter().find(|(other, ..)| *other == name) {
-            return self.wrong(name, *message, *hint);
+        if let Some((_, instead)) = known.elsewhere.instead.iter().find(|(other, _)| *other == name) {
+            let (theirs, ours) = known.elsewhere.forms;
+            let message = format!("it belongs to the {theirs} form, and this workflow is in the {ours} form");
+            return self.wrong(name, message, format!("Use one form throughout: write {instead}."));
         }
         let hint = match nearest(name, known.names.iter().copied()) {
             Some(meant) => format!("Did you mean {meant}?"),
@@ -225,7 +223,12 @@ impl<'a> Fields<'a> {
     }
 
     pub fn object<'s>(&'s self, name: &'s str, names: &[&str]) -> Option<Fields<'s>> {
-        Fields::of(self.get(name)?, self.at.field(name), Known { names, elsewhere: &[] }, self.sink)
+        Fields::of(
+            self.get(name)?,
+            self.at.field(name),
+            Known { names, elsewhere: Elsewhere::default() },
+            self.sink,
+        )
     }
 
     /// An object whose members are nobody's business.

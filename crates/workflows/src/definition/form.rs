@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::Known;
+use super::fields::{Elsewhere, Known};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
@@ -131,50 +131,47 @@ const ENGINE_STEP: &[&str] = &[
     "idempotencyKey",
 ];
 
-const IN_CANONICAL: &str = "it belongs to the engine form, and this workflow is in the canonical form";
-const IN_ENGINE: &str = "it belongs to the canonical form, and this workflow is in the engine form";
+const ENGINE_ONLY_TOP: Elsewhere<'static> = Elsewhere {
+    forms: ("engine", "canonical"),
+    instead: &[
+        ("id", "metadata.id"),
+        ("name", "metadata.name"),
+        ("description", "metadata.description"),
+        ("tags", "metadata.tags"),
+        ("variables", "context.variables"),
+        ("secretRefs", "context.secretRefs"),
+        ("allowedEnvVars", "context.allowedEnvVars"),
+        ("maxConcurrency", "policies.maxConcurrency"),
+    ],
+};
 
-const ENGINE_ONLY_TOP: &[(&str, &str, &str)] = &[
-    ("id", IN_CANONICAL, "Use one form throughout: write metadata.id."),
-    ("name", IN_CANONICAL, "Use one form throughout: write metadata.name."),
-    ("description", IN_CANONICAL, "Use one form throughout: write metadata.description."),
-    ("tags", IN_CANONICAL, "Use one form throughout: write metadata.tags."),
-    ("variables", IN_CANONICAL, "Use one form throughout: write context.variables."),
-    ("secretRefs", IN_CANONICAL, "Use one form throughout: write context.secretRefs."),
-    ("allowedEnvVars", IN_CANONICAL, "Use one form throughout: write context.allowedEnvVars."),
-    ("maxConcurrency", IN_CANONICAL, "Use one form throughout: write policies.maxConcurrency."),
-];
+const CANONICAL_ONLY_TOP: Elsewhere<'static> = Elsewhere {
+    forms: ("canonical", "engine"),
+    instead: &[
+        ("metadata", "id, name, description and tags at the top"),
+        ("context", "variables, secretRefs and allowedEnvVars at the top"),
+    ],
+};
 
-const CANONICAL_ONLY_TOP: &[(&str, &str, &str)] = &[
-    ("metadata", IN_ENGINE, "Use one form throughout: write id, name, description and tags at the top."),
-    (
-        "context",
-        IN_ENGINE,
-        "Use one form throughout: write variables, secretRefs and allowedEnvVars at the top.",
-    ),
-];
+const ENGINE_ONLY_STEP: Elsewhere<'static> = Elsewhere {
+    forms: ("engine", "canonical"),
+    instead: &[
+        ("agentId", "\"agent\": {\"id\": …}"),
+        ("config", "\"agent\": {\"id\": …, \"config\": …}"),
+        ("dependsOn", "dependencies"),
+        ("if", "\"condition\": {\"if\": …}"),
+        ("unless", "\"condition\": {\"unless\": …}"),
+        ("maxRetries", "policies.retry.maxAttempts, the first attempt included"),
+        ("timeout", "policies.timeout"),
+        ("resilience", "policies.timeout, policies.retry and policies.circuitBreaker"),
+    ],
+};
 
-const ENGINE_ONLY_STEP: &[(&str, &str, &str)] = &[
-    ("agentId", IN_CANONICAL, "Use one form throughout: write \"agent\": {\"id\": …}."),
-    ("config", IN_CANONICAL, "Use one form throughout: write \"agent\": {\"id\": …, \"config\": …}."),
-    ("dependsOn", IN_CANONICAL, "Use one form throughout: write dependencies."),
-    ("if", IN_CANONICAL, "Use one form throughout: write \"condition\": {\"if\": …}."),
-    ("unless", IN_CANONICAL, "Use one form throughout: write \"condition\": {\"unless\": …}."),
-    (
-        "maxRetries",
-        IN_CANONICAL,
-        "Use one form throughout: write policies.retry.maxAttempts, the first attempt included.",
-    ),
-    ("timeout", IN_CANONICAL, "Use one form throughout: write policies.timeout."),
-    (
-        "resilience",
-        IN_CANONICAL,
-        "Use one form throughout: write policies.timeout, policies.retry and policies.circuitBreaker.",
-    ),
-];
-
-const CANONICAL_ONLY_STEP: &[(&str, &str, &str)] = &[
-    ("agent", IN_ENGINE, "Use one form throughout: write agentId and config."),
-    ("condition", IN_ENGINE, "Use one form throughout: write if and unless."),
-    ("policies", IN_ENGINE, "Use one form throughout: write timeout, maxRetries or resilience."),
-];
+const CANONICAL_ONLY_STEP: Elsewhere<'static> = Elsewhere {
+    forms: ("canonical", "engine"),
+    instead: &[
+        ("agent", "agentId and config"),
+        ("condition", "if and unless"),
+        ("policies", "timeout, maxRetries or resilience"),
+    ],
+};

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::Place;
 use super::fields::{Sink, is_full, note};
 use super::model::{Kind, Step};
-use super::place::Place;
 use super::step::Draft;
 use super::words::{nearest, quoted};
 

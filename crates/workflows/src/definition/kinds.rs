@@ -3,12 +3,12 @@
 use orchestr8_kernel::schema::Schema;
 use serde_json::Value;
 
-use super::fields::{Fields, Known, Sink, note};
+use super::Place;
+use super::fields::{Elsewhere, Fields, Known, Sink, note};
 use super::graph::Link;
 use super::limits;
 use super::model::{Approval, Child, OnTimeout, Wait, Which};
 use super::moment;
-use super::place::Place;
 use super::policies::is_name;
 use super::{hash, workflow};
 use crate::expression::Template;
@@ -142,7 +142,7 @@ pub(super) fn switch(fields: &Fields<'_>) -> Option<(Template, Branches)> {
     let list = own.at.field("cases");
     let mut branches = Branches { cases: Vec::new(), default: links(&own, "default") };
     for (index, value) in own.list("cases", limits::CASES).unwrap_or_default().iter().enumerate() {
-        let known = Known { names: CASE, elsewhere: &[] };
+        let known = Known { names: CASE, elsewhere: Elsewhere::default() };
         let Some(case) = Fields::of(value, list.item(index), known, own.sink) else { continue };
         case.need("value", "Add the value this case is for.");
         case.need("steps", "Add the ids of the steps that go on in this case.");

@@ -12,7 +12,6 @@ mod kinds;
 pub mod limits;
 pub mod model;
 pub mod moment;
-pub mod place;
 mod policies;
 pub mod problems;
 mod references;
@@ -36,9 +35,8 @@ use orchestr8_contract::{Code, canonical};
 use serde_json::Value;
 
 pub use cache::Cache;
-pub(crate) use fields::kind;
 pub use model::Workflow;
-pub use place::Place;
+pub use orchestr8_contract::place::Place;
 pub use problems::{Problem, Problems};
 
 /// The member that holds the hash of everything else.

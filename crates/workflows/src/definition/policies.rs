@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::fields::{Fields, Known, note};
+use super::fields::{Elsewhere, Fields, Known, note};
 use super::limits;
 use super::model::{Budget, Concurrency, JournalRules, Policies, Rate, RedactionRule, RuleAction, RuleOn};
 use super::resilience::{self, Wish};
@@ -98,7 +98,7 @@ fn journal(fields: &Fields<'_>) -> JournalRules {
     let list = fields.at.field("rules");
     let mut rules = Vec::new();
     for (index, value) in fields.list("rules", limits::NAMES).unwrap_or_default().iter().enumerate() {
-        let known = Known { names: RULE, elsewhere: &[] };
+        let known = Known { names: RULE, elsewhere: Elsewhere::default() };
         rules.extend(Fields::of(value, list.item(index), known, fields.sink).and_then(|own| rule(&own)));
     }
     JournalRules { allow: allow.into_iter().map(|(_, name)| name.to_owned()).collect(), rules }

@@ -1,15 +1,11 @@
 //! Text to JSON, strictly: no double members, no depth or size beyond the limits, and mistakes with line and column.
 
-use std::cell::RefCell;
-use std::fmt;
-
-use orchestr8_contract::Code;
 use orchestr8_contract::limits::JSON_DEPTH;
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value};
+use orchestr8_contract::place::Place;
+use orchestr8_contract::{Code, json};
+use serde_json::Value;
 
 use super::limits;
-use super::place::Place;
 use super::problems::{LISTED, Problem, Problems};
 
 /// What XML and YAML are told (ADR-002).
@@ -22,13 +18,19 @@ pub fn parse(text: &str) -> Result<(Value, Vec<Problem>), Problems> {
     }
     // Some editors begin files with a byte order mark.
     let text = text.trim_start_matches('\u{feff}');
-    let doubled = RefCell::new(Vec::new());
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Strict { at: Place::ROOT, doubled: &doubled }
-        .deserialize(&mut reader)
-        .and_then(|value| reader.end().map(|()| value))
-        .map_err(|error| broken(text, &error))?;
-    Ok((value, doubled.into_inner()))
+    let mut doubled = Vec::new();
+    let value = json::read(text.as_bytes(), |at, name| {
+        if doubled.len() < LISTED {
+            let hint = "Only one of them can count: remove the other.";
+            doubled.push(Problem::new(at, Code::InvalidWorkflow, format!("{name} is written twice"), hint));
+        }
+        Ok(())
+    });
+    match value {
+        Ok(value) => Ok((value, doubled)),
+        Err(json::Error::TooDeep(_)) => Err(too_deep()),
+        Err(json::Error::Syntax(error)) => Err(broken(text, &error)),
+    }
 }
 
 /// What to say of a text where an object should be; it may be another format that somebody wrapped in JSON.
@@ -107,82 +109,4 @@ fn is_other_format(text: &str) -> bool {
         bare && !name.is_empty() && (rest.is_empty() || rest.starts_with(' '))
     });
     named || ["<", "---", "%YAML", "# ", "- "].iter().any(|mark| first.starts_with(mark))
-}
-
-/// Builds a value and names the members that come twice.
-struct Strict<'a> {
-    at: Place<'a>,
-    doubled: &'a RefCell<Vec<Problem>>,
-}
-
-impl<'de> DeserializeSeed<'de> for Strict<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
-        from.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Strict<'_> {
-    type Value = Value;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
-        Ok(flag.into())
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-        Ok(number.into())
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-        Ok(number.into())
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-        Ok(number.into())
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        Ok(text.into())
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<Value, E> {
-        Ok(text.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) =
-            items.next_element_seed(Strict { at: self.at.item(list.len()), doubled: self.doubled })?
-        {
-            list.push(item);
-        }
-        Ok(list.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut object = Map::new();
-        while let Some(name) = members.next_key::<String>()? {
-            let at = self.at.field(&name);
-            let value = members.next_value_seed(Strict { at, doubled: self.doubled })?;
-            if object.contains_key(&name) && self.doubled.borrow().len() < LISTED {
-                self.doubled.borrow_mut().push(Problem::new(
-                    at,
-                    Code::InvalidWorkflow,
-                    format!("{name} is written twice"),
-                    "Only one of them can count: remove the other.",
-                ));
-            }
-            object.insert(name, value);
-        }
-        Ok(object.into())
-    }
 }

@@ -3,16 +3,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use orchestr8_contract::json::kind;
 use orchestr8_kernel::resilience::Resilience;
 use serde_json::{Map, Value};
 
-use super::fields::{Fields, Sink, kind, note};
+use super::Place;
+use super::fields::{Fields, Sink, note};
 use super::form::Form;
 use super::graph;
 use super::kinds::json_schema;
 use super::limits;
 use super::model::{Policies, Workflow};
-use super::place::Place;
 use super::policies::{self, is_name};
 use super::references::{self, Names};
 use super::resilience::Wish;

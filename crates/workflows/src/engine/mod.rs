@@ -16,7 +16,7 @@ mod waits;
 mod tests;
 
 use orchestr8_contract::error::StoredFault;
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, Fault, json};
 use serde_json::Value;
 
 use crate::definition::model::{OnError, OnUnknown};
@@ -145,7 +145,7 @@ fn end_task(state: &mut State, task: Task, attempts: u32, result: Result<Value, 
 
 /// Refuses an output that is too large to keep.
 fn fit(state: &State, output: Value) -> Result<Value, StoredFault> {
-    let bytes = size(&output);
+    let bytes = json::bytes(&output);
     if bytes <= limits::OUTPUT_BYTES && state.outputs_bytes + bytes <= limits::OUTPUTS_BYTES {
         return Ok(output);
     }
@@ -159,25 +159,8 @@ fn fit(state: &State, output: Value) -> Result<Value, StoredFault> {
     Err(StoredFault::from(&fault))
 }
 
-fn size(value: &Value) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // Writing a value to a counter cannot fail.
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
-}
-
 fn complete_step(state: &mut State, step: usize, output: Value, at_ms: i64) {
-    state.outputs_bytes += size(&output);
+    state.outputs_bytes += json::bytes(&output);
     let own = &mut state.steps[step];
     own.begun = true;
     own.started_ms.get_or_insert(at_ms);

@@ -1,6 +1,7 @@
 //! Steps that run several times: once for each item of a list, or in rounds while a condition holds.
 
 use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::json::kind;
 use orchestr8_contract::{Code, Fault};
 use serde_json::{Value, json};
 
@@ -12,15 +13,7 @@ use crate::definition::model::{Each, OnItemError, Repeat};
 use crate::limits;
 
 pub fn no_list(value: &Value) -> Fault {
-    let what = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    };
-    Fault::invalid(format!("forEach.items must give a list, and gives {what}"))
+    Fault::invalid(format!("forEach.items must give a list, and gives {}", kind(value)))
 }
 
 pub fn too_many(items: usize) -> Fault {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use orchestr8_contract::json::kind;
 use orchestr8_contract::{Code, Fault};
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use super::look_up::look_up;
 use super::reader::{self, Mistake};
 use super::reference::Reference;
 use super::text::{self, Piece};
-use crate::definition::{Place, Problem, kind};
+use crate::definition::{Place, Problem};
 use crate::limits;
 
 /// Parsed once, tested as often as needed. Clones share it.

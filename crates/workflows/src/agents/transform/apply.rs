@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
+use orchestr8_contract::json::kind;
 use orchestr8_contract::{Fault, canonical};
 use serde_json::{Map, Number, Value};
 
-use super::super::members::kind;
 use super::compare;
 use super::meter::{Meter, weight};
 use super::operation::{Operation, Path, Step};

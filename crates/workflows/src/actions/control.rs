@@ -194,7 +194,7 @@ async fn signal(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
         };
     }
     let payload = args.get("payload").cloned().unwrap_or(Value::Null);
-    if payload.to_string().len() > PAYLOAD_BYTES {
+    if orchestr8_contract::json::bytes(&payload) > PAYLOAD_BYTES {
         return Err(Fault::new(Code::PayloadTooLarge, format!("/payload: more than {PAYLOAD_BYTES} bytes"))
             .with("path", "/payload")
             .into());

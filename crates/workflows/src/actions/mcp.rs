@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::get::{LONGEST_WAIT_MS, Wait, look};
 use super::{
-    changing, control, execute, execution, execution_id, number, object, reading, unknown_execution,
+    changing, control, execute, execution, execution_id, number, object, reading, unknown_execution, working,
 };
 use crate::engine::event::{Event, Status};
 use crate::runtime::{Hub, Loaded, load};
@@ -38,23 +38,6 @@ fn envelope() -> Value {
     })
 }
 
-fn tool<F, R>(
-    hub: &Hub,
-    name: &str,
-    about: &str,
-    input: Value,
-    policy: Policy,
-    work: F,
-) -> Result<Action, schema::Error>
-where
-    F: Fn(Hub, Args, Context) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<Reply, Halt>> + Send + 'static,
-{
-    let hub = hub.clone();
-    Action::tool(name, about, input, policy, move |args, context| work(hub.clone(), args, context))?
-        .giving(envelope())
-}
-
 fn run(hub: &Hub) -> Result<Action, schema::Error> {
     let input = object(
         json!({
@@ -69,7 +52,8 @@ fn run(hub: &Hub) -> Result<Action, schema::Error> {
         &[],
     );
     let about = "Starts a workflow and answers at once with its executionId; ask get_status how it goes.";
-    Ok(tool(hub, "run_workflow", about, input, changing(), run_workflow)?.titled("Run a workflow"))
+    let tool = working("run_workflow", about, input, changing(), hub, run_workflow)?.giving(envelope())?;
+    Ok(tool.titled("Run a workflow"))
 }
 
 async fn run_workflow(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
@@ -105,7 +89,8 @@ fn status(hub: &Hub) -> Result<Action, schema::Error> {
     );
     let about =
         "Says how an execution goes, with its outputs once it has ended. Waits for the end if asked to.";
-    Ok(tool(hub, "get_status", about, input, reading(), get_status)?.titled("Ask how an execution goes"))
+    let tool = working("get_status", about, input, reading(), hub, get_status)?.giving(envelope())?;
+    Ok(tool.titled("Ask how an execution goes"))
 }
 
 async fn get_status(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
@@ -137,7 +122,8 @@ fn cancel(hub: &Hub) -> Result<Action, schema::Error> {
     );
     let policy = Policy { destructive: true, idempotent: true, ..changing() };
     let about = "Cancels an execution: its steps get five seconds to clean up.";
-    Ok(tool(hub, "cancel_workflow", about, input, policy, cancel_workflow)?.titled("Cancel an execution"))
+    let tool = working("cancel_workflow", about, input, policy, hub, cancel_workflow)?.giving(envelope())?;
+    Ok(tool.titled("Cancel an execution"))
 }
 
 async fn cancel_workflow(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {

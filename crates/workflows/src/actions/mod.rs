@@ -62,22 +62,39 @@ fn changing() -> Policy {
     Policy { slotting: Slotting::Free, cost: Cost::Quick, refusals: REFUSALS, ..Policy::stored() }
 }
 
-/// An action for faces and other domains, not listed.
-fn hidden<F, R>(
+/// An action that works with something of ours: the hub, the workers.
+fn working<S, F, R>(
     name: &str,
     about: &str,
     input: Value,
     policy: Policy,
-    hub: &Hub,
+    with: &S,
     work: F,
 ) -> Result<Action, schema::Error>
 where
-    F: Fn(Hub, Args, Context) -> R + Send + Sync + Clone + 'static,
+    S: Clone + Send + Sync + 'static,
+    F: Fn(S, Args, Context) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Reply, Halt>> + Send + 'static,
 {
-    let hub = hub.clone();
-    Ok(Action::tool(name, about, input, policy, move |args, context| work(hub.clone(), args, context))?
-        .hidden())
+    let with = with.clone();
+    Action::tool(name, about, input, policy, move |args, context| work(with.clone(), args, context))
+}
+
+/// The same for faces and other domains, not listed.
+fn hidden<S, F, R>(
+    name: &str,
+    about: &str,
+    input: Value,
+    policy: Policy,
+    with: &S,
+    work: F,
+) -> Result<Action, schema::Error>
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(S, Args, Context) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Reply, Halt>> + Send + 'static,
+{
+    working(name, about, input, policy, with, work).map(Action::hidden)
 }
 
 /// A closed object schema.

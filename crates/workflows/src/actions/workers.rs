@@ -9,7 +9,7 @@ use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{answer, number, object, reading};
+use super::{answer, hidden, number, object, reading};
 use crate::agents::Usage;
 use crate::agents::workers::{Failure, Task, Workers};
 
@@ -38,35 +38,18 @@ pub fn actions(workers: &Workers) -> Result<Vec<Action>, schema::Error> {
     let beat_input = object(json!({"taskId": lease(), "leaseToken": lease()}), &["taskId", "leaseToken"]);
     let quick = || Policy { cost: Cost::Quick, ..reading() };
     Ok(vec![
-        with(workers, "workers.poll", "Takes work of a queue.", poll_input, reading(), poll)?,
-        with(
-            workers,
+        hidden("workers.poll", "Takes work of a queue.", poll_input, reading(), workers, poll)?,
+        hidden(
             "workers.complete",
             "Ends a task with its output.",
             complete_input,
             reading(),
+            workers,
             complete,
         )?,
-        with(workers, "workers.fail", "Ends a task with a failure.", fail_input, quick(), fail)?,
-        with(workers, "workers.heartbeat", "Says that a task goes on.", beat_input, quick(), heartbeat)?,
+        hidden("workers.fail", "Ends a task with a failure.", fail_input, quick(), workers, fail)?,
+        hidden("workers.heartbeat", "Says that a task goes on.", beat_input, quick(), workers, heartbeat)?,
     ])
-}
-
-fn with<F, R>(
-    workers: &Workers,
-    name: &str,
-    about: &str,
-    input: Value,
-    policy: Policy,
-    work: F,
-) -> Result<Action, schema::Error>
-where
-    F: Fn(Workers, Args, Context) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<Reply, Halt>> + Send + 'static,
-{
-    let workers = workers.clone();
-    Ok(Action::tool(name, about, input, policy, move |args, context| work(workers.clone(), args, context))?
-        .hidden())
 }
 
 async fn poll(workers: Workers, args: Args, context: Context) -> Result<Reply, Halt> {

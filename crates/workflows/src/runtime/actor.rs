@@ -81,6 +81,14 @@ impl Drop for Listing {
     }
 }
 
+/// A piece of work that runs. Dropped, it gives its slot back.
+pub struct Running {
+    _slot: Slot,
+    cancel: CancellationToken,
+    /// Fired when its end is durable.
+    recorded: CancellationToken,
+}
+
 /// A step that waits for a slot, or gave up waiting.
 type Grant = BoxFuture<'static, (Task, Option<Slot>)>;
 
@@ -98,7 +106,8 @@ pub struct Actor {
     pub(super) written: Option<(event::Status, bool)>,
     /// Slots in hand that no step has taken yet.
     pub(super) spare: Vec<Slot>,
-    pub(super) held: HashMap<Task, Slot>,
+    /// What runs.
+    pub(super) running: HashMap<Task, Running>,
     /// Steps that want a slot and may not ask for one yet, in the order of the definition.
     pub(super) ready: BTreeSet<Task>,
     pub(super) asked: BTreeSet<Task>,
@@ -109,9 +118,7 @@ pub struct Actor {
     pub(super) beginning: Vec<Task>,
     pub(super) launching: Vec<Accepted>,
     pub(super) tasks: JoinSet<Ended>,
-    pub(super) cancels: HashMap<Task, CancellationToken>,
-    /// Fired when the end of a step is durable.
-    pub(super) recording: HashMap<Task, CancellationToken>,
+    /// To be fired with the next commit, which has the ends of these steps.
     pub(super) recorded: Vec<CancellationToken>,
     pub(super) posting: Vec<Posted>,
     pub(super) known: HashSet<i64>,
@@ -137,7 +144,7 @@ impl Actor {
             batch: Batch::new(),
             written: None,
             spare: Vec::new(),
-            held: HashMap::new(),
+            running: HashMap::new(),
             ready: BTreeSet::new(),
             asked: BTreeSet::new(),
             grants: FuturesUnordered::new(),
@@ -145,8 +152,6 @@ impl Actor {
             beginning: Vec::new(),
             launching: Vec::new(),
             tasks: JoinSet::new(),
-            cancels: HashMap::new(),
-            recording: HashMap::new(),
             recorded: Vec::new(),
             posting: Vec::new(),
             known: HashSet::new(),
@@ -265,10 +270,8 @@ impl Actor {
             }
         }
         if let Event::Succeeded { task, .. } | Event::Failed { task, .. } = &event {
-            self.held.remove(task);
-            self.cancels.remove(task);
             self.asked.remove(task);
-            self.recorded.extend(self.recording.remove(task));
+            self.recorded.extend(self.running.remove(task).map(|running| running.recorded));
         }
         if matches!(event, Event::Again) {
             self.hub.forget(&self.state.identity.execution);
@@ -307,7 +310,7 @@ impl Actor {
             Decision::Stop { task } => self.stop_task(task),
             Decision::Withdraw => {
                 self.ready.clear();
-                self.asked.retain(|task| self.held.contains_key(task));
+                self.asked.retain(|task| self.running.contains_key(task));
                 self.grants = FuturesUnordered::new();
                 self.spare.clear();
             }
@@ -372,12 +375,10 @@ impl Actor {
     pub(super) fn start(&mut self, task: Task, slot: Slot) {
         // After a crash an attempt keeps its number, so that what it calls can recognise it.
         let attempt = self.state.work.get(&task).map_or(1, |work| work.attempts.max(1));
-        self.held.insert(task, slot);
+        let (cancel, recorded) = (CancellationToken::new(), CancellationToken::new());
+        let running = Running { _slot: slot, cancel: cancel.clone(), recorded: recorded.clone() };
+        self.running.insert(task, running);
         self.take_in(Event::Started { task, attempt }, None);
-        let cancel = CancellationToken::new();
-        self.cancels.insert(task, cancel.clone());
-        let recorded = CancellationToken::new();
-        self.recording.insert(task, recorded.clone());
         match run_task::prepare(self, task, attempt, cancel, recorded) {
             run_task::Prepared::Done(ended) => self.queue.push_back((ended.into_event(), None)),
             run_task::Prepared::Start(start) => self.starting.push(start),
@@ -385,8 +386,8 @@ impl Actor {
     }
 
     fn stop_task(&mut self, task: Task) {
-        if let Some(cancel) = self.cancels.get(&task) {
-            cancel.cancel();
+        if let Some(running) = self.running.get(&task) {
+            running.cancel.cancel();
         }
         if let Some(Phase::Child { execution, .. }) = self.state.work.get(&task).map(|work| &work.phase) {
             self.posting.push(Posted::stop(execution));

@@ -252,7 +252,7 @@ impl Actor {
         self.listing.end();
         self.seen.send_replace(self.seq);
         self.mailbox.close();
-        self.held.clear();
+        self.running.clear();
         self.pass_on().await;
         let over = self.hub.0.ports.clock.sleep(Duration::from_millis(limits::CLEANUP_MS));
         tokio::pin!(over);

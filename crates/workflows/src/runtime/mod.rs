@@ -239,14 +239,6 @@ impl Hub {
         &self.0.ports
     }
 
-    pub fn settings(&self) -> &Settings {
-        &self.0.settings
-    }
-
-    pub fn secrets(&self) -> &Secrets {
-        &self.0.secrets
-    }
-
     /// Something about schedules has changed.
     pub fn look_at_timers(&self) {
         self.0.timers.notify_one();

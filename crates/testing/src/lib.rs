@@ -5,6 +5,7 @@
 //! - [`Parts`]: a kernel with a store in memory; [`submission`] makes a wish for it.
 //! - [`Person`]: a client on the other side of a run.
 //! - [`settled`]: what became of a submission, or a panic that says what came instead.
+//! - [`words`]: command lines in documents.
 //! - [`until`], [`within`]: waiting, with an end.
 
 #![allow(
@@ -20,8 +21,10 @@ mod person;
 pub mod settled;
 mod table;
 pub mod transcript;
+mod words;
 
 pub use parts::{Parts, Tables, memory, migrations, submission};
 pub use patience::{PATIENCE, until, within};
 pub use person::{Answers, Person};
 pub use table::{Row, Table};
+pub use words::words;

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use orchestr8_testing::words;
+
 use crate::program::Place;
 
 fn root() -> PathBuf {
@@ -41,21 +43,6 @@ fn the_readme_tells_what_happens() {
         }
     }
     assert!(checked >= 3, "the README shows {checked} commands");
-}
-
-/// Words as a shell splits them, as far as the README needs it.
-fn words(line: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut quoted = false;
-    for letter in line.chars() {
-        match letter {
-            '\'' => quoted = !quoted,
-            ' ' if !quoted => words.push(String::new()),
-            letter => words.last_mut().unwrap().push(letter),
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
 }
 
 /// Links between documents lead somewhere.

@@ -1,5 +1,6 @@
 //! The guide tells what happens: its commands are run, its JSON is checked, its HTTP calls are made.
 
+use orchestr8_testing::words;
 use serde_json::{Value, json};
 
 use super::{alone, json_of, newest, root};
@@ -15,21 +16,6 @@ fn blocks(mark: &str) -> Vec<String> {
     let guide = guide();
     let fence = format!("```{mark}\n");
     guide.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
-}
-
-/// Words as a shell splits them, as far as the guide needs it.
-fn words(line: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut quoted = false;
-    for letter in line.chars() {
-        match letter {
-            '\'' => quoted = !quoted,
-            ' ' if !quoted => words.push(String::new()),
-            letter => words.last_mut().unwrap().push(letter),
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
 }
 
 /// Whether a text is as the guide says: `…` stands for anything, over lines too.

@@ -177,6 +177,17 @@ impl Hub {
             .ok_or_else(|| Fault::new(Code::NotFound, format!("Model not found: {provider}/{id}")))
     }
 
+    /// The model that `provider` and `modelId` name together; without both, the one that conversations begin with.
+    pub fn model_asked(&self, provider: Option<&str>, id: Option<&str>) -> Result<Arc<dyn Model>, Fault> {
+        match (provider, id) {
+            (Some(provider), Some(id)) => self.model_named(provider, id),
+            (None, None) => Ok(self.0.catalog.default()),
+            (Some(_), None) | (None, Some(_)) => {
+                Err(Fault::invalid("provider and modelId: give both or none").with("path", "/modelId"))
+            }
+        }
+    }
+
     /// What clients are told of a session.
     pub fn info(&self, session: &Session) -> Value {
         let (mut info, provider, model) = session.with_header(|header| {

@@ -84,5 +84,28 @@ pub const HISTORY_PAGE_MAX: i64 = 500;
 pub const DELTA_SHARE: usize = 32;
 pub const DELTA_MS: u64 = 50;
 
+/// Messages of one conversation that is sent to a model without a session.
+pub const COMPLETE_MESSAGES: usize = 1_000;
+
+/// How often a model is asked to mend an answer that does not match its schema: preset, and at most. Each costs a whole answer.
+pub const REPAIRS: u64 = 2;
+pub const REPAIRS_MAX: u64 = 10;
+
+/// Tokens of an answer that may be asked for; no model gives more.
+pub const ANSWER_TOKENS: u64 = 1_000_000;
+
+/// Characters of an answer that are quoted when it does not match its schema.
+pub const MISMATCH_CHARS: usize = 2_000;
+
+/// Progress of long work is told this often at most: clients show it to people.
+pub const PROGRESS_MS: u64 = 250;
+
+/// Messages that a look at a session shows, and characters of each: it is for a model to read.
+pub const SHOWN_MESSAGES: usize = 20;
+pub const SHOWN_CHARS: usize = 4_000;
+
+/// Bytes of a conversation that is shown as one text; what came first is left out.
+pub const SHOWN_BYTES: usize = 1024 * 1024;
+
 /// Bytes of a session file that is read.
 pub const FILE_BYTES: u64 = 64 * 1024 * 1024;

@@ -137,8 +137,13 @@ impl Play {
 impl Failures {
     /// Counts a failure of this conversation, unless it has failed often enough; then it is forgotten.
     fn once_more(&mut self, messages: &[Message], times: u64) -> bool {
-        let Ok(text) = serde_json::to_vec(messages) else { return false };
-        let key: [u8; 32] = Sha256::digest(text).into();
+        let Ok(mut said) = serde_json::to_value(messages) else { return false };
+        // What is said again later is the same conversation.
+        for message in said.as_array_mut().into_iter().flatten().filter_map(serde_json::Value::as_object_mut)
+        {
+            message.remove("timestamp");
+        }
+        let key: [u8; 32] = Sha256::digest(said.to_string()).into();
         let failed = self.0.get(&key).copied().unwrap_or(0);
         if failed >= times {
             self.0.shift_remove(&key);

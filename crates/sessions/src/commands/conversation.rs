@@ -31,6 +31,8 @@ pub async fn prompt(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
         // It came beside the lane, and there is nothing to steer: it takes its turn like any other.
         Some(_) => in_lane(&session, args, &context).await,
         None => {
+            // Nobody may want it any more by the time it is its turn.
+            context.check()?;
             let ended = turn::run(&hub, &session, context, content(&args)?).await?;
             answer(ended.told())
         }

@@ -8,6 +8,9 @@ mod registry;
 mod settings;
 mod tree;
 
+pub(crate) use conversation::lane;
+pub(crate) use registry::create;
+
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -171,15 +174,15 @@ fn of_session() -> Vec<Row> {
     ]
 }
 
-fn text(max: usize) -> Value {
+pub(crate) fn text(max: usize) -> Value {
     json!({"type": "string", "maxLength": max, "minLength": 1})
 }
 
-fn session_id() -> Value {
+pub(crate) fn session_id() -> Value {
     json!({"type": "string", "minLength": 1, "maxLength": limits::ID_CHARS, "pattern": "^[a-zA-Z0-9_.-]+$"})
 }
 
-fn level() -> Value {
+pub(crate) fn level() -> Value {
     json!({"enum": ["none", "off", "minimal", "low", "medium", "high", "xhigh"]})
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Content, Fault, Output, Priority};
-use orchestr8_kernel::action::Action;
+use orchestr8_kernel::action::{Action, Shown};
 use orchestr8_kernel::{Args, Cancel, Halt, Settled, Submission};
 use orchestr8_models::{Assistant, Block, Message, Tool, ToolResult};
 use serde_json::{Map, Value, json};
@@ -80,6 +80,9 @@ impl Turn {
         let seq = self.session.whisper(&kernel, start.told(|_| None), Priority::Critical);
         let (content, is_error) = match skipped {
             Some(why) => (vec![Block::text(why)], true),
+            None if !self.is_offered(&name) => {
+                (vec![Block::text(short(format!("There is no tool named '{name}'.")))], true)
+            }
             None => shown(self.submit(&id, &name, args).await),
         };
         let message = Message::ToolResult(ToolResult {
@@ -99,6 +102,12 @@ impl Turn {
         draft.tell(News::MessageEnd { entry });
         draft.commit(&kernel).await?;
         Ok(entry)
+    }
+
+    /// Whether the model was offered it. One that makes up names gets nowhere with those of other actions.
+    fn is_offered(&self, name: &str) -> bool {
+        let action = self.hub.kernel().registry().find(name);
+        action.is_some_and(|action| matches!(action.shown, Shown::Tool) && self.may_use(&action))
     }
 
     async fn submit(&self, call: &str, name: &str, args: Map<String, Value>) -> Settled {

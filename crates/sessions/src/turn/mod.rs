@@ -99,6 +99,7 @@ pub async fn run(
     turn.trim().await;
     session.forget_recent();
     drop(held);
+    crate::tools::tell_changed(hub, &session.id);
     ended
 }
 

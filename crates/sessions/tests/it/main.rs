@@ -7,6 +7,9 @@
 )]
 
 mod branching;
+mod complete;
 mod keeping;
 mod prompting;
+mod running;
+mod tools;
 mod world;

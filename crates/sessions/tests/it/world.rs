@@ -11,7 +11,7 @@ use orchestr8_kernel::peer::{About, Ask};
 use orchestr8_kernel::submission::{Scope, Version};
 use orchestr8_kernel::{Action, Kernel, Policy, Settled, Submission};
 use orchestr8_models::{Catalog, Ports};
-use orchestr8_sessions::{Hub, Settings, commands, news, tables};
+use orchestr8_sessions::{Hub, Settings, news, tables};
 use orchestr8_stores::Sqlite;
 use orchestr8_testing::{Parts, memory, settled, submission};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ impl World {
         let kernel = Parts { ids: Arc::new(orchestr8_kernel::ports::ids::Random), ..parts }.kernel();
         let catalog = Catalog::new(Default::default(), Ports::of(&kernel)).unwrap();
         let hub = Hub::new(kernel.clone(), catalog, settings);
-        for action in commands::all(&hub).unwrap() {
+        for action in orchestr8_sessions::all(&hub).unwrap() {
             kernel.registry().register(action).unwrap();
         }
         let world = Self { kernel, hub, store, added: Arc::default() };

@@ -2,6 +2,8 @@
 
 use orchestr8_contract::Fault;
 
+use crate::outcome::Settled;
+
 /// Called on the path itself: it must be quick and must not wait.
 pub trait Follow: Send + Sync + 'static {
     /// The last word before the submission is accepted, once it is known not to be a repeat: rate limits live here. An error
@@ -15,4 +17,8 @@ pub trait Follow: Send + Sync + 'static {
 
     /// It is its turn in its lane.
     fn started(&self);
+
+    /// Its outcome is on record, nobody behind it in its lane has begun, and nobody who depends on it knows yet. Not called for a
+    /// repeat, nor for what no room was found for: whoever submitted that learns of it from the answer alone.
+    fn finished(&self, _settled: &Settled) {}
 }

@@ -57,6 +57,9 @@ pub async fn settle(core: &Arc<Core>, ended: Ended) -> Settled {
         }
         Err(Halt::Fault(fault)) => commit(core, &admitted, claim, version, end, Err(fault)).await,
     };
+    if let Some(follow) = &admitted.submission.follow {
+        follow.finished(&settled);
+    }
     if let Some(number) = admitted.number {
         core.lanes.announce(number, settled.failure());
     }

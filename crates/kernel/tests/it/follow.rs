@@ -8,7 +8,7 @@ use orchestr8_kernel::action::{Slotting, Versioning};
 use orchestr8_kernel::fingerprint::Fingerprint;
 use orchestr8_kernel::follow::Follow;
 use orchestr8_kernel::submission::{Scope, Version};
-use orchestr8_kernel::{End, Limits, Policy, Submission};
+use orchestr8_kernel::{End, Limits, Policy, Settled, Submission};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -33,6 +33,9 @@ impl Follow for Heard {
     fn started(&self) {
         self.words.lock().push("started");
     }
+    fn finished(&self, settled: &Settled) {
+        self.words.lock().push(if settled.end == End::Success { "finished" } else { "failed" });
+    }
 }
 
 fn named(world: &World, action: &str, name: &str) -> Submission {
@@ -45,7 +48,7 @@ fn about(mut submission: Submission, expected: Option<u64>) -> Submission {
     submission
 }
 
-/// SES-7.2, SES-7.4: accepted, then started; a repeat is told of by whoever replays it, not by the path.
+/// SES-7.2, SES-7.4: accepted, then started, then finished; a repeat is told of by whoever replays it, not by the path.
 #[tokio::test]
 async fn a_follower_hears_of_each_step_once() {
     let world = World::new();
@@ -55,7 +58,7 @@ async fn a_follower_hears_of_each_step_once() {
         submission.follow = Some(heard.clone());
         world.kernel.submit(submission).await;
     }
-    assert_eq!(*heard.words.lock(), ["accepted", "started"]);
+    assert_eq!(*heard.words.lock(), ["accepted", "started", "finished"]);
 }
 
 /// SES-7.2: what waits for its turn is accepted and not started.
@@ -77,7 +80,7 @@ async fn started_means_that_it_is_its_turn() {
     world.gate.add_permits(1);
     first.await.unwrap();
     second.await.unwrap();
-    assert_eq!(*heard.words.lock(), ["accepted", "started"]);
+    assert_eq!(*heard.words.lock(), ["accepted", "started", "finished"]);
 }
 
 /// SES-7.1: what is refused before it is accepted leaves no trace, and its id is free.

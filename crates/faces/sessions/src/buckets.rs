@@ -1,0 +1,214 @@
+//! How many commands a minute: one bucket per session, one for everything else, one over all.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use orchestr8_contract::id::Tenant;
+use orchestr8_contract::{Code, Fault};
+use parking_lot::Mutex;
+
+use crate::limits::WINDOW_MS;
+
+/// What a command is counted under.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Bucket {
+    /// What happens in one session.
+    Session(Arc<str>),
+    /// What is about the sessions there are.
+    Control,
+    /// Deleting and switching to one session.
+    ControlOf(Arc<str>),
+    /// Answers to questions of one session.
+    Ui(Arc<str>),
+}
+
+/// Whose limit was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Full {
+    Bucket { limit: usize },
+    Global { limit: usize },
+    Ui { limit: usize },
+}
+
+impl Full {
+    pub fn fault(self) -> Fault {
+        let (text, reason) = match self {
+            Full::Bucket { limit } => {
+                (format!("Rate limit exceeded ({limit} commands/minute)"), "rate_limited")
+            }
+            Full::Global { limit } => {
+                (format!("Global rate limit exceeded ({limit} commands/minute)"), "globally_rate_limited")
+            }
+            Full::Ui { limit } => (
+                format!("Extension UI response rate limit exceeded ({limit} responses/minute)"),
+                "ui_rate_limited",
+            ),
+        };
+        Fault::new(Code::ResourceExhausted, text).with("reason", reason)
+    }
+}
+
+/// A command that was counted, so that it can be given back.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Charge {
+    tenant: Tenant,
+    buckets: Vec<Bucket>,
+    at_us: u64,
+}
+
+pub struct Buckets {
+    window_us: u64,
+    bucket_limit: usize,
+    global_limit: usize,
+    ui_limit: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    global: Times,
+    by_key: HashMap<(Tenant, Bucket), Times>,
+}
+
+/// When commands were counted, oldest first. Never more of them than the limit.
+#[derive(Default)]
+struct Times(VecDeque<u64>);
+
+impl Times {
+    fn forget(&mut self, before_us: u64) {
+        while self.0.front().is_some_and(|at_us| *at_us < before_us) {
+            self.0.pop_front();
+        }
+    }
+
+    /// Takes out one of this moment; which one makes no difference.
+    fn take_back(&mut self, at_us: u64) {
+        if let Some(place) = self.0.iter().rposition(|at| *at == at_us) {
+            self.0.remove(place);
+        }
+    }
+}
+
+impl Buckets {
+    pub fn new(bucket_limit: usize, global_limit: usize, ui_limit: usize) -> Self {
+        let window_us = WINDOW_MS * 1000;
+        Self { window_us, bucket_limit, global_limit, ui_limit, state: Mutex::default() }
+    }
+
+    /// Counts a command under its buckets and under the whole, or says which of them is full.
+    pub fn take(&self, tenant: &Tenant, buckets: Vec<Bucket>, now_us: u64) -> Result<Charge, Full> {
+        let oldest_us = (now_us + 1).saturating_sub(self.window_us);
+        let mut state = self.state.lock();
+        state.global.forget(oldest_us);
+        if state.global.0.len() >= self.global_limit {
+            return Err(Full::Global { limit: self.global_limit });
+        }
+        for bucket in &buckets {
+            let full = match bucket {
+                Bucket::Session(_) | Bucket::Control | Bucket::ControlOf(_) => {
+                    Full::Bucket { limit: self.bucket_limit }
+                }
+                Bucket::Ui(_) => Full::Ui { limit: self.ui_limit },
+            };
+            let (Full::Bucket { limit } | Full::Global { limit } | Full::Ui { limit }) = full;
+            let times = state.by_key.entry((tenant.clone(), bucket.clone())).or_default();
+            times.forget(oldest_us);
+            if times.0.len() >= limit {
+                return Err(full);
+            }
+        }
+        for bucket in &buckets {
+            if let Some(times) = state.by_key.get_mut(&(tenant.clone(), bucket.clone())) {
+                times.0.push_back(now_us);
+            }
+        }
+        state.global.0.push_back(now_us);
+        state.tidy(oldest_us, self.global_limit);
+        Ok(Charge { tenant: tenant.clone(), buckets, at_us: now_us })
+    }
+
+    /// Gives back what was counted for a command that did not run.
+    pub fn refund(&self, charge: Charge) {
+        let mut state = self.state.lock();
+        state.global.take_back(charge.at_us);
+        for bucket in charge.buckets {
+            if let Some(times) = state.by_key.get_mut(&(charge.tenant.clone(), bucket)) {
+                times.take_back(charge.at_us);
+            }
+        }
+    }
+
+    /// How many commands count at this moment.
+    pub fn used(&self, now_us: u64) -> usize {
+        let mut state = self.state.lock();
+        state.global.forget((now_us + 1).saturating_sub(self.window_us));
+        state.global.0.len()
+    }
+}
+
+impl State {
+    /// Each command that counts keeps at most two buckets alive, so there are never more than a few times the limit.
+    fn tidy(&mut self, oldest_us: u64, global_limit: usize) {
+        if self.by_key.len() > 4 * global_limit.max(16) {
+            self.by_key.retain(|_, times| {
+                times.forget(oldest_us);
+                !times.0.is_empty()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE_US: u64 = 60_000_000;
+
+    fn session(name: &str) -> Vec<Bucket> {
+        vec![Bucket::Session(name.into())]
+    }
+
+    #[test]
+    fn a_bucket_fills_and_empties_with_time() {
+        let (buckets, local) = (Buckets::new(2, 100, 1), Tenant::local());
+        assert!(buckets.take(&local, session("a"), 0).is_ok());
+        assert!(buckets.take(&local, session("a"), 10).is_ok());
+        assert_eq!(buckets.take(&local, session("a"), 20), Err(Full::Bucket { limit: 2 }));
+        assert!(buckets.take(&local, session("b"), 20).is_ok(), "another session has its own");
+        let other = Tenant::parse("other").unwrap();
+        assert!(buckets.take(&other, session("a"), 20).is_ok(), "so has another tenant");
+        assert!(buckets.take(&local, session("a"), MINUTE_US - 1).is_err());
+        assert!(buckets.take(&local, session("a"), MINUTE_US).is_ok());
+        assert!(buckets.take(&local, session("a"), MINUTE_US).is_err());
+    }
+
+    #[test]
+    fn the_whole_has_a_limit_too_and_a_refund_gives_back() {
+        let (buckets, local) = (Buckets::new(100, 2, 1), Tenant::local());
+        let charge = buckets.take(&local, session("a"), 0).unwrap();
+        assert!(buckets.take(&local, vec![Bucket::Control], 0).is_ok());
+        assert_eq!(buckets.take(&local, session("c"), 0), Err(Full::Global { limit: 2 }));
+        buckets.refund(charge);
+        assert_eq!(buckets.used(0), 1);
+        assert!(buckets.take(&local, session("c"), 0).is_ok());
+        assert_eq!(buckets.used(2 * MINUTE_US), 0);
+    }
+
+    #[test]
+    fn a_full_bucket_counts_nothing_elsewhere() {
+        let (buckets, local) = (Buckets::new(100, 100, 1), Tenant::local());
+        let both = || vec![Bucket::Session("a".into()), Bucket::Ui("a".into())];
+        assert!(buckets.take(&local, both(), 0).is_ok());
+        assert_eq!(buckets.take(&local, both(), 0), Err(Full::Ui { limit: 1 }));
+        assert_eq!(buckets.used(0), 1);
+    }
+
+    #[test]
+    fn buckets_of_long_ago_are_forgotten() {
+        let (buckets, local) = (Buckets::new(10, 10, 1), Tenant::local());
+        for minute in 0..1000 {
+            buckets.take(&local, session(&minute.to_string()), minute * MINUTE_US).unwrap();
+        }
+        assert!(buckets.state.lock().by_key.len() <= 65);
+    }
+}

@@ -73,6 +73,7 @@ pub struct Settings {
     pub workflows: Workflows,
     pub models: orchestr8_models::Settings,
     pub sessions: orchestr8_sessions::Settings,
+    pub sessions_face: orchestr8_sessions_face::Settings,
     /// A port of its own for sessions.
     pub sessions_port: Option<u16>,
     pub mode: Mode,
@@ -97,6 +98,7 @@ impl Settings {
         let workflows = Workflows::new(&loaded.config.workflows, tool_filter.clone(), environment)?;
         let models = thinking::models(&loaded.config.models, &workflows.secrets, environment)?;
         let sessions = thinking::sessions(&loaded.config.sessions, &place, environment);
+        let sessions_face = thinking::face(&loaded.config);
         let config = loaded.config;
         let both_flags =
             config.tools.admin_registration_enabled && config.security.dynamic_registration_enabled;
@@ -145,6 +147,7 @@ impl Settings {
             workflows,
             models,
             sessions,
+            sessions_face,
             sessions_port: config.sessions.port,
             mode,
             warnings: config::strangers(environment).iter().map(config::Stranger::to_string).collect(),

@@ -32,6 +32,7 @@ mod retry;
 mod run;
 mod schedule;
 mod serve;
+mod sessions;
 mod signal;
 mod test;
 mod tools;
@@ -111,6 +112,8 @@ enum Command {
     Approve(Box<approve::Approve>),
     /// Tell an execution that something has happened.
     Signal(signal::Signal),
+    /// Hold conversations with an agent.
+    Sessions(sessions::Sessions),
     /// Keep workflows in the store.
     #[command(subcommand)]
     Workflows(workflows::Workflows),
@@ -301,6 +304,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Fork(command) => command.run(shell),
         Command::Approve(command) => command.run(shell),
         Command::Signal(command) => command.run(shell),
+        Command::Sessions(command) => command.run(shell).map(ok),
         Command::Workflows(command) => command.run(shell).map(ok),
         Command::Schedule(command) => command.run(shell),
         Command::Events(command) => command.run(shell).map(ok),

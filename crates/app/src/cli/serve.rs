@@ -2,13 +2,17 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use orchestr8_contract::Code;
 use orchestr8_edge as edge;
 use orchestr8_kernel::log::Level;
 use orchestr8_mcp::http;
+use orchestr8_sessions_face::Face;
 use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::{Running, Shell, version};
 use crate::failure::Failure;
@@ -68,12 +72,47 @@ async fn serve(shell: &Shell, runtime: &Runtime) -> Result<(), Failure> {
     } else {
         shell.terminal.data(&format!("listening on http://{address}{}", http::PATH));
     }
-    let faces = faces.merge(runtime.router());
+    let sessions = runtime.sessions_face();
+    let closing =
+        tokio::spawn(close(sessions.clone(), runtime.stop.clone(), runtime.settings.sessions_face.drain_ms));
+    let beside = beside(runtime, &sessions).await?;
+    let faces = faces.merge(runtime.router()).merge(sessions.router());
     let drained = edge::serve(listener, edge::mount(faces, health), settings, runtime.stop.clone())
         .await
         .map_err(failure)?;
     log.info("no more connections", json!({"finished": drained.finished, "cut": drained.cut}));
+    // Both end with the server; a panic of theirs has been logged.
+    let _ = closing.await;
+    if let Some(beside) = beside {
+        let _ = beside.await;
+    }
     Ok(())
+}
+
+/// Tells the clients of sessions that the server stops, and lets their commands finish.
+async fn close(sessions: Face, stop: CancellationToken, limit_ms: u64) {
+    stop.cancelled().await;
+    sessions.shutdown("graceful_shutdown", Duration::from_millis(limit_ms)).await;
+}
+
+/// Sessions on a port of their own, for clients that expect one.
+async fn beside(runtime: &Runtime, sessions: &Face) -> Result<Option<JoinHandle<()>>, Failure> {
+    let Some(port) = runtime.settings.sessions_port else { return Ok(None) };
+    let own = edge_settings(runtime);
+    let settings = edge::Settings {
+        listen: SocketAddr::new(own.listen.ip(), port),
+        max_connections: runtime.settings.sessions_face.connections,
+        ..own
+    };
+    let listener = edge::bind(&settings).await.map_err(failure)?;
+    let (router, stop, log) = (sessions.router(), runtime.stop.clone(), runtime.kernel.log().clone());
+    let address = listener.local_addr().unwrap_or(settings.listen).to_string();
+    log.info("listening for sessions", json!({"address": address}));
+    Ok(Some(tokio::spawn(async move {
+        if let Err(error) = edge::serve(listener, router, settings, stop).await {
+            log.error("sessions are no longer served on their port", json!({"cause": error.to_string()}));
+        }
+    })))
 }
 
 fn edge_settings(runtime: &Runtime) -> edge::Settings {

@@ -5,6 +5,7 @@
 use orchestr8_contract::limits;
 use orchestr8_kernel::redact::DEFAULT_KEYS;
 use orchestr8_sessions::limits as sessions;
+use orchestr8_sessions_face::limits as sessions_face;
 use orchestr8_tools::remote::limits as remote;
 use orchestr8_workflows::limits as workflows;
 use serde_json::Value;
@@ -187,6 +188,12 @@ pub const SETTINGS: &[Setting] = &[
     setting("models.providers.*.images", Shape::Bool, Preset::Bool(false), "Whether they can look at images."),
     setting("sessions.port", Shape::Int { min: 0, max: 65_535 }, Preset::Unset, "A port of its own for sessions, beside the one of serve; existing clients use 3141. None if unset."),
     setting("sessions.maxSessions", Shape::Int { min: 1, max: 100_000 }, Preset::Int(sessions::SESSIONS as u64), "Sessions of one tenant."),
+    setting("sessions.maxConnections", Shape::Int { min: 1, max: 65_536 }, Preset::Int(sessions_face::CONNECTIONS as u64), "Clients of sessions connected at once."),
+    setting("sessions.maxMessageBytes", Shape::Int { min: 1024, max: 64 * 1024 * 1024 }, Preset::Int(sessions_face::MESSAGE_BYTES as u64), "The largest message of a client."),
+    setting("sessions.commandsPerMinute", Shape::Int { min: 1, max: 1_000_000_000 }, Preset::Int(sessions_face::BUCKET_COMMANDS as u64), "Commands a minute of one session, and of everything that is about none."),
+    setting("sessions.commandsPerMinuteOverall", Shape::Int { min: 1, max: 1_000_000_000 }, Preset::Int(sessions_face::GLOBAL_COMMANDS as u64), "Commands a minute of all sessions together."),
+    setting("sessions.keyTtlMs", Shape::Int { min: 1000, max: 365 * DAY_MS }, Preset::Int(sessions_face::KEY_TTL_MS), "How long an idempotency key of a command answers repeats."),
+    setting("sessions.shutdownTimeoutMs", Shape::Int { min: 0, max: 600_000 }, Preset::Int(sessions_face::DRAIN_MS), "How long commands under way may take to finish when the server stops."),
     setting("sessions.cwd", Shape::Text, Preset::Unset, "Where a session works that is not told where; the folder serve was started in if unset."),
     setting("sessions.folder", Shape::Text, Preset::Unset, "Where session files are read from and written to; sessions in the data directory if unset."),
     setting("sessions.systemPrompt", Shape::Text, Preset::Unset, "What models are told before everything else."),

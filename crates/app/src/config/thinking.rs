@@ -40,6 +40,12 @@ pub enum ModelKind {
 pub struct Sessions {
     pub port: Option<u16>,
     pub max_sessions: usize,
+    pub max_connections: usize,
+    pub max_message_bytes: usize,
+    pub commands_per_minute: usize,
+    pub commands_per_minute_overall: usize,
+    pub key_ttl_ms: u64,
+    pub shutdown_timeout_ms: u64,
     pub cwd: Option<PathBuf>,
     pub folder: Option<PathBuf>,
     pub system_prompt: Option<String>,

@@ -154,6 +154,11 @@ impl Runtime {
         workflows::router(self)
     }
 
+    /// The face of sessions over this kernel.
+    pub fn sessions_face(&self) -> orchestr8_sessions_face::Face {
+        sessions::face(self)
+    }
+
     /// The MCP face over this kernel.
     pub async fn face(&self) -> Result<Face, Failure> {
         let settings = &self.settings;

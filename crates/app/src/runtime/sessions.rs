@@ -4,10 +4,17 @@ use orchestr8_contract::Code;
 use orchestr8_kernel::Kernel;
 use orchestr8_models::{Catalog, Ports};
 use orchestr8_sessions::{Hub, commands};
+use orchestr8_sessions_face::Face;
 use serde_json::json;
 
+use super::Runtime;
 use crate::failure::Failure;
 use crate::settings::Settings;
+
+/// The face of sessions over this kernel.
+pub fn face(runtime: &Runtime) -> Face {
+    Face::new(runtime.kernel.clone(), runtime.settings.sessions_face.clone())
+}
 
 /// Every command of sessions. Nothing is taken up before the hub is started.
 pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {

@@ -7,6 +7,7 @@ use orchestr8_models::settings::{Entry, Key, Kind, Provider};
 
 use orchestr8_models::{Price, Reasoning, Secret};
 use orchestr8_sessions as sessions;
+use orchestr8_sessions_face as face;
 use orchestr8_workflows::agents::Secrets;
 
 use super::Place;
@@ -175,6 +176,20 @@ fn kind(kind: ModelKind) -> Kind {
         ModelKind::Anthropic => Kind::Anthropic,
         ModelKind::Openai => Kind::OpenAi,
         ModelKind::Offline => Kind::Offline,
+    }
+}
+
+/// What the face of sessions keeps to.
+pub fn face(config: &config::Config) -> face::Settings {
+    let own = &config.sessions;
+    face::Settings {
+        message_bytes: own.max_message_bytes,
+        bucket_commands: own.commands_per_minute,
+        global_commands: own.commands_per_minute_overall,
+        connections: own.max_connections,
+        key_ttl_ms: own.key_ttl_ms,
+        drain_ms: own.shutdown_timeout_ms,
+        ..face::Settings::new(&config.server.version)
     }
 }
 

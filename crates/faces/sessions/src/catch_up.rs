@@ -23,10 +23,10 @@ pub struct Record {
     pub transport: Transport,
 }
 
-/// Some events, and the number of the last there is.
+/// Some events, and whether they are all there are.
 struct Page {
     events: Vec<(u64, Value)>,
-    last: u64,
+    is_last: bool,
 }
 
 impl Record {
@@ -42,10 +42,10 @@ impl Record {
         submission.transport = self.transport;
         let Ok(Output::Json { value }) = self.kernel.submit(submission).await.result else { return None };
         let Value::Object(mut page) = value else { return None };
-        let last = page.get("lastSeq").and_then(Value::as_u64)?;
+        let is_last = page.get("complete") == Some(&Value::Bool(true));
         let Some(Value::Array(events)) = page.remove("events") else { return None };
         let read = |mut event: Value| Some((event.get("seq")?.as_u64()?, event.get_mut("event")?.take()));
-        Some(Page { events: events.into_iter().filter_map(read).collect(), last })
+        Some(Page { events: events.into_iter().filter_map(read).collect(), is_last })
     }
 }
 
@@ -84,7 +84,7 @@ async fn read_on(follower: &Follower, after: &mut u64) {
                 follower.outbox.push(frame(&follower.session, seq, &event), Weight::Critical);
             }
         }
-        if *after >= page.last || *after == before {
+        if page.is_last || *after == before {
             return;
         }
     }

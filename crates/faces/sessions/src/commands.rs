@@ -33,7 +33,7 @@ pub struct Known {
     pub plane: Plane,
     /// It acts on work that is under way, so it does not queue behind it.
     pub is_side: bool,
-    /// It needs a session.
+    /// It cannot do without being told which session.
     pub needs_session: bool,
     /// Members of a command that the action takes; none: any.
     pub takes: Option<Box<[String]>>,
@@ -53,13 +53,16 @@ impl Known {
         let schema = &action.input.source;
         let members = schema.get("properties").and_then(Value::as_object);
         let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+        let creates = action.policy.versioning == Versioning::Create;
         let has_session = members.is_some_and(|members| members.contains_key("sessionId"));
         Some(Self {
             name: name.into(),
             action_name: action.name.as_str().into(),
             plane,
             is_side: meta.get("lane").and_then(Value::as_str) == Some("side"),
-            needs_session: meta.get("target").and_then(Value::as_bool).unwrap_or(plane == Plane::Data),
+            // What creates a session needs no name for it: it is given one.
+            needs_session: !creates
+                && meta.get("target").and_then(Value::as_bool).unwrap_or(plane == Plane::Data),
             takes: members.filter(|_| is_closed).map(|members| members.keys().cloned().collect()),
             has_session: has_session || plane == Plane::Data,
             check: rules::of(name),

@@ -111,7 +111,8 @@ impl Connection {
         }
         let kind = members.get("type").and_then(Value::as_str);
         let known = kind.and_then(|kind| face.commands.find(face.kernel.registry(), kind));
-        match from_wire::command(members, known) {
+        let fresh = || face.kernel.ports().ids.fresh(For::Session).to_string();
+        match from_wire::command(members, known, fresh) {
             Ok(command) => pursuit::start(self, command),
             Err(Refused { label, problems }) => {
                 count(&face.metrics.invalid);

@@ -36,6 +36,8 @@ pub struct Command {
     pub depends_on: Vec<String>,
     pub expected: Option<u64>,
     pub session: Option<Arc<str>>,
+    /// The name of a session that comes into being and was not given one.
+    pub named: Option<Arc<str>>,
     /// Events after this one were missed (`switch_session`).
     pub after_seq: Option<u64>,
     /// What tells whether a repeat means the same (SES-8.3); only made where there is something to repeat.
@@ -52,8 +54,13 @@ pub struct Refused {
     pub problems: Problems,
 }
 
-/// Reads a command, or says everything that is wrong with it.
-pub fn command(mut members: Map<String, Value>, known: Option<Arc<Known>>) -> Result<Command, Refused> {
+/// Reads a command, or says everything that is wrong with it. Where a session comes into being and the client did not name it,
+/// `fresh` does, so that every command names its session.
+pub fn command(
+    mut members: Map<String, Value>,
+    known: Option<Arc<Known>>,
+    fresh: impl FnOnce() -> String,
+) -> Result<Command, Refused> {
     let mut problems = Problems::default();
     envelope(&members, known.as_deref(), &mut problems);
     if let Some(check) = known.as_ref().and_then(|known| known.check) {
@@ -75,7 +82,11 @@ pub fn command(mut members: Map<String, Value>, known: Option<Arc<Known>>) -> Re
     };
     let expected = members.remove("ifSessionVersion").as_ref().and_then(integer);
     let after_seq = members.get("afterSeq").and_then(integer);
-    let session = members.get("sessionId").and_then(Value::as_str).map(Arc::from);
+    let session: Option<Arc<str>> = members.get("sessionId").and_then(Value::as_str).map(Arc::from);
+    let named = (session.is_none() && known.creates()).then(|| Arc::<str>::from(fresh()));
+    if let Some(named) = &named {
+        members.insert("sessionId".into(), (**named).into());
+    }
     let is_side = known.is_side || members.contains_key("streamingBehavior");
     if let Some(takes) = &known.takes {
         members.retain(|name, _| takes.contains(name));
@@ -87,7 +98,19 @@ pub fn command(mut members: Map<String, Value>, known: Option<Arc<Known>>) -> Re
             return Err(Refused { label, problems });
         }
     };
-    Ok(Command { known, id, key, depends_on, expected, session, after_seq, fingerprint, is_side, args })
+    Ok(Command {
+        known,
+        id,
+        key,
+        depends_on,
+        expected,
+        session,
+        named,
+        after_seq,
+        fingerprint,
+        is_side,
+        args,
+    })
 }
 
 /// The id under which the kernel knows a command. One that it could not keep stands for itself by its hash.

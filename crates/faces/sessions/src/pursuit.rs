@@ -79,7 +79,7 @@ fn follow(connection: &Arc<Connection>, command: &Command) -> Result<Option<Arc<
 
 fn submission(
     connection: &Arc<Connection>,
-    mut args: Map<String, Value>,
+    args: Map<String, Value>,
     command: Command,
     follower: Option<Arc<Follower>>,
 ) -> (Submission, Arc<Pursuit>) {
@@ -91,13 +91,7 @@ fn submission(
         .key
         .as_ref()
         .map(|_| Scope(format!("session-key:{}", command.session.as_deref().unwrap_or("_server_")).into()));
-    // A session that the client did not name gets its name here, so that every submission names its session.
-    let mut subject = command.session.clone();
-    if subject.is_none() && known.creates() {
-        let fresh: Arc<str> = ids.fresh(For::Session).to_string().into();
-        args.insert("sessionId".into(), (*fresh).into());
-        subject = Some(fresh);
-    }
+    let subject = command.session.clone().or_else(|| command.named.clone());
     let correlation = CorrelationId::from_uuid(ids.fresh(For::Correlation));
     let args = Args::new(args);
     let mut submission =
@@ -107,7 +101,7 @@ fn submission(
     submission.depends_on = command.depends_on.iter().filter_map(|id| kernel_id(id)).collect();
     submission.version = subject
         .filter(|_| known.has_session)
-        .map(|session| Version { subject: format!("session:{session}").into(), expected: command.expected });
+        .map(|session| Version { subject: session, expected: command.expected });
     // The key is looked at before the id, as the protocol's processing order has it.
     if let (Some(scope), Some(key)) = (key_scope, command.key.as_deref().and_then(kernel_key)) {
         submission.identities.push(Identity { scope, key, ttl_ms: face.settings.key_ttl_ms });

@@ -144,8 +144,8 @@ fn of_the_server(sessions: &Arc<Sessions>) -> Vec<Action> {
     let (s1, s2, s3, s4) = (sessions.clone(), sessions.clone(), sessions.clone(), sessions.clone());
     let create = action(
         "create_session",
-        &SERVER,
-        schema(json!({"sessionId": {"type": "string"}, "cwd": {"type": "string"}}), &[]),
+        &TARGETED,
+        schema(json!({"sessionId": {"type": "string"}, "cwd": {"type": "string"}}), &["sessionId"]),
         change(Versioning::Create),
         move |args, _| {
             let given = s1.create(&session(&args)).map_err(Halt::from).and_then(give);
@@ -246,8 +246,12 @@ async fn prompt(sessions: Arc<Sessions>, args: Args, context: Context) -> Given 
 fn others(sessions: &Arc<Sessions>) -> Vec<Action> {
     let s1 = sessions.clone();
     let events = json!({"sessionId": {"type": "string"}, "afterSeq": {"type": "integer"}, "limit": {"type": "integer"}});
-    let events =
-        Action::tool("session.events", "Events.", schema(events, &["sessionId"]), read(), move |args, _| {
+    let events = Action::tool(
+        "session.events",
+        "Events.",
+        schema(events, &["sessionId"]),
+        read(),
+        move |args, _| {
             let number = |name| args.get(name).and_then(Value::as_u64).unwrap_or_default();
             let events =
                 s1.by_id.lock().get(&session(&args)).map(|found| found.events.clone()).unwrap_or_default();
@@ -255,8 +259,9 @@ fn others(sessions: &Arc<Sessions>) -> Vec<Action> {
             let numbered = (1_u64..).zip(&events).filter(|(seq, _)| *seq > after);
             let page: Vec<Value> =
                 numbered.take(limit).map(|(seq, event)| json!({"seq": seq, "event": event})).collect();
-            async move { give(json!({"events": page, "lastSeq": events.len(), "complete": true})) }
-        });
+            async move { give(json!({"complete": page.len() < limit, "events": page, "lastSeq": events.len()})) }
+        },
+    );
     let metrics = action("get_metrics", &SERVER, schema(json!({}), &[]), read(), |_, _| async {
         give(json!({"sessionCount": 1, "commandsRejected": {"sessionLimit": 0}}))
     });

@@ -13,4 +13,5 @@ mod ends;
 mod events;
 mod hostile;
 mod limits;
+mod real;
 mod transcripts;

@@ -52,7 +52,12 @@ impl World {
         let clock = Arc::new(clock::Simulated::new());
         let kernel = Parts { clock, limits, ..Parts::on(store) }.kernel();
         let sessions = fixtures::register(&kernel);
-        Self { face: Face::new(kernel.clone(), settings), kernel, sessions }
+        Self { sessions, ..Self::of(kernel, settings) }
+    }
+
+    /// A face on a kernel that has sessions already.
+    pub fn of(kernel: Kernel, settings: Settings) -> Self {
+        Self { face: Face::new(kernel.clone(), settings), kernel, sessions: Arc::default() }
     }
 
     /// A client that has heard the first words.

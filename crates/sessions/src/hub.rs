@@ -200,6 +200,7 @@ impl Hub {
                 "cwd": header.cwd,
                 "sessionName": header.name,
                 "parentSession": header.parent,
+                "sessionFile": header.file,
             });
             (info, header.provider.clone(), header.model.clone())
         });

@@ -3,6 +3,7 @@
 pub mod commands;
 mod compact;
 pub mod complete;
+pub mod files;
 mod hub;
 pub mod limits;
 pub mod news;

@@ -39,6 +39,9 @@ pub const SEQ_BLOCK: u64 = 10_000;
 /// Entries read from the store at once.
 pub const ENTRY_PAGE: i64 = 1_000;
 
+/// Entries put in by one statement: a commit has only so many statements, and a file may bring many entries.
+pub const ENTRIES_PER_STATEMENT: usize = 64;
+
 /// Entries of one session; a tree beyond it takes no more prompts.
 pub const ENTRIES: u64 = 200_000;
 
@@ -109,3 +112,17 @@ pub const SHOWN_BYTES: usize = 1024 * 1024;
 
 /// Bytes of a session file that is read.
 pub const FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Bytes of one line of a session file: it becomes one record of the store, which takes twice that.
+pub const LINE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Bytes of the first line of a session file that a list looks at.
+pub const HEAD_BYTES: u64 = 64 * 1024;
+
+/// Session files that are listed, folders that are looked into for them, and how deep those may lie.
+pub const FILES_LISTED: usize = 1_000;
+pub const FOLDERS_SEEN: usize = 1_000;
+pub const FOLDER_DEPTH: usize = 5;
+
+/// Bytes of an exported page: a browser shows no more in reasonable time.
+pub const PAGE_BYTES: usize = 128 * 1024 * 1024;

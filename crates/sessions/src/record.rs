@@ -25,6 +25,9 @@ pub struct Header {
     /// The session it was forked from, or that came before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// The file it was loaded from or exported to last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Where the next message is attached.
     pub leaf: Option<Place>,
     /// The place the next entry gets.
@@ -117,6 +120,21 @@ pub fn place_of(id: &str) -> Option<Place> {
 pub fn text(record: &impl Serialize) -> String {
     // Records are plain data with text keys: writing them cannot fail.
     serde_json::to_string(record).unwrap_or_default()
+}
+
+impl Entry {
+    /// The same in a tree where everything has moved by so many places.
+    #[must_use]
+    pub fn moved_by(&self, by: Place) -> Self {
+        let mut entry = self.clone();
+        entry.parent = entry.parent.map(|parent| parent + by);
+        match &mut entry.body {
+            Body::Compaction { first_kept, .. } => *first_kept += by,
+            Body::BranchSummary { from, .. } => *from += by,
+            Body::Message { .. } | Body::ModelChange { .. } | Body::ThinkingLevelChange { .. } => {}
+        }
+        entry
+    }
 }
 
 impl Body {

@@ -1,5 +1,7 @@
 //! The tables of sessions and every statement over them. The only SQL of this crate.
 
+use std::fmt::Write;
+
 use orchestr8_kernel::ports::store::{Cell, Statement};
 
 /// Applied in order, once, by the store.
@@ -83,13 +85,25 @@ pub fn session_delete(whose: Whose<'_>) -> [Statement; 4] {
     .map(|sql| Statement::new(sql, whose.cells()))
 }
 
-/// Changes one row, or the place is taken.
-pub fn entry_insert(whose: Whose<'_>, place: u64, label: Option<&str>, record: String) -> Statement {
-    Statement::new(
-        "INSERT INTO session_entry (tenant, session, place, label, record) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT DO NOTHING",
-        whose.and([number(place), label.into(), record.into()]),
-    )
+/// One entry to be put into its tree.
+pub struct Placed {
+    pub place: u64,
+    pub label: Option<String>,
+    pub record: String,
+}
+
+/// Changes as many rows as there are entries, or a place is taken.
+pub fn entries_insert(whose: Whose<'_>, entries: Vec<Placed>) -> Statement {
+    let mut sql = String::from("INSERT INTO session_entry (tenant, session, place, label, record) VALUES");
+    let mut cells = whose.cells();
+    for entry in entries {
+        let (comma, next) = (if cells.len() > 2 { "," } else { "" }, cells.len() + 1);
+        // Writing to a text cannot fail.
+        let _ = write!(sql, "{comma} (?1, ?2, ?{next}, ?{}, ?{})", next + 1, next + 2);
+        cells.extend([number(entry.place), entry.label.into(), entry.record.into()]);
+    }
+    sql.push_str(" ON CONFLICT DO NOTHING");
+    Statement { sql: sql.into(), cells }
 }
 
 pub fn entry_label(whose: Whose<'_>, place: u64, label: Option<&str>) -> Statement {

@@ -60,6 +60,12 @@ impl Tree {
         self.0.push(node);
     }
 
+    pub fn label(&mut self, place: Place, label: Option<String>) {
+        if let Some(node) = usize::try_from(place).ok().and_then(|place| self.0.get_mut(place)) {
+            node.label = label;
+        }
+    }
+
     pub fn get(&self, place: Place) -> Option<&Node> {
         self.0.get(usize::try_from(place).ok()?)
     }

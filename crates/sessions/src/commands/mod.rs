@@ -2,6 +2,7 @@
 //! needs of this from the registered actions.
 
 mod conversation;
+mod files;
 mod models;
 mod overview;
 mod registry;
@@ -75,7 +76,7 @@ struct Row {
 
 /// Every command as an action.
 pub fn all(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
-    of_server().into_iter().chain(of_session()).map(|row| action(hub, row)).collect()
+    of_server().into_iter().chain(of_session()).chain(of_files()).map(|row| action(hub, row)).collect()
 }
 
 macro_rules! row {
@@ -110,6 +111,9 @@ fn of_server() -> Vec<Row> {
         row!("get_command_history", Read, Control, Session, {"sessionIdFilter": id, "commandId": text(limits::ID_CHARS),
             "fromTimestamp": {"type": "number", "minimum": 0}, "toTimestamp": {"type": "number", "minimum": 0},
             "limit": {"type": "integer", "minimum": 1, "maximum": limits::HISTORY_PAGE_MAX}}, [], overview::history),
+        row!("load_session", Create, Control, Session, {"sessionId": id, "sessionPath": text(limits::PATH_BYTES)},
+            ["sessionId", "sessionPath"], files::load),
+        row!("list_stored_sessions", Read, Control, Session, {}, [], files::list_stored),
         row!("events", Read, Control, Side, {"sessionId": id, "afterSeq": {"type": "integer", "minimum": 0},
             "limit": {"type": "integer", "minimum": 1, "maximum": 1000}}, ["sessionId"], overview::events),
     ]
@@ -171,6 +175,20 @@ fn of_session() -> Vec<Row> {
             "summarize": flag, "customInstructions": {"type": "string", "maxLength": limits::PROMPT_CHARS},
             "replaceInstructions": flag, "label": {"type": "string", "maxLength": limits::NAME_CHARS}}}},
             ["sessionId", "targetId"], tree::navigate),
+    ]
+}
+
+/// What of a session is in files.
+#[rustfmt::skip]
+fn of_files() -> Vec<Row> {
+    let (id, path) = (session_id(), text(limits::PATH_BYTES));
+    vec![
+        row!("list_session_files", Read, Data, Session, {"sessionId": id}, ["sessionId"], files::list),
+        row!("switch_session_file", Change, Data, Session, {"sessionId": id, "sessionPath": path},
+            ["sessionId", "sessionPath"], files::switch),
+        row!("export_session", Steady, Data, Session, {"sessionId": id, "outputPath": path}, ["sessionId"],
+            files::export),
+        row!("export_html", Steady, Data, Session, {"sessionId": id, "outputPath": path}, ["sessionId"], files::export_html),
     ]
 }
 

@@ -29,10 +29,10 @@ pub async fn state(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt
 
 pub async fn stats(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
-    let stats = session.with_header(|header| header.stats.clone());
+    let (stats, file) = session.with_header(|header| (header.stats.clone(), header.file.clone()));
     let usage = stats.usage;
     answer(json!({
-        "sessionFile": null, "sessionId": &*session.id,
+        "sessionFile": file, "sessionId": &*session.id,
         "userMessages": stats.user_messages, "assistantMessages": stats.assistant_messages,
         "toolCalls": stats.tool_calls, "toolResults": stats.tool_results, "totalMessages": stats.total_messages,
         "tokens": {"input": usage.input, "output": usage.output, "cacheRead": usage.cache_read,

@@ -72,6 +72,7 @@ pub fn blank(hub: &Hub, cwd: String) -> Header {
         system: None,
         tools: None,
         parent: None,
+        file: None,
         leaf: None,
         next: 0,
         messages: 0,

@@ -117,7 +117,7 @@ pub async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
     let room = hub.room(&from.tenant, &id)?;
     let mut header = from.header();
     let fresh = blank(&hub, header.cwd.clone());
-    header.parent = Some(from.id.to_string());
+    (header.parent, header.file) = (Some(from.id.to_string()), None);
     (header.leaf, header.next, header.messages, header.stats) =
         (fresh.leaf, fresh.next, fresh.messages, fresh.stats);
     let session = Arc::new(Session::new(from.tenant.clone(), id, hub.now_ms(), 0, header));

@@ -6,21 +6,25 @@ use std::sync::Arc;
 
 use orchestr8_contract::{Fault, Output, Priority};
 use orchestr8_kernel::ledger::store_fault;
-use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::ports::store::{Batch, Guard};
 use orchestr8_kernel::{Kernel, Reply};
 use orchestr8_models::Message;
 use serde_json::Value;
 
 use super::Session;
+use crate::limits;
 use crate::news::News;
 use crate::record::{self, Body, Entry, Header, Place};
-use crate::tables;
+use crate::tables::{self, Placed};
+use crate::tree::Tree;
 
 pub struct Draft {
     session: Arc<Session>,
     /// What will be true of the session.
     pub header: Header,
     batch: Batch,
+    /// Entries to be put in, all before anything in `batch`.
+    entries: Vec<Placed>,
     news: Vec<(u64, News)>,
     /// The messages that news may refer to.
     messages: HashMap<Place, Message>,
@@ -35,6 +39,7 @@ impl Draft {
             session: session.clone(),
             header: session.header(),
             batch: Batch::new(),
+            entries: Vec::new(),
             news: Vec::new(),
             messages: HashMap::new(),
             reserve: None,
@@ -65,8 +70,22 @@ impl Draft {
     pub fn insert(&mut self, label: Option<&str>, entry: &Entry) -> Place {
         let place = self.header.next;
         self.header.next += 1;
-        self.batch.then_one(tables::entry_insert(self.session.whose(), place, label, record::text(entry)));
+        self.entries.push(Placed { place, label: label.map(str::to_owned), record: record::text(entry) });
         place
+    }
+
+    /// Adds all of another tree as further roots and goes to where it was.
+    pub fn graft(&mut self, tree: &Tree, leaf: Option<Place>) {
+        let base = self.header.next;
+        for (_, node) in tree.nodes() {
+            let entry = node.entry.moved_by(base);
+            self.insert(node.label.as_deref(), &entry);
+            if let Body::Message { message } = &entry.body {
+                self.header.stats.count(message);
+            }
+        }
+        self.header.leaf = leaf.map(|leaf| leaf + base);
+        self.header.messages = u64::try_from(tree.messages(leaf).len()).unwrap_or(u64::MAX);
     }
 
     pub fn label(&mut self, place: Place, label: Option<&str>) {
@@ -108,12 +127,26 @@ impl Draft {
     }
 
     /// What a session that is not there yet begins with.
-    pub fn into_parts(self) -> (Header, Batch) {
-        (self.header, self.batch)
+    pub fn into_parts(mut self) -> (Header, Batch) {
+        let batch = self.statements();
+        (self.header, batch)
+    }
+
+    /// What is to be written; many entries take few statements, since a commit has only so many.
+    fn statements(&mut self) -> Batch {
+        let mut batch = Batch::new();
+        let mut entries = std::mem::take(&mut self.entries).into_iter().peekable();
+        while entries.peek().is_some() {
+            let some: Vec<Placed> = entries.by_ref().take(limits::ENTRIES_PER_STATEMENT).collect();
+            let rows = Guard::Rows(some.len());
+            batch.steps.push((tables::entries_insert(self.session.whose(), some), rows));
+        }
+        batch.merge(std::mem::take(&mut self.batch));
+        batch
     }
 
     fn finish(&mut self) -> Batch {
-        let mut batch = std::mem::take(&mut self.batch);
+        let mut batch = self.statements();
         batch.then_one(tables::session_update(self.session.whose(), record::text(&self.header)));
         if let Some(upto) = self.reserve {
             batch.then(tables::session_reserve(self.session.whose(), upto));

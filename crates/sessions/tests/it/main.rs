@@ -8,6 +8,7 @@
 
 mod branching;
 mod complete;
+mod files;
 mod keeping;
 mod prompting;
 mod running;

@@ -1,6 +1,6 @@
 //! A kernel with sessions, the offline model and a tool or two; and commands as a face would submit them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -34,6 +34,11 @@ impl World {
         let mut settings = Settings::new(PathBuf::from("/"), PathBuf::from("/nowhere"));
         settings.retry_base_ms = 1;
         Self::with(store, settings).await
+    }
+
+    /// With a folder for session files, where sessions also work.
+    pub async fn at(folder: &Path) -> Self {
+        Self::with(memory(&[tables::MIGRATIONS]), Settings::new(folder.into(), folder.join("sessions"))).await
     }
 
     pub async fn with(store: Sqlite, settings: Settings) -> Self {

@@ -70,21 +70,45 @@ struct State {
     by_key: HashMap<(Tenant, Bucket), Times>,
 }
 
-/// When commands were counted, oldest first. Never more of them than the limit.
+/// How many commands were counted when, oldest first.
 #[derive(Default)]
-struct Times(VecDeque<u64>);
+struct Times {
+    /// Each moment with how many. Moments of a large limit are coarse, so that there are never many of them.
+    moments: VecDeque<(u64, usize)>,
+    count: usize,
+}
+
+/// Up to this limit every command has its own moment.
+const EXACT_COMMANDS: usize = 1000;
+
+/// Moments of larger limits last this long: a thousandth of the window.
+const COARSE_US: u64 = WINDOW_MS;
+
+/// The moment a command of this limit counts for.
+fn moment(at_us: u64, limit: usize) -> u64 {
+    if limit <= EXACT_COMMANDS { at_us } else { at_us - at_us % COARSE_US }
+}
 
 impl Times {
     fn forget(&mut self, before_us: u64) {
-        while self.0.front().is_some_and(|at_us| *at_us < before_us) {
-            self.0.pop_front();
+        while let Some((_, count)) = self.moments.pop_front_if(|(at_us, _)| *at_us < before_us) {
+            self.count -= count;
         }
     }
 
-    /// Takes out one of this moment; which one makes no difference.
+    fn add(&mut self, at_us: u64) {
+        self.count += 1;
+        match self.moments.back_mut() {
+            Some((last_us, count)) if *last_us == at_us => *count += 1,
+            Some(_) | None => self.moments.push_back((at_us, 1)),
+        }
+    }
+
     fn take_back(&mut self, at_us: u64) {
-        if let Some(place) = self.0.iter().rposition(|at| *at == at_us) {
-            self.0.remove(place);
+        if let Some((_, count)) = self.moments.iter_mut().rev().find(|(at, count)| *at == at_us && *count > 0)
+        {
+            *count -= 1;
+            self.count -= 1;
         }
     }
 }
@@ -100,29 +124,23 @@ impl Buckets {
         let oldest_us = (now_us + 1).saturating_sub(self.window_us);
         let mut state = self.state.lock();
         state.global.forget(oldest_us);
-        if state.global.0.len() >= self.global_limit {
+        if state.global.count >= self.global_limit {
             return Err(Full::Global { limit: self.global_limit });
         }
         for bucket in &buckets {
-            let full = match bucket {
-                Bucket::Session(_) | Bucket::Control | Bucket::ControlOf(_) => {
-                    Full::Bucket { limit: self.bucket_limit }
-                }
-                Bucket::Ui(_) => Full::Ui { limit: self.ui_limit },
-            };
-            let (Full::Bucket { limit } | Full::Global { limit } | Full::Ui { limit }) = full;
+            let (full, limit) = self.limit(bucket);
             let times = state.by_key.entry((tenant.clone(), bucket.clone())).or_default();
             times.forget(oldest_us);
-            if times.0.len() >= limit {
+            if times.count >= limit {
                 return Err(full);
             }
         }
         for bucket in &buckets {
             if let Some(times) = state.by_key.get_mut(&(tenant.clone(), bucket.clone())) {
-                times.0.push_back(now_us);
+                times.add(moment(now_us, self.limit(bucket).1));
             }
         }
-        state.global.0.push_back(now_us);
+        state.global.add(moment(now_us, self.global_limit));
         state.tidy(oldest_us, self.global_limit);
         Ok(Charge { tenant: tenant.clone(), buckets, at_us: now_us })
     }
@@ -130,10 +148,11 @@ impl Buckets {
     /// Gives back what was counted for a command that did not run.
     pub fn refund(&self, charge: Charge) {
         let mut state = self.state.lock();
-        state.global.take_back(charge.at_us);
+        state.global.take_back(moment(charge.at_us, self.global_limit));
         for bucket in charge.buckets {
+            let at_us = moment(charge.at_us, self.limit(&bucket).1);
             if let Some(times) = state.by_key.get_mut(&(charge.tenant.clone(), bucket)) {
-                times.take_back(charge.at_us);
+                times.take_back(at_us);
             }
         }
     }
@@ -142,7 +161,16 @@ impl Buckets {
     pub fn used(&self, now_us: u64) -> usize {
         let mut state = self.state.lock();
         state.global.forget((now_us + 1).saturating_sub(self.window_us));
-        state.global.0.len()
+        state.global.count
+    }
+
+    fn limit(&self, bucket: &Bucket) -> (Full, usize) {
+        match bucket {
+            Bucket::Session(_) | Bucket::Control | Bucket::ControlOf(_) => {
+                (Full::Bucket { limit: self.bucket_limit }, self.bucket_limit)
+            }
+            Bucket::Ui(_) => (Full::Ui { limit: self.ui_limit }, self.ui_limit),
+        }
     }
 }
 
@@ -152,7 +180,7 @@ impl State {
         if self.by_key.len() > 4 * global_limit.max(16) {
             self.by_key.retain(|_, times| {
                 times.forget(oldest_us);
-                !times.0.is_empty()
+                times.count > 0
             });
         }
     }
@@ -201,6 +229,20 @@ mod tests {
         assert!(buckets.take(&local, both(), 0).is_ok());
         assert_eq!(buckets.take(&local, both(), 0), Err(Full::Ui { limit: 1 }));
         assert_eq!(buckets.used(0), 1);
+    }
+
+    #[test]
+    fn a_large_limit_takes_little_room() {
+        let (buckets, local) = (Buckets::new(1_000_000, 100_000, 1), Tenant::local());
+        let mut charge = None;
+        for n in 0..100_000 {
+            charge = buckets.take(&local, session("a"), n * 100).ok();
+        }
+        assert_eq!(buckets.take(&local, session("a"), 10_000_000), Err(Full::Global { limit: 100_000 }));
+        assert!(buckets.state.lock().global.moments.len() <= 1000);
+        buckets.refund(charge.unwrap());
+        assert!(buckets.take(&local, session("a"), 10_000_000).is_ok());
+        assert_eq!(buckets.used(10_000_000 + MINUTE_US), 0);
     }
 
     #[test]

@@ -1,10 +1,7 @@
 //! Reads one JSON object, strictly: nothing said twice, nothing nested too deep, nothing after it (SES-3.1).
 
-use std::fmt;
-
-use orchestr8_contract::limits::JSON_DEPTH;
-use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use orchestr8_contract::json;
+use serde_json::{Map, Value};
 
 /// The text is no single JSON object as this protocol wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,94 +12,9 @@ pub fn object(text: &[u8]) -> Result<Map<String, Value>, Malformed> {
     if text.trim_ascii_start().first() != Some(&b'{') {
         return Err(Malformed);
     }
-    let mut reader = serde_json::Deserializer::from_slice(text);
-    let value = Strict { depth: JSON_DEPTH }.deserialize(&mut reader).map_err(|_| Malformed)?;
-    reader.end().map_err(|_| Malformed)?;
-    match value {
-        Value::Object(map) => Ok(map),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(Malformed)
-        }
-    }
-}
-
-/// Reads a value that nests at most this deep.
-#[derive(Clone, Copy)]
-struct Strict {
-    depth: usize,
-}
-
-impl Strict {
-    fn inside<E: Error>(self) -> Result<Self, E> {
-        match self.depth.checked_sub(1) {
-            Some(depth) => Ok(Self { depth }),
-            None => Err(E::custom("nested too deep")),
-        }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Strict {
-    type Value = Value;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
-        reader.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Strict {
-    type Value = Value;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("no number"))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let inside = self.inside()?;
-        let mut array = Vec::new();
-        while let Some(item) = items.next_element_seed(inside)? {
-            array.push(item);
-        }
-        Ok(Value::Array(array))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let inside = self.inside()?;
-        let mut map = Map::new();
-        while let Some(name) = members.next_key::<String>()? {
-            let value = members.next_value_seed(inside)?;
-            if map.insert(name, value).is_some() {
-                return Err(A::Error::custom("said twice"));
-            }
-        }
-        Ok(Value::Object(map))
+    match json::read(text, |_, _| Err(String::from("said twice"))) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(_) | Err(_) => Err(Malformed),
     }
 }
 

@@ -3,7 +3,7 @@
 use orchestr8_contract::Code;
 use orchestr8_kernel::Kernel;
 use orchestr8_models::{Catalog, Ports};
-use orchestr8_sessions::{Hub, commands};
+use orchestr8_sessions::Hub;
 use orchestr8_sessions_face::Face;
 use serde_json::json;
 
@@ -16,7 +16,7 @@ pub fn face(runtime: &Runtime) -> Face {
     Face::new(runtime.kernel.clone(), runtime.settings.sessions_face.clone())
 }
 
-/// Every command of sessions. Nothing is taken up before the hub is started.
+/// Every action of sessions. Nothing is taken up before the hub is started.
 pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
     let catalog = Catalog::new(settings.models.clone(), Ports::of(kernel)).map_err(Failure::from)?;
     for provider in catalog.unready() {
@@ -24,7 +24,7 @@ pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
     }
     let hub = Hub::new(kernel.clone(), catalog, settings.sessions.clone());
     let broken = |error| Failure::new(Code::Internal, format!("an action is wrong: {error}"));
-    for action in commands::all(&hub).map_err(broken)? {
+    for action in orchestr8_sessions::all(&hub).map_err(broken)? {
         kernel.registry().register(action).map_err(broken)?;
     }
     Ok(hub)

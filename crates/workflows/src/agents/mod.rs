@@ -1,12 +1,15 @@
 //! What a step can call. An agent gets an input and gives an output; one file per agent.
 
+mod child;
 mod discreet;
 mod echo;
 mod exec;
 mod http;
+mod llm;
 mod members;
 mod remote;
 pub mod secrets;
+mod session;
 pub mod settings;
 mod tool;
 mod transform;
@@ -20,6 +23,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Code, Fault, TraceParent};
 use orchestr8_kernel::{Kernel, Principal};
@@ -50,6 +54,8 @@ pub fn builtin(settings: &Settings, parts: &Parts) -> Vec<Arc<dyn Agent>> {
         Arc::new(transform::Transform),
         Arc::new(http::Http::new(&settings.http, ports.clock.clone())),
         Arc::new(tool::Tool::new(parts.kernel.clone(), settings.tools.clone())),
+        Arc::new(llm::Llm::new(parts.kernel.clone())),
+        Arc::new(session::Session::new(parts.kernel.clone())),
         Arc::new(exec::Exec::new(settings.exec.as_ref(), ports.clock.clone(), discretion.clone())),
         Arc::new(workers::Worker::new(parts.workers.clone())),
     ];
@@ -104,6 +110,18 @@ pub struct Usage {
     pub tokens: u64,
     #[serde(default)]
     pub cost: f64,
+}
+
+impl Usage {
+    /// The name under which a fault says what the failed attempt used all the same.
+    pub const DETAIL: &str = "usage";
+
+    /// What a failed attempt used.
+    pub fn of(fault: &StoredFault) -> Self {
+        let used = fault.details.as_ref().and_then(|details| details.get(Self::DETAIL));
+        let used: Self = used.and_then(|used| Self::deserialize(used).ok()).unwrap_or_default();
+        if used.cost.is_finite() && used.cost >= 0.0 { used } else { Self { cost: 0.0, ..used } }
+    }
 }
 
 impl From<Value> for Answer {

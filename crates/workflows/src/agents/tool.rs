@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use orchestr8_contract::id::Key;
-use orchestr8_contract::{Code, Content, Fault, Output, canonical, limits};
+use orchestr8_contract::{Code, Content, Fault, Output, limits};
 use orchestr8_kernel::action::Shown;
 use orchestr8_kernel::peer::{Alone, Peer};
 use orchestr8_kernel::registry::ToolFilter;
 use orchestr8_kernel::submission::{Identity, Scope};
-use orchestr8_kernel::{Args, Cancel, Halt, Kernel, Submission, Why};
+use orchestr8_kernel::{Args, Halt, Kernel, Submission};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
+use super::child::{StopOnDrop, key};
 use super::http::status::shorten;
 use super::members::{Members, wrong};
 use super::{Agent, Answer, Call, until_cancelled};
@@ -68,15 +67,6 @@ impl Agent for Tool {
     }
 }
 
-/// The tool goes on by itself in the kernel; when nobody waits for it any more it is told to stop.
-struct StopOnDrop(Cancel);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.fire(Why::Client);
-    }
-}
-
 fn submission(kernel: &Kernel, view: Arc<Alone>, call: &Call) -> Result<Submission, Fault> {
     let members = Members::read(&call.input, &call.config, &["tool", "arguments"])?;
     let name = members.needed_text("tool")?;
@@ -99,20 +89,11 @@ fn submission(kernel: &Kernel, view: Arc<Alone>, call: &Call) -> Result<Submissi
     submission.peer = Some(view);
     submission.identities.push(Identity {
         scope: Scope(SCOPE.into()),
-        key: key(call)?,
+        // One for each attempt: after a crash the attempt is answered from the ledger, while a retry really runs.
+        key: key(&format!("{}#{}", call.key, call.attempt))?,
         ttl_ms: limits::KEY_TTL_MS,
     });
     Ok(submission)
-}
-
-/// One for each attempt: after a crash the attempt is answered from the ledger, while a retry really runs.
-fn key(call: &Call) -> Result<Key, Fault> {
-    let text = format!("{}#{}", call.key, call.attempt);
-    // A key that an author has chosen may be too long or hold odd characters; its hash never is.
-    let hashed = || Key::parse(&canonical::hex(&Sha256::digest(text.as_bytes())));
-    Key::parse(&text)
-        .or_else(|_| hashed())
-        .map_err(|wrong| Fault::internal("no key could be made").because(wrong))
 }
 
 /// What the tool gave, as a step can use it.

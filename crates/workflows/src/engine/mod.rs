@@ -19,6 +19,7 @@ use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::{Code, Fault, json};
 use serde_json::Value;
 
+use crate::agents::Usage;
 use crate::definition::model::{OnError, OnUnknown};
 use crate::limits;
 use event::{Decision, Event, Note, Resolution, Status, Task};
@@ -39,17 +40,20 @@ fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
     match event {
         Event::Begun { env, kept } => begin(state, env, kept, at_ms, out),
         Event::Started { task, attempt } => started(state, task, attempt, at_ms),
-        Event::Retrying { task, attempt, fault: _, wait_ms } => {
+        Event::Retrying { task, attempt, fault, wait_ms } => {
+            spend(state, Usage::of(&fault));
             let wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX);
             state.attempts += 1;
             put(state, task, Phase::Retrying { at_ms: at_ms.saturating_add(wait_ms) }, attempt);
         }
         Event::Succeeded { task, attempts, output, usage } => {
-            state.usage.tokens = state.usage.tokens.saturating_add(usage.tokens);
-            state.usage.cost += usage.cost;
+            spend(state, usage);
             end_task(state, task, attempts, Ok(output), at_ms);
         }
-        Event::Failed { task, attempts, fault } => end_task(state, task, attempts, Err(fault), at_ms),
+        Event::Failed { task, attempts, fault } => {
+            spend(state, Usage::of(&fault));
+            end_task(state, task, attempts, Err(fault), at_ms);
+        }
         Event::ChildBegun { task, execution } => {
             started(state, task, 1, at_ms);
             put(state, task, Phase::Child { execution, stopping: false }, 1);
@@ -77,6 +81,12 @@ fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
         Event::Resumed { budget } => resume(state, &budget, out),
         Event::Again => undo::begin_again(state, at_ms, out),
     }
+}
+
+/// Counts for the budget, whether the attempt came to something or not.
+fn spend(state: &mut State, usage: Usage) {
+    state.usage.tokens = state.usage.tokens.saturating_add(usage.tokens);
+    state.usage.cost += usage.cost;
 }
 
 fn begin(

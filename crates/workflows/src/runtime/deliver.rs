@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::actor::{Actor, Line, Message};
 use super::{Hub, fault, load, tables};
+use crate::agents::Usage;
 use crate::engine::event::{Event, Status, Task};
 use crate::engine::state::{Phase, State};
 
@@ -69,8 +70,11 @@ pub fn child_ended(state: &State, task: Task) -> Event {
         | Status::Failed => cause.map_or(Code::AgentFailed, |fault| fault.code),
     };
     let why = cause.map_or(state.status.as_str(), |fault| &fault.message);
-    let fault = Fault::new(code, format!("the child execution {execution} did not complete: {why}"))
+    let mut fault = Fault::new(code, format!("the child execution {execution} did not complete: {why}"))
         .with("childExecutionId", &**execution);
+    if state.usage != Usage::default() {
+        fault = fault.with(Usage::DETAIL, json!(state.usage));
+    }
     Event::Failed { task, attempts: 1, fault: StoredFault::from(&fault) }
 }
 

@@ -4,6 +4,7 @@
 mod control;
 mod flow;
 mod keys;
+mod models;
 mod restarts;
 mod schedules;
 mod steps;

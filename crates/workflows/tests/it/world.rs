@@ -12,6 +12,8 @@ use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::ports::{clock, ids, random};
 use orchestr8_kernel::submission::{Identity, Scope};
 use orchestr8_kernel::{Args, Halt, Kernel, Limits, Log, Ports, Principal, Settled, Submission};
+use orchestr8_models::offline::Offline;
+use orchestr8_models::{About, Catalog, Model, Price};
 use orchestr8_stores::Migration;
 use orchestr8_stores::sqlite::{self, Options, Place};
 use orchestr8_workflows::agents::{Agent, Agents, Answer, Call, Parts, Secrets, Usage, Workers, builtin};
@@ -122,7 +124,12 @@ impl World {
     }
 
     pub async fn with(place: Place, settings: Settings, desk: Arc<Desk>) -> Self {
-        let lists = [orchestr8_kernel::tables::MIGRATIONS, orchestr8_workflows::tables::MIGRATIONS].concat();
+        let lists = [
+            orchestr8_kernel::tables::MIGRATIONS,
+            orchestr8_sessions::tables::MIGRATIONS,
+            orchestr8_workflows::tables::MIGRATIONS,
+        ]
+        .concat();
         let migrations = lists.into_iter().map(|(name, sql)| Migration { name, sql }).collect();
         let store = open(place, migrations).await;
         let clock = Arc::new(clock::Real::new());
@@ -144,6 +151,11 @@ impl World {
         for action in all(&hub, &workers).unwrap() {
             kernel.registry().register(action).unwrap();
         }
+        let sessions = sessions(&kernel);
+        for action in orchestr8_sessions::all(&sessions).unwrap() {
+            kernel.registry().register(action).unwrap();
+        }
+        sessions.start().await.unwrap();
         hub.start().await.unwrap();
         Self { kernel, hub, desk, store }
     }
@@ -247,6 +259,19 @@ impl World {
         let entries = self.journal(id).await;
         entries.iter().map(|entry| entry["type"].as_str().unwrap().to_owned()).collect()
     }
+}
+
+/// Sessions whose models are the offline one, and one like it that costs a dollar per million tokens.
+fn sessions(kernel: &Kernel) -> orchestr8_sessions::Hub {
+    let clock = kernel.ports().clock.clone();
+    let offline = Offline::new(clock.clone());
+    let price = Price { input: 1.0, output: 1.0, ..Price::default() };
+    let dear = About { provider: "dear".into(), price, ..offline.about().clone() };
+    let models: Vec<Arc<dyn Model>> = vec![Arc::new(offline), Arc::new(Offline::with(dear, clock))];
+    let catalog = Catalog::of(models, None).unwrap();
+    let mut settings = orchestr8_sessions::Settings::new("/".into(), "/nowhere".into());
+    settings.retries = 0;
+    orchestr8_sessions::Hub::new(kernel.clone(), catalog, settings)
 }
 
 /// Opens the store once whoever had it before has let go of it.

@@ -138,10 +138,24 @@ fn the_handshake_then_tools_then_an_answer() {
             "agent.sendMessage",
             "cancel_workflow",
             "echo",
+            "get_session",
             "get_status",
             "health",
-            "run_workflow"
+            "prompt_session",
+            "run_workflow",
+            "start_session"
         ]
+    );
+    let started = client.call(5, "start_session", json!({"model": "offline/echo"}));
+    let id = &started["result"]["structuredContent"]["sessionId"];
+    let said = client.call(6, "prompt_session", json!({"sessionId": id, "message": "hello there"}));
+    assert_eq!(said["result"]["structuredContent"]["text"], "hello there", "{said}");
+    let uri = format!("session://{}", id.as_str().unwrap());
+    let read =
+        client.ask(&json!({"jsonrpc": "2.0", "id": 7, "method": "resources/read", "params": {"uri": uri}}));
+    assert!(
+        read["result"]["contents"][0]["text"].as_str().unwrap().contains("## Assistant\n\nhello there"),
+        "{read}"
     );
     let answer = client.call(1, "echo", json!({"message": "hello"}));
     assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(false)));

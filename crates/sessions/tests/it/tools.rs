@@ -34,7 +34,7 @@ async fn a_session_is_started_prompted_and_looked_at() {
         (&started["model"], &started["cwd"], &started["name"], &started["uri"]),
         (&json!("offline/echo"), &json!("/"), &json!("mine"), &json!(format!("session://{id}")))
     );
-    let prompt = json!({"sessionId": id, "message": "/tool math_add {\"a\": 2, \"b\": 3}"});
+    let prompt = json!({"sessionId": id, "message": "/tool math.add {\"a\": 2, \"b\": 3}"});
     let said = call(&world, "prompt_session", prompt).await;
     assert_eq!((&said["text"], &said["stopReason"]), (&json!("math.add answered: 5"), &json!("stop")));
     let state = call(&world, "get_session", json!({"sessionId": id})).await;
@@ -98,7 +98,7 @@ async fn a_prompt_tells_its_progress_and_that_the_conversation_has_grown() {
     let mut news =
         world.kernel.bus().subscribe(&Filter::names([RESOURCE_UPDATED]).about("session://s")).unwrap();
     let person = Arc::new(Person::default());
-    let message = "/tool math_add {\"a\": 1, \"b\": 1}";
+    let message = "/slow 20\n/tool math.add {\"a\": 1, \"b\": 1}";
     let mut wish = submission("prompt_session", json!({"sessionId": "s", "message": message}));
     wish.peer = Some(person.clone());
     settled::value(world.kernel.submit(wish).await);

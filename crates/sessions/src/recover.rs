@@ -40,8 +40,7 @@ impl Hub {
     pub async fn start(&self) -> Result<(), Fault> {
         let fault = |_: &CutOff| Fault::new(Code::OutcomeUnknown, REASON).with("recovered", true);
         let cut_off = self.kernel().settle_cut_off(SCOPES, fault).await?;
-        let sessions = self.load_sessions().await?;
-        let queued = self.load_queues().await?;
+        let (sessions, queued) = self.take_up().await?;
         if !cut_off.is_empty() {
             let (count, names) =
                 (cut_off.len(), cut_off.iter().take(NAMED).map(|found| &found.key).collect::<Vec<_>>());
@@ -52,6 +51,16 @@ impl Hub {
         }
         self.recovered(Recovery { done: true, sessions, queued, cut_off });
         Ok(())
+    }
+
+    /// Takes up sessions and what waits in them, and leaves commands that were cut off to a start of which clients hear. For a
+    /// process that is there for one thing.
+    pub async fn start_alone(&self) -> Result<(), Fault> {
+        self.take_up().await.map(drop)
+    }
+
+    async fn take_up(&self) -> Result<(usize, usize), Fault> {
+        Ok((self.load_sessions().await?, self.load_queues().await?))
     }
 
     async fn load_sessions(&self) -> Result<usize, Fault> {

@@ -1,4 +1,4 @@
-//! The agent that `create agent` writes is one: it is started, and a workflow calls it.
+//! Agents of steps through the program: the one that `create agent` writes, and sessions that go on from run to run.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -27,4 +27,18 @@ fn a_new_python_agent_is_called_by_a_workflow() {
     assert_eq!(json_of(&said), json!({"a": {"result": {"text": "HELLO"}}}));
     assert_eq!(wrong.code, Some(1), "{wrong:?}");
     assert!(wrong.err.contains("text is missing"), "{}", wrong.err);
+}
+
+#[test]
+fn a_session_goes_on_from_one_run_to_the_next() {
+    let place = alone();
+    let step = |message: &str| json!([{"id": "a", "agentId": "@orchestr8/session", "input": {"sessionId": "s", "message": message}}]);
+    for message in ["one", "two"] {
+        let said = place.run(&["run", &write(&place, message, &step(message)), "--quiet"]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert_eq!(json_of(&said)["a"]["text"], message);
+    }
+    let look = json!([{"id": "a", "agentId": "@orchestr8/tool", "config": {"tool": "get_session", "arguments": {"sessionId": "s"}}}]);
+    let said = place.run(&["run", &write(&place, "look", &look), "--quiet"]);
+    assert_eq!(json_of(&said)["a"]["messageCount"], 4, "{said:?}");
 }

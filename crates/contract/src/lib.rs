@@ -10,6 +10,9 @@ pub mod limits;
 pub mod place;
 pub mod trace;
 
+#[cfg(test)]
+mod properties;
+
 pub use content::{Content, Output};
 pub use error::{Code, Fault, Kind};
 pub use event::{Event, Priority};

@@ -14,3 +14,4 @@ pub mod tables;
 
 pub use actions::all;
 pub use runtime::{Depth, Hub, Settings};
+pub use schedules::Spec as Schedule;

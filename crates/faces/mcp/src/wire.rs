@@ -1,6 +1,8 @@
 //! JSON-RPC 2.0 on the wire: messages in, answers out.
 
 mod members;
+#[cfg(test)]
+mod properties;
 
 use std::borrow::Cow;
 use std::fmt;

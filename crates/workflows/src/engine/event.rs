@@ -139,6 +139,30 @@ pub enum Event {
     Again,
 }
 
+impl Event {
+    /// The piece of work it is about.
+    pub fn task(&self) -> Option<Task> {
+        match self {
+            Event::Started { task, .. }
+            | Event::Retrying { task, .. }
+            | Event::Succeeded { task, .. }
+            | Event::Failed { task, .. }
+            | Event::ChildBegun { task, .. }
+            | Event::Lost { task }
+            | Event::Resolved { task, .. }
+            | Event::Decided { task, .. } => Some(*task),
+            Event::Due { task } => *task,
+            Event::Begun { .. }
+            | Event::Signal { .. }
+            | Event::CancelAsked { .. }
+            | Event::Forced
+            | Event::Paused { .. }
+            | Event::Resumed { .. }
+            | Event::Again => None,
+        }
+    }
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_nothing(usage: &Usage) -> bool {
     *usage == Usage::default()

@@ -31,6 +31,10 @@ pub fn next(state: &mut State, event: Event, at_ms: i64) -> Vec<Decision> {
     if state.status.is_final() && !matches!(event, Event::Again) {
         return out;
     }
+    // A record that names a step there is not is damaged; what it says of others still counts.
+    if event.task().is_some_and(|task| task.step >= state.steps.len()) {
+        return out;
+    }
     apply(state, event, at_ms, &mut out);
     graph::settle(state, at_ms, &mut out);
     out
@@ -207,7 +211,7 @@ fn lost(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
     let Some(work) = state.work.get_mut(&task) else { return };
     if matches!(work.phase, Phase::Retrying { .. }) {
         // The attempt before is known to have failed; the next one may have begun.
-        work.attempts += 1;
+        work.attempts = work.attempts.saturating_add(1);
     }
     if state.cancel.is_some() {
         // It was told to stop and did, if not as it was meant to.

@@ -1,6 +1,7 @@
 //! When schedules are due, in time zones with changing clocks.
 
 use jiff::Timestamp;
+use proptest::prelude::*;
 
 use super::{Backfill, Overlap, Spec, missed};
 
@@ -54,6 +55,31 @@ fn missed_times_are_counted_up_to_a_limit() {
     assert_eq!(missed(&every_minute, due, due + 5 * 60_000).unwrap(), (6, Some(due + 6 * 60_000)));
     let (count, next) = missed(&every_minute, due, due + 100_000 * 60_000).unwrap();
     assert_eq!((count, next), (1000, Some(due + 100_001 * 60_000)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn every_expression_is_refused_or_gives_times_that_grow(
+        cron in prop_oneof![
+            "[0-9*,/-]{1,6}( [0-9*,/L#W?-]{1,6}){4,6}",
+            "([0-5]?[0-9]|[*]) ([0-9]|[*]|[*]/[1-9]) ([1-9]|[*]|L) ([*]|[1-9]) ([*]|[0-6]|[0-6]#[1-5]|5L)",
+            ".{0,30}",
+        ],
+        zone in prop::sample::select(vec!["UTC", "Europe/Zurich", "America/New_York", "Pacific/Apia", "Asia/Kathmandu"]),
+        after_ms in -62_000_000_000_000_i64..253_000_000_000_000,
+    ) {
+        let spec = spec(&cron, zone);
+        if spec.check().is_err() {
+            return Ok(());
+        }
+        let (mut at_ms, mut count) = (after_ms, 0);
+        while let (Ok(Some(next_ms)), true) = (spec.next_after(at_ms), count < 3) {
+            prop_assert!(next_ms > at_ms, "{} in {}: {} is not after {}", cron, zone, next_ms, at_ms);
+            (at_ms, count) = (next_ms, count + 1);
+        }
+    }
 }
 
 #[test]

@@ -104,6 +104,22 @@ proptest! {
     }
 
     #[test]
+    fn records_that_make_no_sense_break_nothing(choices in prop::collection::vec(any::<u16>(), 20..300)) {
+        let mut tape = Tape::new(choices);
+        let mut state = whole(random::workflow(&mut tape, true));
+        let mut at_ms = 1000;
+        while !tape.is_over() {
+            let event = match tape.once_in(3) {
+                true => random::anything(&state, &mut tape),
+                false => random::nonsense(&mut tape),
+            };
+            at_ms += 100;
+            next(&mut state, serde_json::from_str(&stored(&event)).unwrap(), at_ms);
+            prop_assert!(!state.status.is_final() || state.work.is_empty());
+        }
+    }
+
+    #[test]
     fn a_crash_at_any_point_leads_to_the_same_end(
         choices in prop::collection::vec(any::<u16>(), 20..200),
         crashes in prop::collection::btree_set(0_usize..60, 0..4),

@@ -189,6 +189,31 @@ pub fn anything(state: &State, tape: &mut Tape) -> Event {
     of_task(state, task, tape)
 }
 
+/// Any event about any piece of work, possible or not, as a damaged store might hold it.
+pub fn nonsense(tape: &mut Tape) -> Event {
+    let numbers = vec![0, 1, 2, 7, u32::MAX];
+    let part = tape.once_in(2).then(|| tape.one_of(numbers.clone()));
+    let task = Task { step: tape.below(9), part, undo: tape.once_in(3) };
+    let (attempt, execution) = (tape.one_of(numbers), "exec-9".into());
+    let fault = StoredFault::from(&Fault::new(Code::Unavailable, "no"));
+    match tape.below(14) {
+        0 => Event::Started { task, attempt },
+        1 => Event::Retrying { task, attempt, fault, wait_ms: u64::MAX },
+        2 => Event::Lost { task },
+        3 => Event::ChildBegun { task, execution },
+        4 => Event::Resolved { task, how: Resolution::Complete { output: json!(1) } },
+        5 => Event::Due { task: tape.once_in(2).then_some(task) },
+        6 => Event::Decided { task, approved: true, by: "x".into(), comment: None, data: Value::Null },
+        7 => Event::Forced,
+        8 => Event::Again,
+        9 => Event::Begun { env: serde_json::Map::new(), kept: vec![(tape.below(9), json!(1))] },
+        10 => Event::Resumed { budget: NewBudget { tokens: Some(1), ..NewBudget::default() } },
+        11 => failed(task, attempt, Code::Cancelled),
+        12 => succeeded(task, attempt, json!([1])),
+        _ => Event::Paused { reason: String::new() },
+    }
+}
+
 fn of_task(state: &State, task: Task, tape: &mut Tape) -> Event {
     let work = &state.work[&task];
     let attempts = work.attempts.max(1);

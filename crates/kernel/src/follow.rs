@@ -18,6 +18,11 @@ pub trait Follow: Send + Sync + 'static {
     /// It is its turn in its lane.
     fn started(&self);
 
+    /// A failure in the words of whoever asked, before it becomes the outcome: repeats and those who depend on it read the same.
+    fn word(&self, fault: Fault) -> Fault {
+        fault
+    }
+
     /// Its outcome is on record, nobody behind it in its lane has begun, and nobody who depends on it knows yet. Not called for a
     /// repeat, nor for what no room was found for: whoever submitted that learns of it from the answer alone.
     fn finished(&self, _settled: &Settled) {}

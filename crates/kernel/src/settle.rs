@@ -55,7 +55,10 @@ pub async fn settle(core: &Arc<Core>, ended: Ended) -> Settled {
             }
             refused(core, admitted.run, admitted.submission.correlation.clone(), fault)
         }
-        Err(Halt::Fault(fault)) => commit(core, &admitted, claim, version, end, Err(fault)).await,
+        Err(Halt::Fault(fault)) => {
+            let worded = worded(&admitted, fault);
+            commit(core, &admitted, claim, version, end, Err(worded)).await
+        }
     };
     if let Some(follow) = &admitted.submission.follow {
         follow.finished(&settled);
@@ -159,7 +162,10 @@ async fn commit(
     let mut change = Batch::new();
     let turn = match change_version(core, admitted, end, &mut change).await {
         Ok(turn) => turn,
-        Err(fault) => return answer(core, admitted, End::ToolError, Err(fault.into()), None),
+        Err(fault) => {
+            let fault = worded(admitted, fault);
+            return Box::pin(commit(core, admitted, claim, version, End::ToolError, Err(fault))).await;
+        }
     };
     let after = turn.as_ref().map_or(version, |turn| turn.after);
     let stored = Stored::of(admitted.run, end, &result, after);
@@ -227,6 +233,14 @@ async fn first_outcome(core: &Arc<Core>, admitted: &Admitted, claim: Claim) -> S
     }
     let fault = Fault::internal("the outcome could not be recorded: its key changed hands");
     answer(core, admitted, End::ToolError, Err(fault.into()), None)
+}
+
+/// A failure in the words of whoever asked.
+fn worded(admitted: &Admitted, fault: Fault) -> Fault {
+    match &admitted.submission.follow {
+        Some(follow) => follow.word(fault),
+        None => fault,
+    }
 }
 
 /// The version this end changes, if it changes one.

@@ -85,7 +85,11 @@ impl Versions {
         let seen = self.current(&count, tenant, subject).await?;
         let after = match (how, seen) {
             (Versioning::None, seen) => seen,
-            (Versioning::Bump, None) => None,
+            // It was there when the work began, and somebody removed it meanwhile: nothing of the work may stay.
+            (Versioning::Bump, None) => {
+                return Err(Fault::new(Code::NotFound, format!("'{subject}' is not there any more"))
+                    .with("subject", &**subject));
+            }
             (Versioning::Bump, Some(seen)) => {
                 batch.then_one(tables::version_bump(tenant.as_str(), subject, seen));
                 Some(seen + 1)

@@ -153,6 +153,11 @@ impl Follow for Pursuit {
         self.tell(&self.lifecycle.started());
     }
 
+    fn word(&self, mut fault: Fault) -> Fault {
+        fault.message = wording::of(&fault, &self.asked()).text;
+        fault
+    }
+
     /// Told before the next command of the lane begins, so that clients see the order things happen in (SES-7.3).
     fn finished(&self, settled: &Settled) {
         self.conclude(settled);

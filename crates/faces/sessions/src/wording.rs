@@ -115,10 +115,12 @@ fn exhausted(fault: &Fault) -> Option<Failure> {
 }
 
 fn missing(fault: &Fault, asked: &Asked<'_>) -> Option<Failure> {
-    // Only the guard of versions names a subject and what was expected of it.
-    let (expected, _) = (number(fault, "expected")?, detail(fault, "subject")?);
-    let session = asked.session?;
-    let text = format!("Session {session} not found for ifSessionVersion={expected}");
+    // Only what counts versions names a subject, and what was expected of it if anything was.
+    let (_, session) = (detail(fault, "subject")?, asked.session?);
+    let text = match number(fault, "expected") {
+        Some(expected) => format!("Session {session} not found for ifSessionVersion={expected}"),
+        None => format!("Session {session} not found"),
+    };
     Some(Failure::new(text, fault.code))
 }
 

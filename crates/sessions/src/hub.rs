@@ -16,6 +16,7 @@ use crate::limits;
 use crate::record::Header;
 use crate::recover::Recovery;
 use crate::session::{Session, Slot};
+use crate::shell::Launcher;
 
 /// What an installation says about its sessions.
 #[derive(Debug, Clone)]
@@ -30,6 +31,12 @@ pub struct Settings {
     pub system_prompt: Option<String>,
     /// Whether the shell may be used.
     pub bash: bool,
+    /// The environment of its commands, beside `TERM`; nothing else is passed on.
+    pub bash_env: Vec<(String, String)>,
+    /// The program that confines commands to the session's folder (see `shell::confine`).
+    pub launcher: Option<Launcher>,
+    /// Whether commands run where they cannot be confined.
+    pub bash_unconfined: bool,
     /// Tools that sessions may use; empty: all that the caller may.
     pub tools: Vec<String>,
     pub long_ms: u64,
@@ -47,6 +54,9 @@ impl Settings {
             folder,
             system_prompt: None,
             bash: false,
+            bash_env: Vec::new(),
+            launcher: None,
+            bash_unconfined: false,
             tools: Vec::new(),
             long_ms: limits::LONG_MS,
             short_ms: limits::SHORT_MS,

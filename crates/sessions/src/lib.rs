@@ -12,6 +12,7 @@ pub mod record;
 mod recover;
 pub mod run;
 mod session;
+pub mod shell;
 mod show;
 mod speak;
 pub mod tables;

@@ -78,6 +78,10 @@ pub const QUESTIONS: usize = 16;
 /// Output of a shell command that is kept: its end.
 pub const BASH_OUTPUT_BYTES: usize = 256 * 1024;
 
+/// Commands of the shell that run into their time limit in a row before none is begun for a while.
+pub const BASH_TIMEOUTS: u32 = 5;
+pub const BASH_OPEN_MS: u64 = 30_000;
+
 /// Commands of the history per page.
 pub const HISTORY_PAGE: i64 = 100;
 pub const HISTORY_PAGE_MAX: i64 = 500;

@@ -97,12 +97,6 @@ pub const PROGRAM_ARGUMENT_BYTES: usize = 65_536;
 pub const STDERR_KEPT_BYTES: usize = 8192;
 pub const STDERR_SHOWN_BYTES: usize = 2048;
 
-/// How long a program may take to end once it was asked to; then it is killed.
-pub const PROGRAM_TERM_MS: u64 = 2000;
-
-/// How long the last words of a program that has ended are waited for.
-pub const PROGRAM_CLOSE_MS: u64 = 500;
-
 /// Tasks that wait for workers or are with them, in all queues together: each holds its input in memory.
 pub const WORKER_TASKS: usize = 10_000;
 

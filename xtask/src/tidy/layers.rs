@@ -28,6 +28,8 @@ enum Layer {
     Stores,
     /// Language models: what domains think with, below all of them.
     Models,
+    /// Programs of this machine, for domains that run some.
+    Process,
     Domain,
     Edge,
     Face,
@@ -39,8 +41,8 @@ fn may_use(user: Layer, used: Layer) -> bool {
     let allowed: &[Layer] = match user {
         Layer::Contract => &[],
         Layer::Kernel => &[Layer::Contract],
-        Layer::Stores | Layer::Models | Layer::Edge => &[Layer::Contract, Layer::Kernel],
-        Layer::Domain => &[Layer::Contract, Layer::Kernel, Layer::Models],
+        Layer::Stores | Layer::Models | Layer::Process | Layer::Edge => &[Layer::Contract, Layer::Kernel],
+        Layer::Domain => &[Layer::Contract, Layer::Kernel, Layer::Models, Layer::Process],
         Layer::Face => &[Layer::Contract, Layer::Kernel, Layer::Edge],
         Layer::App => return used != Layer::Testing,
         Layer::Testing => &[Layer::Contract, Layer::Kernel, Layer::Stores],
@@ -64,6 +66,7 @@ fn package(value: &Value) -> Option<Package> {
         "kernel" => Layer::Kernel,
         "stores" => Layer::Stores,
         "models" => Layer::Models,
+        "process" => Layer::Process,
         "edge" => Layer::Edge,
         "app" => Layer::App,
         "testing" => Layer::Testing,

@@ -1,6 +1,7 @@
 //! Every command of the session protocol, declared once: its payload, its class, its plane and its work. A face reads what it
 //! needs of this from the registered actions.
 
+mod bash;
 mod conversation;
 mod files;
 mod models;
@@ -76,7 +77,7 @@ struct Row {
 
 /// Every command as an action.
 pub fn all(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
-    of_server().into_iter().chain(of_session()).chain(of_files()).map(|row| action(hub, row)).collect()
+    of_server().into_iter().chain(of_session()).chain(of_machine()).map(|row| action(hub, row)).collect()
 }
 
 macro_rules! row {
@@ -178,9 +179,9 @@ fn of_session() -> Vec<Row> {
     ]
 }
 
-/// What of a session is in files.
+/// What of a session is in files, and what happens on the machine it works on.
 #[rustfmt::skip]
-fn of_files() -> Vec<Row> {
+fn of_machine() -> Vec<Row> {
     let (id, path) = (session_id(), text(limits::PATH_BYTES));
     vec![
         row!("list_session_files", Read, Data, Session, {"sessionId": id}, ["sessionId"], files::list),
@@ -189,6 +190,10 @@ fn of_files() -> Vec<Row> {
         row!("export_session", Steady, Data, Session, {"sessionId": id, "outputPath": path}, ["sessionId"],
             files::export),
         row!("export_html", Steady, Data, Session, {"sessionId": id, "outputPath": path}, ["sessionId"], files::export_html),
+
+        row!("bash", Work, Data, Session, {"sessionId": id, "command": text(limits::BASH_CHARS), "excludeFromContext": {"type": "boolean"}},
+            ["sessionId", "command"], bash::run),
+        row!("abort_bash", Stop, Data, Side, {"sessionId": id}, ["sessionId"], bash::abort),
     ]
 }
 

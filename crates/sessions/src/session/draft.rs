@@ -126,6 +126,11 @@ impl Draft {
         self.batch.then(tables::event_insert(self.session.whose(), seq, record::text(news)));
     }
 
+    /// Forgets all but the newest events, those of this draft included.
+    pub fn trim(&mut self) {
+        self.batch.then(tables::events_trim(self.session.whose(), limits::EVENTS_KEPT));
+    }
+
     /// What a session that is not there yet begins with.
     pub fn into_parts(mut self) -> (Header, Batch) {
         let batch = self.statements();

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on should stop"
 )]
 
+mod bash;
 mod branching;
 mod complete;
 mod files;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::discreet::Discretion;
 use super::members::Members;
 use super::{Agent, Answer, Call, settings, until_cancelled};
-use child::{Child, Ended};
+use child::Ended;
 use program::Program;
 
 use crate::limits::{OUTPUT_BYTES, STDERR_SHOWN_BYTES};
@@ -66,12 +66,9 @@ impl Inner {
         };
         let program = Program::read(&call.config, settings)?;
         let name = program.path.display().to_string();
-        let child = Child::start(&program, self.clock.clone()).map_err(|error| unstarted(&name, error))?;
-        // Dropped before its end, the child is ended with everything it has started.
-        let ended = child
-            .finish(call.input.to_string().into_bytes())
-            .await
-            .map_err(|error| unstarted(&name, error))?;
+        let input = call.input.to_string().into_bytes();
+        let ended =
+            child::run(&program, input, self.clock.clone()).await.map_err(|error| unstarted(&name, error))?;
         output(&name, ended, &self.discretion).map(Answer::from)
     }
 }
@@ -81,8 +78,8 @@ fn unstarted(name: &str, error: std::io::Error) -> Fault {
 }
 
 fn output(name: &str, ended: Ended, discretion: &Discretion) -> Result<Value, Fault> {
-    let Ended { status, said } = ended;
-    if said.too_long {
+    let Ended { status, stdout, too_long, stderr } = ended;
+    if too_long {
         return Err(Fault::new(
             Code::PayloadTooLarge,
             format!("{name} wrote more than {OUTPUT_BYTES} bytes"),
@@ -93,12 +90,12 @@ fn output(name: &str, ended: Ended, discretion: &Discretion) -> Result<Value, Fa
             Some(code) => format!("ended with exit code {code}"),
             None => String::from("was ended by a signal"),
         };
-        let tail = tail(&said.stderr, discretion);
+        let tail = tail(&stderr, discretion);
         let colon = if tail.is_empty() { "" } else { ": " };
         return Err(Fault::new(Code::AgentFailed, format!("{name} {how}{colon}{tail}"))
             .with("exitCode", status.code()));
     }
-    let text = String::from_utf8_lossy(&said.stdout);
+    let text = String::from_utf8_lossy(&stdout);
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }

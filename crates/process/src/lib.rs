@@ -1,0 +1,234 @@
+//! Programs of this machine, each in a process group of its own that is never left behind.
+
+mod ears;
+pub mod limits;
+
+use std::io;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use orchestr8_kernel::ports::Clock;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+
+pub use ears::{Tail, as_one};
+
+/// A running program. Dropped before its end, it is asked to end and killed a little later, with everything in its group.
+pub struct Child {
+    running: Option<Running>,
+    clock: Arc<dyn Clock>,
+}
+
+struct Running {
+    process: tokio::process::Child,
+    group: Group,
+}
+
+/// The processes of a program: dropped, they are killed.
+struct Group(Option<Pid>);
+
+/// Kills a program from elsewhere while it runs.
+#[derive(Clone, Copy)]
+pub struct Killer(Option<Pid>);
+
+/// How it came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    Itself(ExitStatus),
+    /// It was told to.
+    Stopped,
+}
+
+/// The pipes to a program that were asked for.
+#[derive(Default)]
+pub struct Pipes {
+    pub stdin: Option<ChildStdin>,
+    pub stdout: Option<ChildStdout>,
+    pub stderr: Option<ChildStderr>,
+}
+
+impl Child {
+    /// Starts it in a group of its own. What it is, where it works and what it may know is the command's business.
+    pub fn start(command: &mut Command, clock: Arc<dyn Clock>) -> io::Result<Self> {
+        let process = command.process_group(0).kill_on_drop(true).spawn()?;
+        // The child leads its group, so the group has the child's id.
+        let group = Group(process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
+        Ok(Self { running: Some(Running { process, group }), clock })
+    }
+
+    /// Once; later there are none left.
+    pub fn pipes(&mut self) -> Pipes {
+        match &mut self.running {
+            Some(Running { process, .. }) => Pipes {
+                stdin: process.stdin.take(),
+                stdout: process.stdout.take(),
+                stderr: process.stderr.take(),
+            },
+            None => Pipes::default(),
+        }
+    }
+
+    pub fn killer(&self) -> Killer {
+        Killer(self.running.as_ref().and_then(|running| running.group.0))
+    }
+
+    /// Waits for its end while somebody talks with it. What it leaves behind in its group ends with it.
+    pub async fn finish(self, talking: impl Future<Output = ()>) -> io::Result<ExitStatus> {
+        match self.finish_unless(talking, std::future::pending()).await? {
+            Ended::Itself(status) => Ok(status),
+            Ended::Stopped => Err(io::Error::other("a program was stopped that nobody can stop")),
+        }
+    }
+
+    /// As `finish`, unless it is to stop before; then it is asked to, and killed if it does not.
+    pub async fn finish_unless(
+        mut self,
+        talking: impl Future<Output = ()>,
+        stop: impl Future<Output = ()>,
+    ) -> io::Result<Ended> {
+        let Some(Running { process, group }) = &mut self.running else {
+            return Err(io::Error::other("the program was ended before"));
+        };
+        let pause = |ms| self.clock.sleep(Duration::from_millis(ms));
+        let mut talking = std::pin::pin!(talking);
+        let mut talked = false;
+        let mut stop = std::pin::pin!(stop);
+        let ended = loop {
+            tokio::select! {
+                biased;
+                status = process.wait() => break Ended::Itself(status?),
+                () = &mut stop => break Ended::Stopped,
+                () = &mut talking, if !talked => talked = true,
+            }
+        };
+        if ended == Ended::Stopped {
+            group.signal(Signal::TERM);
+            let mut grace = pause(limits::TERM_MS);
+            loop {
+                tokio::select! {
+                    biased;
+                    _ = process.wait() => break,
+                    () = &mut grace => break,
+                    () = &mut talking, if !talked => talked = true,
+                }
+            }
+        }
+        // Whoever holds the pipes now was left behind; its words are not waited for.
+        group.signal(Signal::KILL);
+        if !talked {
+            tokio::select! {
+                () = &mut talking => {}
+                () = pause(limits::CLOSE_MS) => {}
+            }
+        }
+        process.wait().await?;
+        self.running = None;
+        Ok(ended)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // Without a runtime to wait in, dropping the group kills it at once.
+        if let (Some(running), Ok(runtime)) = (self.running.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(end(running, self.clock.clone()));
+        }
+    }
+}
+
+/// Asks all of the group to end; what is still there a little later is killed.
+async fn end(mut running: Running, clock: Arc<dyn Clock>) {
+    running.group.signal(Signal::TERM);
+    tokio::select! {
+        _ = running.process.wait() => {}
+        () = clock.sleep(Duration::from_millis(limits::TERM_MS)) => {}
+    }
+}
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.0 {
+            // The group may be gone already.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+impl Killer {
+    pub fn kill(self) {
+        if let Some(group) = self.0 {
+            // It may be gone already.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orchestr8_kernel::ports::clock::Real;
+    use tokio::io::AsyncReadExt;
+    use tokio_util::sync::CancellationToken;
+
+    async fn run(script: &str, stop: &CancellationToken) -> (Ended, String) {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).stdin(std::process::Stdio::null());
+        let mut pipe = as_one(&mut command).unwrap();
+        let child = Child::start(&mut command, Arc::new(Real::new())).unwrap();
+        drop(command);
+        let mut tail = Tail::new(100);
+        let mut stopped = false;
+        let ended = child
+            .finish_unless(
+                async {
+                    let mut buffer = [0; 64];
+                    while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
+                        tail.take(&buffer[..read]);
+                        // The script says when it may be stopped.
+                        if !stopped && tail.text().contains("ready") {
+                            stopped = true;
+                            stop.cancel();
+                        }
+                    }
+                },
+                stop.cancelled(),
+            )
+            .await
+            .unwrap();
+        (ended, tail.text())
+    }
+
+    #[tokio::test]
+    async fn both_outputs_are_heard_in_order_and_only_the_end_is_kept() {
+        let (ended, text) =
+            run("echo one; echo two >&2; echo three; exit 3", &CancellationToken::new()).await;
+        assert_eq!(text, "one\ntwo\nthree\n");
+        assert!(matches!(ended, Ended::Itself(status) if status.code() == Some(3)));
+        let (_, text) =
+            run("i=0; while [ $i -lt 999 ]; do echo $i; i=$((i+1)); done", &CancellationToken::new()).await;
+        assert!(text.ends_with("997\n998\n") && text.len() == 100, "{text}");
+    }
+
+    #[tokio::test]
+    async fn what_is_stopped_ends_with_all_it_started_also_if_it_does_not_want_to() {
+        for script in
+            ["sleep 600 & echo ready; wait", "trap '' TERM; echo ready; while :; do sleep 600; done"]
+        {
+            let (ended, text) = run(script, &CancellationToken::new()).await;
+            assert_eq!((ended, text.as_str()), (Ended::Stopped, "ready\n"), "{script}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_it_leaves_behind_does_not_hold_up_its_end() {
+        let (ended, text) = run("sleep 600 & echo done", &CancellationToken::new()).await;
+        assert!(matches!(ended, Ended::Itself(status) if status.success()) && text == "done\n");
+    }
+}

@@ -1,0 +1,191 @@
+//! The shell: off until it is wanted, confined to its folder, stopped whole, on record.
+
+use std::fs;
+use std::path::Path;
+
+use orchestr8_contract::{Code, canonical};
+use orchestr8_kernel::End;
+use orchestr8_kernel::ports::Store;
+use orchestr8_kernel::ports::store::Statement;
+use orchestr8_sessions::shell::confine;
+use orchestr8_sessions::{Settings, limits, tables};
+use orchestr8_testing::{memory, settled, until, within};
+use rustix::process::{Pid, test_kill_process};
+use serde_json::{Value, json};
+use tempfile::{TempDir, tempdir, tempdir_in};
+
+use crate::world::World;
+
+/// A world whose shell is on and not confined, and the folder its session `s` works in.
+async fn shell(change: impl FnOnce(&mut Settings)) -> (TempDir, World) {
+    let temp = tempdir().unwrap();
+    let world = within_folder(temp.path(), change).await;
+    (temp, world)
+}
+
+async fn within_folder(folder: &Path, change: impl FnOnce(&mut Settings)) -> World {
+    let mut settings = Settings::new(folder.into(), folder.join("sessions"));
+    (settings.bash, settings.bash_unconfined) = (true, true);
+    change(&mut settings);
+    let world = World::with(memory(&[tables::MIGRATIONS]), settings).await;
+    world.session().await;
+    world
+}
+
+fn line(command: &str) -> Value {
+    json!({"sessionId": "s", "command": command})
+}
+
+async fn messages(world: &World) -> Vec<Value> {
+    let mut messages = world.ask("get_messages", json!({"sessionId": "s"})).await;
+    serde_json::from_value(messages["messages"].take()).unwrap()
+}
+
+#[tokio::test]
+async fn it_is_off_until_the_settings_say_otherwise() {
+    let (_temp, world) = shell(|settings| settings.bash = false).await;
+    let off = settled::fault(world.settle("bash", line("true")).await);
+    assert_eq!((off.code, &off.details.unwrap()["setting"]), (Code::Unauthorized, &json!("sessions.bash")));
+    let (_temp, world) = shell(|settings| settings.bash_unconfined = false).await;
+    let open = settled::fault(world.settle("bash", line("true")).await);
+    assert_eq!(
+        (open.code, &open.details.unwrap()["setting"]),
+        (Code::Unauthorized, &json!("sessions.bashUnconfined"))
+    );
+    assert!(messages(&world).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_command_runs_in_the_folder_and_is_part_of_the_conversation() {
+    let (temp, world) = shell(|_| {}).await;
+    let mut heard = world.listen();
+    let script = "pwd; echo wrong >&2; printf '\\033[31mred\\033[0m \\377\\n'; cat; exit 3";
+    let ran = world.settle("bash", line(script)).await;
+    assert_eq!((ran.end, ran.version), (End::Success, Some(1)));
+    let output = format!("{}\nwrong\nred \u{fffd}\n", temp.path().display());
+    let expected =
+        json!({"exitCode": 3, "output": output, "cancelled": false, "truncated": false, "confined": false});
+    assert_eq!(settled::value(ran), expected);
+    let message = heard.until("message_start").await["message"].clone();
+    assert_eq!(heard.until("message_end").await["message"], message);
+    assert_eq!((&message["role"], &message["command"]), (&json!("bashExecution"), &json!(script)));
+    assert_eq!((&message["output"], &message["exitCode"]), (&json!(output), &json!(3)));
+    world.ask("bash", json!({"sessionId": "s", "command": "kill -9 $$", "excludeFromContext": true})).await;
+    let messages = messages(&world).await;
+    assert_eq!(messages[0], message);
+    assert_eq!((&messages[1]["exitCode"], &messages[1]["excludeFromContext"]), (&json!(137), &json!(true)));
+    let nul = settled::fault(world.settle("bash", line("a\0b")).await);
+    assert_eq!(nul.code, Code::InvalidArgument);
+}
+
+#[tokio::test]
+async fn a_command_knows_only_what_it_is_given() {
+    let given = |settings: &mut Settings| {
+        settings.bash_env = vec![("HOME".into(), "/home/me".into()), ("LANG".into(), "C".into())]
+    };
+    let (_temp, world) = shell(given).await;
+    let ran = world.ask("bash", line("env | grep -v -e ^PWD -e ^OLDPWD -e ^SHLVL -e ^_= | sort")).await;
+    assert_eq!(ran["output"], "HOME=/home/me\nLANG=C\nPATH=/usr/local/bin:/usr/bin:/bin\nTERM=dumb\n");
+}
+
+#[tokio::test]
+async fn of_a_long_output_the_end_is_kept() {
+    let (_temp, world) = shell(|_| {}).await;
+    let ran = world.ask("bash", line("yes | head -c 1000000; echo end")).await;
+    let output = ran["output"].as_str().unwrap();
+    assert_eq!((ran["truncated"].as_bool(), output.len()), (Some(true), limits::BASH_OUTPUT_BYTES));
+    assert!(output.ends_with("y\nend\n"));
+    assert_eq!(messages(&world).await[0]["truncated"], true);
+}
+
+#[tokio::test]
+async fn a_command_is_stopped_with_everything_it_has_started() {
+    let (temp, world) = shell(|_| {}).await;
+    let ran = world.spawn("bash", line("echo before; sleep 600 & echo $! > pid.new; mv pid.new pid; wait"));
+    let file = temp.path().join("pid");
+    until("the command to begin", || file.exists()).await;
+    let pid = Pid::from_raw(fs::read_to_string(file).unwrap().trim().parse().unwrap()).unwrap();
+    test_kill_process(pid).unwrap();
+    let abort = within(world.settle("abort_bash", json!({"sessionId": "s"}))).await;
+    assert_eq!(abort.end, End::Success);
+    let ran = settled::value(within(ran).await.unwrap());
+    assert_eq!(
+        (&ran["cancelled"], &ran["exitCode"], &ran["output"]),
+        (&json!(true), &Value::Null, &json!("before\n"))
+    );
+    until("what it started to end", || test_kill_process(pid).is_err()).await;
+    assert_eq!(messages(&world).await[0]["cancelled"], true);
+    let health = world.ask("health_check", json!({})).await;
+    assert_eq!(health["hasOpenBashCircuit"], false, "a stop on request speaks against nothing");
+}
+
+#[tokio::test]
+async fn commands_that_never_end_open_the_circuit() {
+    let (_temp, world) = shell(|settings| settings.long_ms = 50).await;
+    for number in 1..=limits::BASH_TIMEOUTS {
+        assert_eq!(within(world.settle("bash", line("sleep 600"))).await.code(), Some(Code::Timeout));
+        // The next one waits in its lane until the record of this one is written.
+        let messages = messages(&world).await;
+        assert_eq!(messages.len(), usize::try_from(number).unwrap());
+        assert_eq!(messages.last().unwrap()["cancelled"], true);
+    }
+    let health = world.ask("health_check", json!({})).await;
+    assert_eq!((&health["hasOpenBashCircuit"], &health["healthy"]), (&json!(true), &json!(false)));
+    assert_eq!(world.settle("bash", line("true")).await.code(), Some(Code::CircuitOpen));
+}
+
+#[tokio::test]
+async fn who_ran_what_is_in_the_audit_trail() {
+    let (_temp, world) = shell(|_| {}).await;
+    world.ask("bash", line("echo canary")).await;
+    let all = Statement::new("SELECT body FROM chain ORDER BY seq", vec![]);
+    let rows = world.store.query(all).await.unwrap();
+    let entry: Value = serde_json::from_str(rows.last().unwrap().text(0).unwrap()).unwrap();
+    assert_eq!((&entry["action"], &entry["end"]), (&json!("session.bash"), &json!("success")));
+    assert_eq!(entry["args_hash"], canonical::sha256_hex(&line("echo canary")), "it proves the very command");
+}
+
+#[tokio::test]
+async fn a_confined_command_writes_only_where_it_should() {
+    // Beneath /tmp everything may be written, so these must lie elsewhere.
+    let [own, other] = [(), ()].map(|()| tempdir_in("/var/tmp").unwrap());
+    fs::write(other.path().join("secret"), "secret").unwrap();
+    let world = within_folder(own.path(), |settings| {
+        settings.bash_unconfined = false;
+        settings.launcher = Some((env!("CARGO_BIN_EXE_confine").into(), vec![]));
+    })
+    .await;
+    if !confine::available() {
+        assert_eq!(world.settle("bash", line("true")).await.code(), Some(Code::Unauthorized));
+        return;
+    }
+    let outside = other.path().display();
+    let allowed = [
+        "echo hi > file && mkdir a && mv file a/ && cat a/file",
+        "echo x > $(mktemp)",
+        "cat /etc/passwd > /dev/null",
+        "ls / > /dev/null || true",
+    ];
+    for command in allowed {
+        let ran = world.ask("bash", line(command)).await;
+        assert_eq!((&ran["exitCode"], &ran["confined"]), (&json!(0), &json!(true)), "{command}: {ran}");
+    }
+    assert_eq!(fs::read_to_string(own.path().join("a/file")).unwrap(), "hi\n");
+    let refused = [
+        format!("cat {outside}/secret"),
+        format!("echo x >> {outside}/secret"),
+        format!("truncate -s 0 {outside}/secret"),
+        format!("rm {outside}/secret"),
+        format!("mv {outside}/secret ."),
+        format!("ln -s {outside}/secret link && cat link"),
+        format!("ln {outside}/secret hard"),
+        format!("bash -c 'ls {outside}'"),
+        format!("cat /proc/{}/environ", std::process::id()),
+    ];
+    for command in refused {
+        let ran = world.ask("bash", line(&command)).await;
+        assert_ne!(ran["exitCode"], 0, "{command}: {ran}");
+        assert!(!ran["output"].as_str().unwrap().lines().any(|line| line == "secret"), "{command}");
+    }
+    assert_eq!(fs::read_to_string(other.path().join("secret")).unwrap(), "secret");
+}

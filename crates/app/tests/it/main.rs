@@ -20,6 +20,7 @@ mod program;
 mod second;
 mod secrets;
 mod server;
+mod session_kill;
 mod shutdown;
 mod stdio;
 mod store;

@@ -106,8 +106,9 @@ pub async fn run(
 impl Turn {
     async fn go(&mut self, content: Vec<Block>) -> Result<Ended, Fault> {
         self.session.reserve(self.hub.kernel()).await?;
-        let mut next = vec![Next { content, queued: None }];
-        next.extend(self.waiting(When::Steer));
+        // What was said while nobody worked comes first.
+        let mut next = self.waiting(When::Steer);
+        next.push(Next { content, queued: None });
         let mut first = true;
         for _ in 0..limits::ROUNDS {
             self.say(next, std::mem::take(&mut first)).await?;

@@ -202,11 +202,21 @@ impl Kernel {
 }
 
 /// Counts one submission for as long as it is there.
-pub struct InFlight(Arc<AtomicUsize>);
+pub struct InFlight {
+    count: Arc<AtomicUsize>,
+    is_too_many: bool,
+}
+
+impl InFlight {
+    /// Whether there were as many as there may be when it came.
+    pub fn is_too_many(&self) -> bool {
+        self.is_too_many
+    }
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.count.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -215,18 +225,15 @@ impl Core {
         self.shutting_down.load(Ordering::Acquire)
     }
 
-    pub(crate) fn count_in(&self) -> Result<InFlight, Fault> {
-        let max = self.limits.in_flight;
+    pub(crate) fn count_in(&self) -> InFlight {
         let before = self.in_flight.fetch_add(1, Ordering::AcqRel);
-        let counted = InFlight(self.in_flight.clone());
-        if before < max {
-            return Ok(counted);
-        }
-        Err(Fault::new(
-            Code::ResourceExhausted,
-            format!("{max} submissions are in flight; send again shortly"),
-        )
-        .with("reason", "too_many_in_flight"))
+        InFlight { count: self.in_flight.clone(), is_too_many: before >= self.limits.in_flight }
+    }
+
+    pub(crate) fn crowded(&self) -> Fault {
+        let max = self.limits.in_flight;
+        let text = format!("{max} submissions are in flight; send again shortly");
+        Fault::new(Code::ResourceExhausted, text).with("reason", "too_many_in_flight")
     }
 
     pub(crate) fn slots_of(&self, action: &Action, max: usize) -> Slots {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use orchestr8_contract::id::{Lane, SubmissionId};
+use orchestr8_contract::id::{Lane, SubmissionId, Tenant};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
@@ -12,17 +12,21 @@ pub type Number = u64;
 
 /// A submission that others may wait for: where it stands and whom it waits for itself.
 struct Entry {
-    id: Option<(Scope, SubmissionId)>,
-    lane: Option<Lane>,
-    depends_on: Vec<(Scope, SubmissionId)>,
+    tenant: Tenant,
+    id: Option<Name>,
+    lane: Option<Own<Lane>>,
+    depends_on: Vec<Name>,
     ended: watch::Sender<Option<Told>>,
 }
 
 /// Whether it succeeded; if not, why.
 pub type Told = Result<(), Arc<str>>;
 
-/// Ids of different scopes never meet.
-type Scope = Arc<str>;
+/// Tenants never meet: neither wait for each other nor learn of each other's ids.
+type Own<T> = (Tenant, T);
+
+/// Ids of different scopes never meet either.
+type Name = Own<(Arc<str>, SubmissionId)>;
 
 struct Waiter {
     number: Number,
@@ -33,8 +37,8 @@ struct Waiter {
 struct State {
     next: Number,
     entries: HashMap<Number, Entry>,
-    by_id: HashMap<(Scope, SubmissionId), Number>,
-    lanes: HashMap<Lane, VecDeque<Waiter>>,
+    by_id: HashMap<Name, Number>,
+    lanes: HashMap<Own<Lane>, VecDeque<Waiter>>,
 }
 
 /// Who is in flight, in which lane and in what order.
@@ -61,6 +65,7 @@ pub enum Known {
 
 /// How a submission joins.
 pub struct Joining {
+    pub tenant: Tenant,
     pub scope: Arc<str>,
     pub id: Option<SubmissionId>,
     pub lane: Option<Lane>,
@@ -77,14 +82,16 @@ impl Lanes {
         let mut state = self.0.lock();
         let number = state.next;
         state.next += 1;
-        let scoped = |id: SubmissionId| (joining.scope.clone(), id);
-        let id = joining.id.map(scoped);
-        let depends_on = joining.depends_on.into_iter().map(scoped).collect();
+        let Joining { tenant, scope, id, lane, depends_on } = joining;
+        let scoped = |id: SubmissionId| (tenant.clone(), (scope.clone(), id));
+        let id = id.map(scoped);
+        let depends_on = depends_on.into_iter().map(scoped).collect();
+        let lane = lane.map(|lane| (tenant.clone(), lane));
         if let Some(id) = &id {
             // A repeat of an id in flight joins its first run; the first stays the one to wait for.
             state.by_id.entry(id.clone()).or_insert(number);
         }
-        let turn = joining.lane.as_ref().and_then(|lane| {
+        let turn = lane.as_ref().and_then(|lane| {
             let queue = state.lanes.entry(lane.clone()).or_default();
             let (sender, receiver) = oneshot::channel();
             let first = queue.is_empty();
@@ -92,7 +99,7 @@ impl Lanes {
             (!first).then_some(receiver)
         });
         let ended = watch::Sender::new(None);
-        state.entries.insert(number, Entry { id, lane: joining.lane, depends_on, ended });
+        state.entries.insert(number, Entry { tenant, id, lane, depends_on, ended });
         drop(state);
         Place { lanes: self.clone(), number, turn }
     }
@@ -117,10 +124,10 @@ impl Place {
     /// What is known of a submission this one depends on, checked against endless waits.
     pub fn look_up(&self, scope: &Arc<str>, id: &SubmissionId) -> Known {
         let state = self.lanes.0.lock();
-        let Some(&target) = state.by_id.get(&(scope.clone(), id.clone())) else { return Known::Unknown };
-        let (Some(mine), Some(theirs)) = (state.entries.get(&self.number), state.entries.get(&target)) else {
-            return Known::Unknown;
-        };
+        let Some(mine) = state.entries.get(&self.number) else { return Known::Unknown };
+        let name = (mine.tenant.clone(), (scope.clone(), id.clone()));
+        let Some(&target) = state.by_id.get(&name) else { return Known::Unknown };
+        let Some(theirs) = state.entries.get(&target) else { return Known::Unknown };
         if mine.lane.is_some() && mine.lane == theirs.lane && target >= self.number {
             return Known::BehindMe;
         }
@@ -195,7 +202,12 @@ mod tests {
     use super::*;
 
     fn join(lanes: &Lanes, id: &str, lane: &str, depends_on: &[&str]) -> Place {
+        join_of(lanes, Tenant::local(), id, lane, depends_on)
+    }
+
+    fn join_of(lanes: &Lanes, tenant: Tenant, id: &str, lane: &str, depends_on: &[&str]) -> Place {
         lanes.join(Joining {
+            tenant,
             scope: "s".into(),
             id: Some(SubmissionId::parse(id).unwrap()),
             lane: Some(Lane::parse(lane).unwrap()),
@@ -232,6 +244,15 @@ mod tests {
         let lanes = Lanes::new();
         let (a, b) = (join(&lanes, "a", "x", &[]), join(&lanes, "b", "y", &[]));
         assert!(a.turn.is_none() && b.turn.is_none());
+    }
+
+    #[test]
+    fn tenants_do_not_meet() {
+        let lanes = Lanes::new();
+        let other = Tenant::parse("other").unwrap();
+        let (a, b) = (join(&lanes, "a", "x", &[]), join_of(&lanes, other, "b", "x", &[]));
+        assert!(a.turn.is_none() && b.turn.is_none(), "a lane of one is no lane of the other");
+        assert_eq!((look(&b, "a"), look(&a, "b")), ("unknown", "unknown"));
     }
 
     #[test]

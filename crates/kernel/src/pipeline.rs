@@ -150,10 +150,11 @@ fn admit(
     }
     let Some(action) = action else { return Err(core.unknown_action(&submission.action)) };
     authorize(&action, &submission.principal, submission.transport)?;
-    let in_flight = Some(core.count_in()?);
+    let in_flight = Some(core.count_in());
     let ordered = submission.lane.is_some() || submission.id.is_some() || !submission.depends_on.is_empty();
     let place = ordered.then(|| {
         core.lanes.join(Joining {
+            tenant: submission.principal.tenant.clone(),
             scope: submission.id_scope.0.clone(),
             id: submission.id.clone(),
             lane: submission.lane.clone(),
@@ -198,8 +199,12 @@ async fn claim(core: &Arc<Core>, admitted: Admitted) -> Result<Claimed, Exit> {
     }
 }
 
-/// Step 3: what must be on record before the work begins is made durable; listeners hear of it.
+/// Step 3: what must be on record before the work begins is made durable; listeners hear of it. There must be room for one
+/// more; a repeat needs none, so it was answered before.
 async fn accept(core: &Arc<Core>, mut claimed: Claimed) -> Result<Accepted, Exit> {
+    if claimed.admitted.in_flight.as_ref().is_some_and(InFlight::is_too_many) {
+        return Err(core.crowded().into());
+    }
     if let Some(follow) = &claimed.admitted.submission.follow {
         follow.admit()?;
     }

@@ -33,6 +33,10 @@ impl Follow for Heard {
     fn started(&self) {
         self.words.lock().push("started");
     }
+    fn word(&self, mut fault: Fault) -> Fault {
+        fault.message = format!("oh: {}", fault.message).into();
+        fault
+    }
     fn finished(&self, settled: &Settled) {
         self.words.lock().push(if settled.end == End::Success { "finished" } else { "failed" });
     }
@@ -81,6 +85,42 @@ async fn started_means_that_it_is_its_turn() {
     first.await.unwrap();
     second.await.unwrap();
     assert_eq!(*heard.words.lock(), ["accepted", "started", "finished"]);
+}
+
+/// SES-9: why something failed is kept, replayed and passed on in the words of whoever submitted it.
+#[tokio::test]
+async fn a_follower_words_its_failure() {
+    let world = World::new();
+    let heard = Arc::new(Heard::default());
+    let mut words = Vec::new();
+    for _ in 0..2 {
+        let mut submission = about(named(&world, "read", "a"), Some(7));
+        submission.follow = Some(heard.clone());
+        words.push(orchestr8_testing::settled::fault(world.kernel.submit(submission).await).message);
+    }
+    assert_eq!(words[0], "oh: 's' is not there, and version 7 of it was expected");
+    assert_eq!(words[0], words[1]);
+    let mut second = named(&world, "read", "b");
+    second.depends_on = vec![SubmissionId::parse("a").unwrap()];
+    let fault = orchestr8_testing::settled::fault(world.kernel.submit(second).await);
+    assert_eq!(fault.details.unwrap()["why"], *words[0]);
+    assert_eq!(*heard.words.lock(), ["accepted", "started", "failed"]);
+}
+
+/// A repeat needs no room: it is answered however much is in flight; what is new is refused.
+#[tokio::test]
+async fn repeats_are_answered_when_nothing_new_can_be() {
+    let world = World::on(open_store(), Limits { in_flight: 1, ..Limits::default() });
+    assert_eq!(world.kernel.submit(named(&world, "read", "a")).await.end, End::Success);
+    let busy = world.spawn(named(&world, "wait", "busy"));
+    world.until(|world| world.kernel.in_flight() == 1).await;
+    assert!(world.kernel.submit(named(&world, "read", "a")).await.replayed);
+    let refused = world.kernel.submit(named(&world, "read", "b")).await;
+    assert_eq!((refused.end, refused.code()), (End::Refused, Some(Code::ResourceExhausted)));
+    world.gate.add_permits(1);
+    busy.await.unwrap();
+    let fresh = world.kernel.submit(named(&world, "read", "b")).await;
+    assert!(fresh.end == End::Success && !fresh.replayed, "what was refused was not remembered");
 }
 
 /// SES-7.1: what is refused before it is accepted leaves no trace, and its id is free.

@@ -174,7 +174,8 @@ impl Killer {
 mod tests {
     use super::*;
     use orchestr8_kernel::ports::clock::Real;
-    use tokio::io::AsyncReadExt;
+    use orchestr8_testing::until;
+    use tokio::io::{AsyncBufReadExt, AsyncReadExt};
     use tokio_util::sync::CancellationToken;
 
     async fn run(script: &str, stop: &CancellationToken) -> (Ended, String) {
@@ -230,5 +231,23 @@ mod tests {
     async fn what_it_leaves_behind_does_not_hold_up_its_end() {
         let (ended, text) = run("sleep 600 & echo done", &CancellationToken::new()).await;
         assert!(matches!(ended, Ended::Itself(status) if status.success()) && text == "done\n");
+    }
+
+    #[test]
+    fn with_the_server_everything_it_started_ends() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let pid = runtime.block_on(async {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", "sleep 600 & echo $!; wait"]).stdout(std::process::Stdio::piped());
+            let mut child = Child::start(&mut command, Arc::new(Real::new())).unwrap();
+            let stdout = child.pipes().stdout.unwrap();
+            tokio::spawn(child.finish(std::future::pending()));
+            let line = tokio::io::BufReader::new(stdout).lines().next_line().await.unwrap().unwrap();
+            Pid::from_raw(line.parse().unwrap()).unwrap()
+        });
+        rustix::process::test_kill_process(pid).unwrap();
+        drop(runtime);
+        let patient = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        patient.block_on(until("it to end", || rustix::process::test_kill_process(pid).is_err()));
     }
 }

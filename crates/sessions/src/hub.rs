@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures::future::join_all;
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::Kernel;
@@ -141,6 +142,15 @@ impl Hub {
     /// How many there are, of all tenants.
     pub fn count(&self) -> usize {
         self.0.sessions.read().values().map(|tenants| tenants.sessions.len()).sum()
+    }
+
+    /// Stops what sessions run outside of this process, so that nothing of it is left behind.
+    pub async fn close(&self) {
+        let sessions: Vec<Arc<Session>> = {
+            let sessions = self.0.sessions.read();
+            sessions.values().flat_map(|tenants| tenants.sessions.values().cloned()).collect()
+        };
+        join_all(sessions.iter().map(|session| session.doing.stop(Slot::Bash))).await;
     }
 
     /// Room for a session of this id, if there may be one.

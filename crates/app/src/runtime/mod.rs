@@ -189,6 +189,7 @@ impl Runtime {
             let left = self.kernel.in_flight();
             self.kernel.log().warn("work in flight was cut off", json!({"left": left}));
         }
+        self.sessions.close().await;
         self.remote.stop().await;
         self.store.close().await;
         self.kernel.log().debug("stopped", ());

@@ -4,15 +4,16 @@ use std::fs;
 use std::path::Path;
 
 use orchestr8_contract::{Code, canonical};
-use orchestr8_kernel::End;
 use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::ports::store::Statement;
+use orchestr8_kernel::{End, Settled};
 use orchestr8_sessions::shell::confine;
 use orchestr8_sessions::{Settings, limits, tables};
 use orchestr8_testing::{memory, settled, until, within};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir, tempdir_in};
+use tokio::task::JoinHandle;
 
 use crate::world::World;
 
@@ -98,14 +99,20 @@ async fn of_a_long_output_the_end_is_kept() {
     assert_eq!(messages(&world).await[0]["truncated"], true);
 }
 
-#[tokio::test]
-async fn a_command_is_stopped_with_everything_it_has_started() {
-    let (temp, world) = shell(|_| {}).await;
+/// A command that has begun, and a process it has started.
+async fn endless(temp: &TempDir, world: &World) -> (JoinHandle<Settled>, Pid) {
     let ran = world.spawn("bash", line("echo before; sleep 600 & echo $! > pid.new; mv pid.new pid; wait"));
     let file = temp.path().join("pid");
     until("the command to begin", || file.exists()).await;
     let pid = Pid::from_raw(fs::read_to_string(file).unwrap().trim().parse().unwrap()).unwrap();
     test_kill_process(pid).unwrap();
+    (ran, pid)
+}
+
+#[tokio::test]
+async fn a_command_is_stopped_with_everything_it_has_started() {
+    let (temp, world) = shell(|_| {}).await;
+    let (ran, pid) = endless(&temp, &world).await;
     let abort = within(world.settle("abort_bash", json!({"sessionId": "s"}))).await;
     assert_eq!(abort.end, End::Success);
     let ran = settled::value(within(ran).await.unwrap());
@@ -117,6 +124,15 @@ async fn a_command_is_stopped_with_everything_it_has_started() {
     assert_eq!(messages(&world).await[0]["cancelled"], true);
     let health = world.ask("health_check", json!({})).await;
     assert_eq!(health["hasOpenBashCircuit"], false, "a stop on request speaks against nothing");
+}
+
+#[tokio::test]
+async fn commands_end_with_the_server() {
+    let (temp, world) = shell(|_| {}).await;
+    let (ran, pid) = endless(&temp, &world).await;
+    within(world.hub.close()).await;
+    until("what it started to end", || test_kill_process(pid).is_err()).await;
+    assert_eq!(settled::value(within(ran).await.unwrap())["cancelled"], true);
 }
 
 #[tokio::test]

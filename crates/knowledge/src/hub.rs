@@ -1,0 +1,88 @@
+//! Knowledge of this process: its settings, and what its actions share.
+
+use std::sync::Arc;
+
+use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::ports::store::Store;
+use orchestr8_kernel::{Context, Kernel};
+use uuid::Uuid;
+
+use crate::retrieval::dense::{Dense, Embedder};
+use crate::turns::Turns;
+
+/// What an installation says about its knowledge.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Lets `routing.noop_qdrant` skip the search (KNO-8.5).
+    pub test_mode: bool,
+    /// Where people read documents: `<base>/documents/<id>` is a document's `web_uri`.
+    pub web_base: Option<String>,
+}
+
+/// A handle to knowledge. Clones share it.
+#[derive(Clone)]
+pub struct Hub(Arc<Shared>);
+
+struct Shared {
+    kernel: Kernel,
+    settings: Settings,
+    turns: Turns,
+    meaning: Option<Meaning>,
+}
+
+/// The side of the search that goes by meaning.
+#[derive(Clone)]
+pub struct Meaning {
+    pub embedder: Arc<dyn Embedder>,
+    pub dense: Arc<dyn Dense>,
+}
+
+impl Hub {
+    pub fn new(kernel: Kernel, settings: Settings) -> Self {
+        Self(Arc::new(Shared { kernel, settings, turns: Turns::default(), meaning: None }))
+    }
+
+    /// With a search by meaning beside the one by words.
+    pub fn with_meaning(kernel: Kernel, settings: Settings, meaning: Meaning) -> Self {
+        Self(Arc::new(Shared { kernel, settings, turns: Turns::default(), meaning: Some(meaning) }))
+    }
+
+    pub fn kernel(&self) -> &Kernel {
+        &self.0.kernel
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub fn meaning(&self) -> Option<&Meaning> {
+        self.0.meaning.as_ref()
+    }
+
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.0.turns
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.0.kernel.ports().store
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.0.kernel.ports().clock.now_ms()
+    }
+
+    pub(crate) fn fresh(&self) -> Uuid {
+        self.0.kernel.ports().ids.fresh(For::Record)
+    }
+
+    /// Where people read a document, if they can.
+    pub(crate) fn web_uri(&self, id: &str, human: bool) -> Option<String> {
+        let base = self.0.settings.web_base.as_deref().filter(|_| human)?;
+        Some(format!("{}/documents/{id}", base.trim_end_matches('/')))
+    }
+}
+
+/// The tenant of whoever asks.
+pub fn tenant(context: &Context) -> &str {
+    context.principal.tenant.as_str()
+}

@@ -1,0 +1,13 @@
+//! Texts as a search sees them: words, their stems, their plain forms, and the passages they stand in.
+
+pub mod chunk;
+pub mod fold;
+pub mod language;
+mod markdown;
+pub mod sentences;
+pub mod stem;
+mod structure;
+pub mod words;
+
+pub use chunk::{Chunk, chunks};
+pub use words::{Term, terms};

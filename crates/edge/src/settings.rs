@@ -65,6 +65,8 @@ pub struct Settings {
     pub max_connections_per_ip: Option<usize>,
     pub drain_timeout_ms: u64,
     pub auth: Auth,
+    /// Below these paths a face checks credentials of its own; whoever shows none of ours goes through as nobody.
+    pub own_credentials: Vec<&'static str>,
     /// Faces that answer refusals below their paths in their own envelope.
     pub voices: Vec<Voice>,
     /// Correlation ids for refusals whose request brought none.
@@ -87,6 +89,7 @@ impl Settings {
             max_connections_per_ip: None,
             drain_timeout_ms: SHUTDOWN_TIMEOUT_MS,
             auth: Auth::Loopback,
+            own_credentials: Vec::new(),
             voices: Vec::new(),
             ids,
         }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
+use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Event, Fault, Priority, limits};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -18,14 +19,14 @@ use crate::health::Health;
 use crate::lanes::Lanes;
 use crate::ledger::{CutOff, Ledger};
 use crate::log::Log;
-use crate::outcome::Settled;
+use crate::outcome::{Settled, Stored};
 use crate::pipeline::{self, Admitted};
 use crate::ports::{Clock, Ids, Random, Store};
 use crate::redact::Redactor;
 use crate::registry::Registry;
 use crate::resilience::Breakers;
 use crate::slots::Slots;
-use crate::submission::Submission;
+use crate::submission::{Identity, Submission};
 use crate::versions::Versions;
 
 /// What the kernel uses of the outside.
@@ -143,6 +144,15 @@ impl Kernel {
         fault: impl Fn(&CutOff) -> Fault,
     ) -> Result<Vec<CutOff>, Fault> {
         self.0.ledger.settle_cut_off(scopes, fault, self.0.ports.clock.now_ms()).await
+    }
+
+    /// How the submission under this identity ended, if it did and is remembered.
+    pub async fn outcome_of(
+        &self,
+        tenant: &Tenant,
+        identity: &Identity,
+    ) -> Result<Option<Arc<Stored>>, Fault> {
+        self.0.ledger.look_up(tenant, identity, self.0.ports.clock.now_ms()).await
     }
 
     pub fn registry(&self) -> &Registry {

@@ -232,3 +232,15 @@ async fn a_face_refuses_below_its_paths_in_its_own_words() {
     own.secured();
     server.ask(&get("/hello", "")).await.refused(401, "UNAUTHENTICATED");
 }
+
+#[tokio::test]
+async fn a_face_with_credentials_of_its_own_asks_itself() {
+    let server = Server::start(Settings { own_credentials: vec!["/who"], ..bearer() }).await;
+    let nobody = server.ask(&get("/who", "")).await;
+    assert_eq!(nobody.status, 200);
+    assert!(!nobody.body.contains("ci"), "{}", nobody.body);
+    let known = server.ask(&get("/who", "Authorization: Bearer s3cret\r\n")).await;
+    assert!(known.body.contains("ci"), "{}", known.body);
+    server.ask(&get("/hello", "")).await.refused(401, "UNAUTHENTICATED");
+    server.ask(&get("/whoever", "")).await.refused(401, "UNAUTHENTICATED");
+}

@@ -1,0 +1,173 @@
+//! One request on its way to one action: who asks, under which ids, with what.
+
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::response::Response;
+use bytes::Bytes;
+use futures::FutureExt;
+use http::request::Parts;
+use orchestr8_contract::id::CorrelationId;
+use orchestr8_contract::{Fault, Output};
+use orchestr8_edge::body;
+use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::{Args, Halt, Principal, Settled, Submission, Transport};
+use serde_json::{Map, Value};
+
+use crate::calls;
+use crate::face::Face;
+use crate::failure::Failure;
+use crate::from_wire;
+use crate::headers::{self, Query};
+use crate::rates::Allowance;
+use crate::security::{self, Kind, Who};
+
+/// What an endpoint gives: a response, or why there is none.
+pub(crate) type Outcome = Result<Response, Failure>;
+
+/// An endpoint: a function from a call to its outcome.
+pub(crate) trait Endpoint: Clone + Send + Sync + 'static {
+    fn run(&self, call: Call) -> impl Future<Output = Outcome> + Send;
+}
+
+impl<F, R> Endpoint for F
+where
+    F: Fn(Call) -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Outcome> + Send,
+{
+    fn run(&self, call: Call) -> impl Future<Output = Outcome> + Send {
+        self(call)
+    }
+}
+
+/// What an action gave, and whether it is the outcome of an earlier request with the same key.
+#[derive(Debug)]
+pub(crate) struct Given {
+    pub value: Value,
+    pub replayed: bool,
+}
+
+pub(crate) struct Call {
+    pub face: Arc<Face>,
+    pub parts: Parts,
+    pub correlation: CorrelationId,
+    pub began_us: u64,
+    pub body: Bytes,
+    params: Option<RawPathParams>,
+    allowance: Told,
+}
+
+/// What the answer tells of the caller's rate, once the caller is known.
+pub(crate) type Told = Arc<OnceLock<Allowance>>;
+
+/// An id of ours in a path: anything else cannot exist.
+const ID_BYTES: usize = 256;
+
+impl Call {
+    /// Takes a request apart and its body in. The correlation id is known whatever else is wrong.
+    pub async fn open(
+        face: Arc<Face>,
+        request: Request,
+        allowance: Told,
+    ) -> (Result<Self, Failure>, CorrelationId) {
+        let began_us = face.elapsed_us();
+        let (mut parts, body) = request.into_parts();
+        let correlation = headers::correlation(&parts.headers)
+            .unwrap_or_else(|| CorrelationId::from_uuid(face.kernel.ports().ids.fresh(For::Correlation)));
+        let timeout = Duration::from_millis(face.settings.body_timeout_ms);
+        let body = match body::read(body, face.settings.body_limit_bytes, timeout).await {
+            Ok(body) => body,
+            Err(error) => return (Err(error.into()), correlation),
+        };
+        // It only looks into the extensions, so it is ready at once; a path without parameters has none.
+        let params = RawPathParams::from_request_parts(&mut parts, &()).now_or_never().and_then(Result::ok);
+        let call = Self { face, parts, correlation: correlation.clone(), began_us, body, params, allowance };
+        (Ok(call), correlation)
+    }
+
+    /// The parameter of the path. What cannot be an id names nothing.
+    pub fn param(&self, name: &str) -> Result<&str, Failure> {
+        let found = self.params.as_ref().and_then(|params| params.iter().find(|(found, _)| *found == name));
+        let fit = |text: &str| {
+            (1..=ID_BYTES).contains(&text.len()) && !text.chars().any(|c| c.is_control() || c.is_whitespace())
+        };
+        match found {
+            Some((_, value)) if fit(value) => Ok(value),
+            Some(_) | None => Err(Failure::not_found("there is nothing at this path")),
+        }
+    }
+
+    /// Who sends it, and what was signed of it.
+    pub async fn authenticate(&self, kind: Kind) -> Result<(Who, Bytes), Failure> {
+        let store = &self.face.kernel.ports().store;
+        let when = (kind, self.face.now_ms());
+        security::authenticate(&self.face.settings.security, &**store, &self.parts, self.body.clone(), when)
+            .await
+    }
+
+    /// Who asks without an envelope; the query names the tenant, or a header does.
+    pub async fn person(&self, query: &Query) -> Result<Arc<Principal>, Failure> {
+        let (who, _) = self.authenticate(Kind::Address).await?;
+        let asked = match query.text("tenant_id") {
+            Some(tenant) => Some(tenant),
+            None => headers::tenant(&self.parts.headers)?,
+        };
+        let principal = who.person(asked)?;
+        self.count(&principal)?;
+        Ok(principal)
+    }
+
+    /// Counts this call as one of the caller's, or refuses it as one too many.
+    pub fn count(&self, principal: &Principal) -> Result<(), Failure> {
+        let (tenant, name) = (principal.tenant.as_str(), &principal.name);
+        match self.face.rates.take(tenant, name, self.face.elapsed_us()) {
+            None => Ok(()),
+            Some(allowance) => self.allowance.get_or_init(|| allowance).check(),
+        }
+    }
+
+    /// The parameters of the query, among them the tenant.
+    pub fn query(&self, known: &[&str]) -> Result<Query, Failure> {
+        Query::read(&self.parts.uri, &[known, &["tenant_id"]].concat())
+    }
+
+    /// A body of JSON that must be there.
+    pub fn json(&self) -> Result<Map<String, Value>, Failure> {
+        from_wire::object(&self.body).map_err(|wrong| Failure::invalid("/", format!("the body: {}", wrong.0)))
+    }
+
+    /// Runs an action for a person, once per Idempotency-Key if the request has one.
+    pub async fn ask(
+        &self,
+        principal: &Arc<Principal>,
+        action: &'static str,
+        args: Map<String, Value>,
+    ) -> Result<Given, Failure> {
+        let args = Args::new(args);
+        let mut submission = Submission::new(action, args, principal.clone(), self.correlation.clone());
+        submission.transport = Transport::Http;
+        submission.trace = orchestr8_edge::trace(&self.parts.headers);
+        if let Some(key) = headers::idempotency_key(&self.parts.headers)? {
+            let ttl_ms = self.face.settings.key_ttl_ms;
+            submission.identities.push(calls::key(action, &principal.name, key, ttl_ms));
+        }
+        given(self.face.kernel.submit(submission).await)
+    }
+}
+
+/// What an action gave, or why it gave nothing.
+pub(crate) fn given(settled: Settled) -> Result<Given, Failure> {
+    let replayed = settled.replayed;
+    match settled.result {
+        Ok(Output::Json { value }) => Ok(Given { value, replayed }),
+        Ok(Output::Blocks { .. } | Output::Resource { .. } | Output::Prompt { .. }) => {
+            Err(Fault::internal("the action gave something that is no JSON").into())
+        }
+        Err(Halt::Asks(_)) => {
+            Err(Fault::internal("the action asks a question nobody can answer here").into())
+        }
+        Err(Halt::Fault(fault)) => Err(Failure::of_action(fault).replayed(replayed)),
+    }
+}

@@ -1,0 +1,232 @@
+//! `POST /mcp/actions`: one envelope, one action (KNO-2, KNO-4, KNO-9).
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use http::StatusCode;
+use orchestr8_contract::canonical;
+use orchestr8_contract::id::{CorrelationId, Lane};
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::action::Effect;
+use orchestr8_kernel::fingerprint::Fingerprint;
+use orchestr8_kernel::{Action, Args, Principal, Submission, Transport};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::actions;
+use crate::answer;
+use crate::artifact::{self, Named};
+use crate::call::{Call, Outcome};
+use crate::calls::{self, Ending, Request};
+use crate::envelope::Envelope;
+use crate::face::Face;
+use crate::failure::{Failure, TOO_LARGE};
+use crate::headers;
+use crate::metrics::Labels;
+use crate::order::{Sender, Turn};
+use crate::security::{Kind, Who};
+use crate::tool_message::tool_message;
+use crate::versions;
+use crate::wire;
+
+pub(crate) async fn any(call: Call) -> Outcome {
+    counted(call, None).await
+}
+
+pub(crate) async fn named(call: Call) -> Outcome {
+    let action = call.param("action")?.to_owned();
+    if actions::find(&call.face.kernel, &action).is_err() {
+        return Err(Failure::not_found("there is no such action"));
+    }
+    counted(call, Some(&action)).await
+}
+
+/// Answers and counts. What is not known of an envelope that cannot be read stays empty.
+async fn counted(call: Call, addressed: Option<&str>) -> Outcome {
+    let mut labels = Labels { action: addressed.unwrap_or_default().to_owned(), ..Labels::default() };
+    let outcome = answered(&call, addressed, &mut labels).await;
+    (labels.status, labels.error_code) = match &outcome {
+        Ok(_) => ("SUCCESS", ""),
+        Err(failure) => ("ERROR", failure.word()),
+    };
+    let (face, elapsed_us) = (&call.face, call.face.elapsed_us().saturating_sub(call.began_us));
+    let replayed = match &outcome {
+        Ok(response) => response.headers().contains_key(answer::REPLAYED),
+        Err(failure) => failure.is_replayed(),
+    };
+    if replayed {
+        face.settings.metrics.retried(labels.clone());
+    }
+    face.settings.metrics.answered(labels, elapsed_us);
+    outcome
+}
+
+async fn answered(call: &Call, addressed: Option<&str>, labels: &mut Labels) -> Outcome {
+    let (who, text) = call.authenticate(Kind::Envelope).await?;
+    let envelope = Envelope::read(&text, addressed)?;
+    let trace = envelope.trace_id.clone();
+    match (checked(call, who, envelope, labels).await, trace) {
+        (Err(failure), Some(trace)) => Err(failure.traced(&trace)),
+        (outcome, _) => outcome,
+    }
+}
+
+/// Everything about the envelope, before anything of it is done.
+async fn checked(call: &Call, who: Who, envelope: Envelope, labels: &mut Labels) -> Outcome {
+    let face = &call.face;
+    let action = actions::find(&face.kernel, &envelope.action)?;
+    labels.action = action.name.as_str().to_owned();
+    let principal = who.principal(&envelope)?;
+    labels.tenant = principal.tenant.as_str().to_owned();
+    labels.principal = principal.name.to_string();
+    call.count(&principal)?;
+    versions::check(action.name.as_str(), &envelope.action_version, actions::version(&action))?;
+    envelope.check_time(face.now_ms())?;
+    submitted(call, &action, principal, envelope).await
+}
+
+/// Hands the envelope to the kernel and puts its outcome into words.
+async fn submitted(
+    call: &Call,
+    action: &Action,
+    principal: Arc<Principal>,
+    mut envelope: Envelope,
+) -> Outcome {
+    let face = &call.face;
+    let correlation = correlation(call, &envelope);
+    let request = Request {
+        tenant: principal.tenant.clone(),
+        id: envelope.request_id.clone(),
+        principal: principal.name.to_string(),
+        action: action.name.as_str().to_owned(),
+        correlation: correlation.clone(),
+        trace: envelope.trace_id.clone(),
+        began_us: call.began_us,
+    };
+    let mut submission = Submission::new(action.name.as_str(), Args::new(Map::new()), principal, correlation);
+    submission.transport = Transport::Http;
+    submission.trace = envelope.trace.or_else(|| orchestr8_edge::trace(&call.parts.headers));
+    identify(call, action, &envelope, &mut submission)?;
+    let subject = envelope.subject().to_owned();
+    let mut args = std::mem::take(&mut envelope.args);
+    let named = artifact::take(&mut args)?;
+    fits(action, &args)?;
+    // The content of an artifact is what its hash says, so that a repeat needs to fetch nothing.
+    submission.fingerprint = Some(Fingerprint::of(action.name.as_str(), &Value::Object(args.clone())));
+    if let Some(named) = named {
+        fill(face, &submission, &mut args, &named).await?;
+    }
+    if actions::wants_tool_message(action) {
+        args = tool_message(action.name.as_str(), &action.about.description, args)
+            .map_err(Failure::of_action)?;
+    }
+    submission.args = Args::new(args);
+    let turn = order(face, &envelope, &mut submission, subject).await?;
+    match calls::run(face, submission, turn, &request).await? {
+        Ending::Settled(settled) => {
+            let replayed = settled.replayed;
+            let mut response = answer::json(StatusCode::OK, &calls::success(face, &request, *settled)?);
+            answer::mark_replayed(&mut response, replayed);
+            Ok(response)
+        }
+        Ending::Ignored => Ok(ignored()),
+        Ending::Acked => Ok(acked(&request)),
+    }
+}
+
+/// What makes a repeat recognisable (KNO-9). A plain read needs no memory: it is done again.
+fn identify(
+    call: &Call,
+    action: &Action,
+    envelope: &Envelope,
+    submission: &mut Submission,
+) -> Result<(), Failure> {
+    let ttl_ms = call.face.settings.key_ttl_ms;
+    let key = match (headers::idempotency_key(&call.parts.headers)?, envelope.key.clone()) {
+        (Some(header), Some(inside)) if header != inside => {
+            let message = "it is not the idempotency_key of the envelope";
+            return Err(Failure::invalid("Idempotency-Key", message));
+        }
+        (Some(header), _) => Some(header),
+        (None, inside) => inside,
+    };
+    if let Some(key) = key {
+        submission.identities.push(calls::key(action.name.as_str(), &submission.principal.name, key, ttl_ms));
+    }
+    if action.policy.effect != Effect::Read {
+        submission.identities.extend(calls::request(&envelope.request_id, ttl_ms));
+    }
+    Ok(())
+}
+
+/// Envelopes with numbers run one after the other, in the order they came in.
+async fn order(
+    face: &Face,
+    envelope: &Envelope,
+    submission: &mut Submission,
+    subject: String,
+) -> Result<Turn, Failure> {
+    let Some(seq) = envelope.seq else { return Ok(Turn::InOrder) };
+    let principal = &submission.principal;
+    let sender = Sender {
+        tenant: principal.tenant.as_str().to_owned(),
+        principal: principal.name.to_string(),
+        subject,
+    };
+    let mut hash = Sha256::new();
+    for part in [&sender.tenant, &sender.principal, &sender.subject] {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    submission.lane = Lane::parse(&format!("a2a:{}", canonical::hex(&hash.finalize()))).ok();
+    Ok(face.order.note(sender, seq, face.now_ms()).await?)
+}
+
+/// Puts the content of an artifact into the arguments, unless the answer is known already.
+async fn fill(
+    face: &Face,
+    submission: &Submission,
+    args: &mut Map<String, Value>,
+    named: &Named,
+) -> Result<(), Failure> {
+    let tenant = &submission.principal.tenant;
+    for identity in &submission.identities {
+        if face.kernel.outcome_of(tenant, identity).await?.is_some() {
+            return Ok(());
+        }
+    }
+    let body = artifact::get(face, tenant.as_str(), named).await?;
+    artifact::put(args, named, body)
+}
+
+fn fits(action: &Action, args: &Map<String, Value>) -> Result<(), Failure> {
+    let Some(limit) = actions::max_payload_bytes(action) else { return Ok(()) };
+    match Args::new(args.clone()).fits(limit) {
+        Ok(()) => Ok(()),
+        Err(bytes) => {
+            let message = format!("the arguments have {bytes} bytes; {} takes {limit}", action.name);
+            let fault = Fault::new(Code::PayloadTooLarge, message).with("max_payload_bytes", limit);
+            Err(fault.with("hint", TOO_LARGE).into())
+        }
+    }
+}
+
+fn correlation(call: &Call, envelope: &Envelope) -> CorrelationId {
+    envelope.correlation.clone().unwrap_or_else(|| call.correlation.clone())
+}
+
+fn ignored() -> Response {
+    let body = wire::Success { ok: true, data: &Value::Null, usage: None, replayed: false, ignored: true };
+    answer::json(StatusCode::OK, &body)
+}
+
+fn acked(request: &Request) -> Response {
+    let check_url = format!("/mcp/requests/{}?tenant_id={}", request.id, request.tenant);
+    let acked = wire::Acked { state: "ACKED", request_id: &request.id, check_url: &check_url };
+    let data = serde_json::to_value(acked).unwrap_or_default();
+    let mut response = answer::success(StatusCode::ACCEPTED, &data);
+    if let Ok(url) = http::HeaderValue::from_str(&check_url) {
+        response.headers_mut().insert(http::header::LOCATION, url);
+    }
+    response
+}

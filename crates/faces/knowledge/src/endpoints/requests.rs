@@ -1,0 +1,151 @@
+//! `GET /mcp/requests/{id}` and `POST …/cancel`: a call that was acknowledged, looked at and stopped.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::ports::clock;
+use orchestr8_kernel::ports::store::{Error, Row};
+use orchestr8_kernel::{Principal, Settled};
+use serde_json::Value;
+
+use crate::answer;
+use crate::call::{Call, Outcome};
+use crate::calls::{self, Request, State};
+use crate::failure::Failure;
+use crate::security::roles::OWNER;
+use crate::tables;
+use crate::wire;
+
+pub(crate) async fn show(call: Call) -> Outcome {
+    let (_, seen) = find(&call).await?;
+    Ok(present(&seen))
+}
+
+/// One that runs is asked to stop; one that failed is compensated, since nothing of it is left; one that succeeded stays so.
+pub(crate) async fn cancel(call: Call) -> Outcome {
+    let (principal, mut seen) = find(&call).await?;
+    match seen.state {
+        State::Acked | State::Running => {
+            call.face.calls.cancel(&principal.tenant, &seen.id);
+        }
+        State::Failed if seen.acked_ms.is_some() => {
+            seen.state = State::Compensated;
+            calls::record(&call.face, &principal.tenant, &seen.id, State::Compensated, None).await?;
+        }
+        State::Failed | State::Succeeded | State::Compensated | State::Cancelled => {}
+    }
+    Ok(present(&seen))
+}
+
+struct Seen {
+    id: String,
+    action: String,
+    state: State,
+    acked_ms: Option<i64>,
+    updated_ms: Option<i64>,
+    answer: Option<Value>,
+}
+
+fn present(seen: &Seen) -> axum::response::Response {
+    let shown = wire::RequestState {
+        request_id: &seen.id,
+        state: seen.state.as_str(),
+        action: &seen.action,
+        acked_at: seen.acked_ms.map(clock::iso),
+        updated_at: seen.updated_ms.map(clock::iso),
+        answer: seen.answer.clone(),
+    };
+    answer::success(StatusCode::OK, &serde_json::to_value(shown).unwrap_or_default())
+}
+
+async fn find(call: &Call) -> Result<(Arc<Principal>, Seen), Failure> {
+    let principal = call.person(&call.query(&[])?).await?;
+    let id = call.param("id")?.to_ascii_lowercase();
+    let found = tables::request_find(principal.tenant.as_str(), &id);
+    let rows = call.face.kernel.ports().store.query(found).await.map_err(store_fault)?;
+    let Some(row) = rows.first() else {
+        let seen = quick(call, &principal, &id).await?;
+        return Ok((principal, seen));
+    };
+    let (owner, mut seen) = read(&id, row).map_err(store_fault)?;
+    if *owner != *principal.name && !principal.has(OWNER) {
+        return Err(unknown());
+    }
+    if !seen.state.is_final() {
+        match call.face.calls.look(&principal.tenant, &id) {
+            Some(state) => seen.state = state,
+            None => settle(call, &principal, &mut seen).await?,
+        }
+    }
+    Ok((principal, seen))
+}
+
+/// One that was answered at once is in the ledger, if it had an effect.
+async fn quick(call: &Call, principal: &Principal, id: &str) -> Result<Seen, Failure> {
+    match outcome(call, principal, id).await? {
+        Some(settled) if principal.has(OWNER) => Ok(Seen {
+            id: id.to_owned(),
+            action: String::new(),
+            state: State::of(&settled),
+            acked_ms: None,
+            updated_ms: None,
+            answer: Some(conclude(call, principal, id, settled)),
+        }),
+        Some(_) | None => Err(unknown()),
+    }
+}
+
+/// It was under way when the server stopped: the ledger knows how it ended, or nothing of it happened.
+async fn settle(call: &Call, principal: &Principal, seen: &mut Seen) -> Result<(), Failure> {
+    let (state, answer) = match outcome(call, principal, &seen.id).await? {
+        Some(settled) => (State::of(&settled), conclude(call, principal, &seen.id, settled)),
+        None => {
+            let message = "the server stopped while it ran; send it again under the same key";
+            let failure = Failure::from(Fault::new(Code::Unavailable, message));
+            (State::Failed, failure.body(&call.correlation))
+        }
+    };
+    calls::record(&call.face, &principal.tenant, &seen.id, state, Some(answer.clone())).await?;
+    (seen.state, seen.answer) = (state, Some(answer));
+    Ok(())
+}
+
+async fn outcome(call: &Call, principal: &Principal, id: &str) -> Result<Option<Settled>, Failure> {
+    let Some(identity) = calls::request(id, call.face.settings.key_ttl_ms) else { return Ok(None) };
+    let stored = call.face.kernel.outcome_of(&principal.tenant, &identity).await?;
+    Ok(stored.map(|stored| stored.replay(call.correlation.clone())))
+}
+
+fn conclude(call: &Call, principal: &Principal, id: &str, settled: Settled) -> Value {
+    let request = Request {
+        tenant: principal.tenant.clone(),
+        id: id.to_owned(),
+        principal: principal.name.to_string(),
+        action: String::new(),
+        correlation: call.correlation.clone(),
+        trace: None,
+        began_us: call.began_us,
+    };
+    calls::conclude(&call.face, &request, settled)
+}
+
+fn read(id: &str, row: &Row) -> Result<(String, Seen), Error> {
+    let state = State::parse(row.text(2)?)
+        .ok_or_else(|| Error::Corrupt("a request has a state that does not exist".to_owned()))?;
+    let answer = row.optional_text(5)?.map(serde_json::from_str).transpose();
+    let seen = Seen {
+        id: id.to_owned(),
+        action: row.text(1)?.to_owned(),
+        state,
+        acked_ms: Some(row.int(3)?),
+        updated_ms: Some(row.int(4)?),
+        answer: answer.map_err(|error| Error::Corrupt(format!("a stored answer: {error}")))?,
+    };
+    Ok((row.text(0)?.to_owned(), seen))
+}
+
+fn unknown() -> Failure {
+    Failure::not_found("no call of this id is remembered")
+}

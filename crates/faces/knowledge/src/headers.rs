@@ -1,0 +1,112 @@
+//! What the headers and the query of a request say.
+
+use http::{HeaderMap, HeaderName, Uri};
+use orchestr8_contract::id::{CorrelationId, Key};
+
+use crate::failure::Failure;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TENANT: HeaderName = HeaderName::from_static("x-tenant-id");
+
+/// Longer ids of others are not taken over, as at the edge.
+const CORRELATION_BYTES: usize = 128;
+
+/// The one value of a header. An error: it is there more than once, or is no text.
+pub(crate) fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Failure> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => match value.to_str() {
+            Ok(text) => Ok(Some(text.trim_ascii())),
+            Err(_) => Err(Failure::invalid(name.as_str(), "the header must be visible ASCII")),
+        },
+        (Some(_), Some(_)) => Err(Failure::invalid(name.as_str(), "the header must be given once")),
+    }
+}
+
+/// The key that makes repeats recognisable. The keys of envelopes have colons, so the header takes what they take.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Key>, Failure> {
+    let Some(text) = one(headers, &IDEMPOTENCY_KEY)? else { return Ok(None) };
+    match Key::parse(text) {
+        Ok(key) => Ok(Some(key)),
+        Err(error) => Err(Failure::invalid("Idempotency-Key", error.to_string())),
+    }
+}
+
+/// The tenant somebody of this machine means.
+pub(crate) fn tenant(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
+    one(headers, &TENANT)
+}
+
+/// The client's own id for this request, if it is fit to be one.
+pub(crate) fn correlation(headers: &HeaderMap) -> Option<CorrelationId> {
+    let value = headers.get(&orchestr8_edge::CORRELATION)?;
+    let fit = value.len() <= CORRELATION_BYTES && value.as_bytes().iter().all(u8::is_ascii_graphic);
+    CorrelationId::parse(value.to_str().ok().filter(|_| fit)?).ok()
+}
+
+/// The parameters of a query: each known, each once.
+#[derive(Debug)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub fn read(uri: &Uri, known: &[&str]) -> Result<Self, Failure> {
+        let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+        let pairs: Vec<(String, String)> =
+            pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
+        for (at, (name, _)) in pairs.iter().enumerate() {
+            if !known.contains(&name.as_str()) {
+                let message = format!("there is no such parameter; known: {}", known.join(", "));
+                return Err(Failure::invalid(&format!("?{name}"), message));
+            }
+            if pairs[..at].iter().any(|(other, _)| other == name) {
+                return Err(Failure::invalid(&format!("?{name}"), "it is given twice"));
+            }
+        }
+        Ok(Self(pairs))
+    }
+
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn flag(&self, name: &str) -> Result<bool, Failure> {
+        match self.text(name) {
+            None | Some("false") => Ok(false),
+            Some("true" | "") => Ok(true),
+            Some(_) => Err(Failure::invalid(&format!("?{name}"), "it must be true or false")),
+        }
+    }
+
+    pub fn number(&self, name: &str) -> Result<Option<u64>, Failure> {
+        let parsed = self.text(name).map(str::parse).transpose();
+        parsed.map_err(|_| Failure::invalid(&format!("?{name}"), "it must be a whole number"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn keys_of_envelopes_fit_into_the_header() {
+        let mut headers = HeaderMap::new();
+        assert!(idempotency_key(&headers).unwrap().is_none());
+        headers.append("idempotency-key", HeaderValue::from_static("acme:subject-123:create_document:v1"));
+        assert!(idempotency_key(&headers).unwrap().is_some());
+        headers.append("idempotency-key", HeaderValue::from_static("b"));
+        assert!(idempotency_key(&headers).is_err());
+    }
+
+    #[test]
+    fn a_query_is_held_to_what_is_known() {
+        let read = |text: &'static str| Query::read(&Uri::from_static(text), &["full", "limit"]);
+        let query = read("/x?full=true&limit=7").unwrap();
+        assert!(query.flag("full").unwrap());
+        assert_eq!(query.number("limit").unwrap(), Some(7));
+        assert!(read("/x?full=1").unwrap().flag("full").is_err());
+        assert!(read("/x?limit=a").unwrap().number("limit").is_err());
+        assert!(read("/x?ful=true").is_err() && read("/x?full=true&full=true").is_err());
+    }
+}

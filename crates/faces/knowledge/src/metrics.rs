@@ -1,0 +1,231 @@
+//! The metrics of the contract as Prometheus reads them (KNO-11): its queries run against them unchanged.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::limits::SERIES;
+
+const REQUESTS: &str = "a2a_requests_total";
+const LATENCY: &str = "a2a_latency_ms";
+const DLQ: &str = "a2a_dlq_total";
+const RETRIES: &str = "a2a_retries_total";
+
+/// What a series is about: `action, tenant, principal, status, error_code`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Labels {
+    pub action: String,
+    pub tenant: String,
+    pub principal: String,
+    /// `SUCCESS`, or anything else for a failure.
+    pub status: &'static str,
+    /// Empty for a success.
+    pub error_code: &'static str,
+}
+
+/// The upper ends of the buckets, in milliseconds: dense around the promises of one and two seconds.
+const BUCKETS_MS: [u64; 15] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 750, 1000, 2000, 5000, 10_000, 30_000];
+
+/// A handle to the metrics. Clones share them.
+#[derive(Clone, Default)]
+pub struct Metrics(Arc<Mutex<Figures>>);
+
+#[derive(Default)]
+struct Figures {
+    requests: BTreeMap<Labels, u64>,
+    latency: BTreeMap<Labels, Latency>,
+    dlq: BTreeMap<Labels, u64>,
+    retries: BTreeMap<Labels, u64>,
+}
+
+#[derive(Default)]
+struct Latency {
+    within: [u64; BUCKETS_MS.len()],
+    count: u64,
+    sum_ms: f64,
+}
+
+impl Metrics {
+    /// One envelope was answered, after so long.
+    pub fn answered(&self, labels: Labels, elapsed_us: u64) {
+        let mut figures = self.0.lock();
+        *series(&mut figures.requests, labels.clone()) += 1;
+        series(&mut figures.latency, labels).add(elapsed_us);
+    }
+
+    /// One envelope was given up and lies with the dead letters.
+    pub fn dead_lettered(&self, labels: Labels) {
+        *series(&mut self.0.lock().dlq, labels) += 1;
+    }
+
+    /// One envelope came again: delivered anew, or repeated by its sender.
+    pub fn retried(&self, labels: Labels) {
+        *series(&mut self.0.lock().retries, labels) += 1;
+    }
+
+    /// Everything, in the text format of Prometheus.
+    pub fn text(&self) -> String {
+        let figures = self.0.lock();
+        let mut out = String::new();
+        counter(&mut out, REQUESTS, "Envelopes answered.", &figures.requests);
+        head(&mut out, LATENCY, "histogram", "Milliseconds until an envelope was answered.");
+        for (labels, latency) in &figures.latency {
+            latency.write(&mut out, &labels.text());
+        }
+        counter(&mut out, DLQ, "Envelopes given up.", &figures.dlq);
+        counter(&mut out, RETRIES, "Envelopes that came again.", &figures.retries);
+        out
+    }
+}
+
+/// The series of these labels; when there are too many, the one of all tenants and principals together.
+fn series<T: Default>(of: &mut BTreeMap<Labels, T>, mut labels: Labels) -> &mut T {
+    if of.len() >= SERIES && !of.contains_key(&labels) {
+        (labels.tenant, labels.principal) = ("other".into(), "other".into());
+    }
+    of.entry(labels).or_default()
+}
+
+impl Latency {
+    fn add(&mut self, elapsed_us: u64) {
+        for (within, end_ms) in self.within.iter_mut().zip(BUCKETS_MS) {
+            *within += u64::from(elapsed_us <= end_ms * 1000);
+        }
+        self.count += 1;
+        #[expect(clippy::cast_precision_loss, reason = "a latency is far below 2^52 microseconds")]
+        let ms = elapsed_us as f64 / 1000.0;
+        self.sum_ms += ms;
+    }
+
+    // Writing to a String cannot fail.
+    fn write(&self, out: &mut String, labels: &str) {
+        for (within, end_ms) in self.within.iter().zip(BUCKETS_MS) {
+            let _ = writeln!(out, "{LATENCY}_bucket{{{labels},le=\"{end_ms}\"}} {within}");
+        }
+        let _ = writeln!(out, "{LATENCY}_bucket{{{labels},le=\"+Inf\"}} {}", self.count);
+        let _ = writeln!(out, "{LATENCY}_sum{{{labels}}} {}", self.sum_ms);
+        let _ = writeln!(out, "{LATENCY}_count{{{labels}}} {}", self.count);
+    }
+}
+
+fn head(out: &mut String, name: &str, kind: &str, about: &str) {
+    let _ = writeln!(out, "# HELP {name} {about}\n# TYPE {name} {kind}");
+}
+
+/// A counter that nothing was counted in says zero, so that a rate over it is zero and not unknown.
+fn counter(out: &mut String, name: &str, about: &str, of: &BTreeMap<Labels, u64>) {
+    head(out, name, "counter", about);
+    if of.is_empty() {
+        let _ = writeln!(out, "{name} 0");
+    }
+    for (labels, count) in of {
+        let _ = writeln!(out, "{name}{{{}}} {count}", labels.text());
+    }
+}
+
+impl Labels {
+    fn text(&self) -> String {
+        let named = [
+            ("action", self.action.as_str()),
+            ("tenant", &self.tenant),
+            ("principal", &self.principal),
+            ("status", self.status),
+            ("error_code", self.error_code),
+        ];
+        let pairs: Vec<String> =
+            named.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+        pairs.join(",")
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(action: &str, status: &'static str, error_code: &'static str) -> Labels {
+        let (tenant, principal) = ("acme".into(), "svc:\"a\"\\".into());
+        Labels { action: action.into(), tenant, principal, status, error_code }
+    }
+
+    /// The sum of the samples a selector like `name{a="b",c!="d"}` picks, as Prometheus would.
+    fn sum(text: &str, selector: &str) -> f64 {
+        let (name, matchers) = selector.split_once('{').unwrap_or((selector, "}"));
+        let matchers: Vec<(&str, bool, &str)> = matchers
+            .trim_end_matches('}')
+            .split(',')
+            .filter(|matcher| !matcher.is_empty())
+            .map(|matcher| {
+                let (label, value) = matcher.split_once('=').unwrap();
+                let same = !label.ends_with('!');
+                (label.trim_end_matches('!'), same, value.trim_matches('"'))
+            })
+            .collect();
+        let mut sum = 0.0;
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let (found, rest) = series.split_once('{').unwrap_or((series, ""));
+            let fits = |(label, same, value): &(&str, bool, &str)| {
+                rest.contains(&format!("{label}=\"{value}\"")) == *same
+            };
+            if found == name && matchers.iter().all(fits) {
+                sum += value.parse::<f64>().unwrap();
+            }
+        }
+        sum
+    }
+
+    /// The selectors of the seed's PromQL, taken out of its text.
+    const PROMQL: [&str; 4] = [
+        r#"histogram_quantile(0.95, sum(rate(a2a_latency_ms_bucket{action="knowledge.query_knowledge"}[5m])) by (le))"#,
+        "sum(increase(a2a_dlq_total[1d])) / sum(increase(a2a_requests_total[1d]))",
+        r#"sum(increase(a2a_requests_total{status!="SUCCESS"}[7d]))"#,
+        "sum(increase(a2a_requests_total[7d]))",
+    ];
+
+    fn selectors(query: &str) -> Vec<String> {
+        let starts = query.match_indices("a2a_").map(|(at, _)| &query[at..]);
+        starts.map(|rest| rest[..rest.find('[').unwrap()].to_owned()).collect()
+    }
+
+    #[test]
+    fn kno_11_the_queries_of_the_contract_find_what_they_ask_for() {
+        let metrics = Metrics::default();
+        metrics.answered(labels("knowledge.query_knowledge", "SUCCESS", ""), 4_000);
+        metrics.answered(labels("knowledge.query_knowledge", "SUCCESS", ""), 900_000);
+        metrics.answered(labels("knowledge.create_document", "ERROR", "CONFLICT"), 1);
+        metrics.dead_lettered(labels("knowledge.create_document", "ERROR", "UNAVAILABLE"));
+        let text = metrics.text();
+        let found: Vec<Vec<f64>> =
+            PROMQL.iter().map(|query| selectors(query).iter().map(|one| sum(&text, one)).collect()).collect();
+        // Two latencies fall into 13 + 5 + 2 buckets, the last of them without an end.
+        assert_eq!(found, [vec![13.0 + 5.0 + 2.0], vec![1.0, 3.0], vec![1.0], vec![3.0]]);
+        assert_eq!(sum(&text, r#"a2a_latency_ms_bucket{le="+Inf"}"#), 3.0);
+        assert_eq!(sum(&text, r#"a2a_latency_ms_bucket{action="knowledge.query_knowledge",le="5"}"#), 1.0);
+        assert_eq!(sum(&text, r#"a2a_requests_total{error_code="CONFLICT",tenant="acme"}"#), 1.0);
+        assert!(text.contains(r#"principal="svc:\"a\"\\""#));
+    }
+
+    #[test]
+    fn nothing_counted_is_zero_and_not_unknown() {
+        let text = Metrics::default().text();
+        for name in [REQUESTS, DLQ, RETRIES] {
+            assert!(text.contains(&format!("{name} 0\n")), "{name}");
+        }
+    }
+
+    #[test]
+    fn series_are_bounded() {
+        let metrics = Metrics::default();
+        for number in 0..SERIES + 100 {
+            let principal = number.to_string();
+            metrics.retried(Labels { principal, ..labels("a", "SUCCESS", "") });
+        }
+        assert_eq!(metrics.0.lock().retries.len(), SERIES + 1);
+    }
+}

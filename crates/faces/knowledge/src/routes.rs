@@ -1,0 +1,68 @@
+//! Every path of this face.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{MethodRouter, delete, get, post};
+use orchestr8_kernel::Kernel;
+
+use crate::endpoints::{actions, artifacts, documents, program, requests, webhooks};
+use crate::face::{Face, at};
+use crate::settings::Settings;
+
+/// Below these paths this face checks credentials itself; the edge lets them through.
+pub const OWN_CREDENTIALS: [&str; 7] = [
+    "/mcp/actions",
+    "/mcp/capabilities",
+    "/mcp/heartbeat",
+    "/mcp/requests",
+    "/documents",
+    "/artifacts",
+    "/webhooks",
+];
+
+/// The routes of this face.
+pub fn router(kernel: Kernel, settings: Settings) -> Router {
+    let face = Face::new(kernel, settings);
+    let mut router = Router::new();
+    for (path, methods) in envelopes(&face).into_iter().chain(people(&face)) {
+        router = router.route(path, methods.fallback(at(&face, program::not_this_method)));
+    }
+    router
+}
+
+/// For agents.
+fn envelopes(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
+    vec![
+        ("/mcp/actions", post(at(face, actions::any))),
+        ("/mcp/actions/{action}", post(at(face, actions::named))),
+        ("/mcp/capabilities", get(at(face, program::capabilities))),
+        ("/mcp/heartbeat", get(at(face, program::peers)).post(at(face, program::heartbeat))),
+        ("/mcp/requests/{id}", get(at(face, requests::show))),
+        ("/mcp/requests/{id}/cancel", post(at(face, requests::cancel))),
+        ("/artifacts", post(at(face, artifacts::upload))),
+        ("/artifacts/{kind}/{tenant}/{name}", get(at(face, artifacts::download))),
+        ("/metrics", get(at(face, program::metrics))),
+    ]
+}
+
+/// For people.
+fn people(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
+    vec![
+        ("/documents", get(at(face, documents::list)).post(at(face, documents::create))),
+        ("/documents/batch", post(at(face, documents::batch))),
+        (
+            "/documents/{id}",
+            get(at(face, documents::show))
+                .patch(at(face, documents::edit))
+                .delete(at(face, documents::delete)),
+        ),
+        ("/documents/{id}/children", get(at(face, documents::children))),
+        ("/documents/{id}/history", get(at(face, documents::history))),
+        ("/documents/{id}/move", post(at(face, documents::relocate))),
+        ("/documents/{id}/restore", post(at(face, documents::restore))),
+        ("/documents/{id}/link", post(at(face, artifacts::link))),
+        ("/webhooks", get(at(face, webhooks::list)).post(at(face, webhooks::add))),
+        ("/webhooks/{id}", delete(at(face, webhooks::remove))),
+    ]
+}

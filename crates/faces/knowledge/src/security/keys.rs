@@ -1,0 +1,245 @@
+//! The keys of agents (KNO-3): made, rotated within 90 days, revoked and listed. We keep only the public half.
+
+use ed25519_dalek::SigningKey;
+use orchestr8_contract::id::Tenant;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::ports::store::{Batch, Cell, Error, Row, Store};
+use serde_json::{Value, json};
+
+use super::jose;
+use super::roles;
+use crate::limits;
+use crate::tables;
+
+/// Whom a key speaks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    pub tenant: String,
+    pub principal: String,
+    pub roles: Vec<String>,
+}
+
+/// What we know of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    pub kid: String,
+    pub owner: Owner,
+    pub public: [u8; 32],
+    pub created_ms: i64,
+    /// From then on it signs nothing.
+    pub revoked_ms: Option<i64>,
+}
+
+/// A key with its secret half. It is shown once, to whoever made it.
+#[derive(Clone)]
+pub struct Pair {
+    pub kid: String,
+    pub seed: [u8; 32],
+}
+
+impl Pair {
+    /// As a JSON Web Key, the form `sign` reads.
+    pub fn to_jwk(&self) -> Value {
+        let public = SigningKey::from_bytes(&self.seed).verifying_key().to_bytes();
+        json!({
+            "kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "kid": self.kid,
+            "x": jose::encode(&public), "d": jose::encode(&self.seed),
+        })
+    }
+
+    pub fn from_jwk(jwk: &Value) -> Result<Self, Fault> {
+        let wrong = || Fault::invalid("this is no secret key of Ed25519 as a JSON Web Key with kid and d");
+        let text = |name: &str| jwk.get(name).and_then(Value::as_str).ok_or_else(wrong);
+        let known = text("kty")? == "OKP" && text("crv")? == "Ed25519";
+        let seed = jose::decode(text("d")?).ok().and_then(|seed| <[u8; 32]>::try_from(seed).ok());
+        match seed.filter(|_| known) {
+            Some(seed) => Ok(Self { kid: text("kid")?.to_owned(), seed }),
+            None => Err(wrong()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Pair {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Pair({})", self.kid)
+    }
+}
+
+/// Bytes nobody can guess or replay: a key made from the seeded randomness of a test run would be anybody's key.
+pub fn fresh_seed() -> Result<[u8; 32], Fault> {
+    let mut seed = [0; 32];
+    aws_lc_rs::rand::fill(&mut seed)
+        .map(|()| seed)
+        .map_err(|_| Fault::internal("the system has no randomness to give"))
+}
+
+/// A key from a seed; pure.
+pub fn make(kid: &str, owner: Owner, seed: [u8; 32], now_ms: i64) -> (Pair, Record) {
+    let public = SigningKey::from_bytes(&seed).verifying_key().to_bytes();
+    let pair = Pair { kid: kid.to_owned(), seed };
+    (pair, Record { kid: kid.to_owned(), owner, public, created_ms: now_ms, revoked_ms: None })
+}
+
+/// Makes a key and takes it up.
+pub async fn new(
+    store: &dyn Store,
+    kid: &str,
+    owner: Owner,
+    seed: [u8; 32],
+    now_ms: i64,
+) -> Result<Pair, Fault> {
+    let (pair, record) = make(kid, owner, seed, now_ms);
+    add(store, &record).await?;
+    Ok(pair)
+}
+
+/// Takes up a key that somebody else made.
+pub async fn add(store: &dyn Store, record: &Record) -> Result<(), Fault> {
+    let mut batch = Batch::new();
+    batch.then_one(insert(record)?);
+    store.commit(batch).await.map_err(|error| taken(error, &record.kid))
+}
+
+/// Makes a new key for whom the old one speaks; the old one signs for one day more.
+pub async fn rotate(
+    store: &dyn Store,
+    old: &str,
+    kid: &str,
+    seed: [u8; 32],
+    now_ms: i64,
+) -> Result<Pair, Fault> {
+    let Some(known) = find(store, old).await? else { return Err(unknown(old)) };
+    let (pair, record) = make(kid, known.owner, seed, now_ms);
+    let mut batch = Batch::new();
+    batch.then_one(insert(&record)?);
+    batch.then(tables::key_revoke(old, now_ms.saturating_add(limits::ROTATION_GRACE_MS)));
+    store.commit(batch).await.map_err(|error| taken(error, kid))?;
+    Ok(pair)
+}
+
+/// From now on the key signs nothing.
+pub async fn revoke(store: &dyn Store, kid: &str, now_ms: i64) -> Result<(), Fault> {
+    let Some(known) = find(store, kid).await? else { return Err(unknown(kid)) };
+    if known.revoked_ms.is_some_and(|revoked_ms| revoked_ms <= now_ms) {
+        return Ok(());
+    }
+    let mut batch = Batch::new();
+    batch.then(tables::key_revoke(kid, now_ms));
+    store.commit(batch).await.map_err(store_fault)
+}
+
+/// A page of the keys, in order of kid, after one.
+pub async fn list(store: &dyn Store, after: &str) -> Result<Vec<Record>, Fault> {
+    let rows = store.query(tables::keys(after, limits::KEYS)).await.map_err(store_fault)?;
+    rows.iter().map(record).collect::<Result<_, _>>().map_err(store_fault)
+}
+
+pub async fn find(store: &dyn Store, kid: &str) -> Result<Option<Record>, Fault> {
+    let rows = store.query(tables::key_find(kid)).await.map_err(store_fault)?;
+    rows.first().map(record).transpose().map_err(store_fault)
+}
+
+fn insert(record: &Record) -> Result<orchestr8_kernel::ports::store::Statement, Fault> {
+    let owner = &record.owner;
+    let named = (1..=limits::NAME_BYTES).contains(&record.kid.len())
+        && record.kid.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte));
+    if !named {
+        return Err(Fault::invalid("a kid is 1 to 256 of A-Z a-z 0-9 . _ : -"));
+    }
+    Tenant::parse(&owner.tenant).map_err(|error| Fault::invalid(error.to_string()))?;
+    if !(1..=limits::NAME_BYTES).contains(&owner.principal.len()) {
+        return Err(Fault::invalid("a key speaks for a principal of 1 to 256 bytes"));
+    }
+    if let Some(strange) = owner.roles.iter().find(|role| roles::canonical(role).is_none()) {
+        let known = roles::ALL.join(", ");
+        return Err(Fault::invalid(format!("there is no role {strange}; known: {known}")));
+    }
+    if ed25519_dalek::VerifyingKey::from_bytes(&record.public).map_or(true, |key| key.is_weak()) {
+        return Err(Fault::invalid("this is no public key of Ed25519"));
+    }
+    let whose = (owner.tenant.as_str(), owner.principal.as_str(), owner.roles.join(" "));
+    let whose = (whose.0, whose.1, whose.2.as_str());
+    Ok(tables::key_insert(&record.kid, whose, record.public.to_vec(), record.created_ms))
+}
+
+fn taken(error: Error, kid: &str) -> Fault {
+    match error {
+        Error::Conflict { .. } => Fault::new(Code::StateConflict, format!("there is a key {kid} already")),
+        other => store_fault(other),
+    }
+}
+
+fn unknown(kid: &str) -> Fault {
+    Fault::new(Code::NotFound, format!("there is no key {kid}"))
+}
+
+fn record(row: &Row) -> Result<Record, Error> {
+    let public = <[u8; 32]>::try_from(row.blob(4)?)
+        .map_err(|_| Error::Corrupt("a public key does not have 32 bytes".to_owned()))?;
+    Ok(Record {
+        kid: row.text(0)?.to_owned(),
+        owner: Owner {
+            tenant: row.text(1)?.to_owned(),
+            principal: row.text(2)?.to_owned(),
+            roles: row.text(3)?.split_whitespace().map(str::to_owned).collect(),
+        },
+        public,
+        created_ms: row.int(5)?,
+        revoked_ms: match row.0.get(6) {
+            Some(Cell::Null) | None => None,
+            Some(_) => Some(row.int(6)?),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orchestr8_testing::memory;
+
+    fn owner() -> Owner {
+        Owner { tenant: "acme".into(), principal: "svc:a".into(), roles: vec!["codex".into()] }
+    }
+
+    #[tokio::test]
+    async fn keys_are_made_rotated_revoked_and_listed() {
+        let store = memory(&[tables::MIGRATIONS]);
+        let pair = new(&store, "k-1", owner(), [1; 32], 1000).await.unwrap();
+        assert_eq!(Pair::from_jwk(&pair.to_jwk()).unwrap().seed, pair.seed);
+        assert!(!format!("{pair:?}").contains("seed"));
+        let twice = new(&store, "k-1", owner(), [2; 32], 1000).await.unwrap_err();
+        assert_eq!(twice.code, Code::StateConflict);
+        rotate(&store, "k-1", "k-2", [2; 32], 2000).await.unwrap();
+        let kept = list(&store, "").await.unwrap();
+        assert_eq!(kept.iter().map(|key| key.kid.as_str()).collect::<Vec<_>>(), ["k-1", "k-2"]);
+        assert_eq!(kept[0].revoked_ms, Some(2000 + limits::ROTATION_GRACE_MS));
+        assert_eq!((&kept[1].owner, kept[1].created_ms), (&owner(), 2000));
+        revoke(&store, "k-1", 3000).await.unwrap();
+        revoke(&store, "k-1", 4000).await.unwrap();
+        assert_eq!(find(&store, "k-1").await.unwrap().unwrap().revoked_ms, Some(3000));
+        assert_eq!(revoke(&store, "nobody", 1).await.unwrap_err().code, Code::NotFound);
+        assert_eq!(rotate(&store, "nobody", "k-3", [3; 32], 1).await.unwrap_err().code, Code::NotFound);
+    }
+
+    #[tokio::test]
+    async fn a_key_that_makes_no_sense_is_not_taken_up() {
+        let store = memory(&[tables::MIGRATIONS]);
+        let (_, good) = make("k", owner(), [1; 32], 1);
+        let with = |change: fn(&mut Record)| {
+            let mut record = good.clone();
+            change(&mut record);
+            record
+        };
+        for wrong in [
+            with(|key| key.kid = "a b".into()),
+            with(|key| key.kid = String::new()),
+            with(|key| key.owner.tenant = "a b".into()),
+            with(|key| key.owner.principal = String::new()),
+            with(|key| key.owner.roles = vec!["king".into()]),
+            with(|key| key.public = [0; 32]),
+        ] {
+            assert_eq!(add(&store, &wrong).await.unwrap_err().code, Code::InvalidArgument, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Who sends a request, by the profile that is configured, and whom its envelope may therefore speak for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use orchestr8_contract::Fault;
+use orchestr8_contract::id::Tenant;
+use orchestr8_edge::Caller;
+use orchestr8_kernel::Principal;
+use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::ports::store::{Batch, Error, Store};
+
+use super::jws::Sealed;
+use super::{Refused, jwt, keys, roles};
+use crate::envelope::Envelope;
+use crate::failure::Failure;
+use crate::limits::TOKEN_BYTES;
+use crate::settings::Security;
+use crate::tables;
+
+const SIGNATURE: HeaderName = HeaderName::from_static("x-jws-signature");
+const JOSE: &str = "application/jose";
+
+/// What a token proves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Proven {
+    pub sub: String,
+    pub tenant: String,
+    pub roles: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// Somebody of this machine, who is believed to be whom they say.
+    Stated,
+    Proven(Proven),
+}
+
+/// Whether a request is one whose body says where it is meant for, or one that is signed with its address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Envelope,
+    Address,
+}
+
+/// Finds out who sends a request. What comes back beside it is what was signed: the envelope.
+pub(crate) async fn authenticate(
+    security: &Security,
+    store: &dyn Store,
+    parts: &Parts,
+    body: Bytes,
+    (kind, now_ms): (Kind, i64),
+) -> Result<(Who, Bytes), Failure> {
+    let caller = Caller::of(&parts.extensions);
+    match security {
+        Security::External => {
+            let (proven, payload) = external(store, parts, &body, kind, now_ms).await?;
+            Ok((Who::Proven(proven), payload.unwrap_or(body)))
+        }
+        Security::Local | Security::Basic(_) if caller.is_some_and(|caller| caller.verified) => {
+            let proven = caller.map(|caller| Proven {
+                sub: caller.name.clone(),
+                tenant: caller.tenant.clone(),
+                roles: caller.roles.clone(),
+            });
+            Ok((proven.map_or(Who::Stated, Who::Proven), body))
+        }
+        Security::Local => match caller.is_some_and(|caller| caller.name.is_empty()) {
+            true => Err(refuse(Refused::NoToken)),
+            false => Ok((Who::Stated, body)),
+        },
+        Security::Basic(trust) => Ok((Who::Proven(basic(trust, &parts.headers, now_ms)?), body)),
+    }
+}
+
+impl Who {
+    /// Whom an envelope speaks for. What it says of itself must be what its token proves (KNO-3).
+    pub fn principal(self, envelope: &Envelope) -> Result<Arc<Principal>, Failure> {
+        let granted = match self {
+            Who::Stated if envelope.roles.is_empty() => roles::all(&[roles::OWNER.to_owned()]),
+            Who::Stated => roles::all(&envelope.roles),
+            Who::Proven(proven) => {
+                if proven.tenant != envelope.tenant.as_str() || proven.sub != envelope.sub {
+                    return Err(Failure::forbidden(
+                        "the envelope's tenant and principal are not the token's",
+                    ));
+                }
+                let (granted, asked) = (roles::all(&proven.roles), roles::all(&envelope.roles));
+                if !asked.is_subset(&granted) {
+                    return Err(Failure::forbidden("the envelope names roles the token does not grant"));
+                }
+                // Whoever names fewer roles than they have wants to be held to them.
+                if envelope.roles.is_empty() { granted } else { asked }
+            }
+        };
+        let (name, tenant) = (envelope.sub.as_str().into(), envelope.tenant.clone());
+        Ok(Arc::new(Principal { name, tenant, roles: granted }))
+    }
+
+    /// Who asks without an envelope. Somebody of this machine says which tenant they mean, or means the only one.
+    pub fn person(self, asked: Option<&str>) -> Result<Arc<Principal>, Failure> {
+        let tenant = |text: &str| {
+            Tenant::parse(text).map_err(|error| Failure::invalid("tenant_id", error.to_string()))
+        };
+        match self {
+            Who::Stated => {
+                let tenant = asked.map(tenant).transpose()?.unwrap_or_else(Tenant::local);
+                let roles = roles::all(&[roles::OWNER.to_owned()]);
+                Ok(Arc::new(Principal { name: orchestr8_edge::LOCAL_NAME.into(), tenant, roles }))
+            }
+            Who::Proven(proven) => {
+                if asked.is_some_and(|asked| asked != proven.tenant) {
+                    return Err(Failure::forbidden("the tenant asked for is not the token's"));
+                }
+                let (tenant, roles) = (tenant(&proven.tenant)?, roles::all(&proven.roles));
+                Ok(Arc::new(Principal { name: proven.sub.into(), tenant, roles }))
+            }
+        }
+    }
+}
+
+fn basic(trust: &jwt::Trust, headers: &HeaderMap, now_ms: i64) -> Result<Proven, Failure> {
+    let value = one(headers, &AUTHORIZATION).ok_or_else(|| refuse(Refused::NoToken))?;
+    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(refuse(Refused::NoToken));
+    }
+    if token.len() > TOKEN_BYTES {
+        return Err(refuse(Refused::TooLong));
+    }
+    trust.check(token.trim_ascii(), now_ms).map_err(refuse)
+}
+
+/// A signed request. The payload comes back where it was inside the signature.
+async fn external(
+    store: &dyn Store,
+    parts: &Parts,
+    body: &Bytes,
+    kind: Kind,
+    now_ms: i64,
+) -> Result<(Proven, Option<Bytes>), Failure> {
+    let compact = one(&parts.headers, &CONTENT_TYPE).is_some_and(|media| media.eq_ignore_ascii_case(JOSE));
+    let sealed = match one(&parts.headers, &SIGNATURE) {
+        Some(text) if text.len() > TOKEN_BYTES => Err(Refused::TooLong),
+        Some(text) if !compact => Sealed::detached(text, body),
+        None if compact => str::from_utf8(body).map_err(|_| Refused::Form).and_then(Sealed::compact),
+        Some(_) | None => Err(Refused::NoSignature),
+    };
+    let sealed = sealed.map_err(refuse)?;
+    let key = keys::find(store, &sealed.kid).await?.ok_or_else(|| refuse(Refused::Kid))?;
+    let opened = sealed.open(&key, now_ms).map_err(refuse)?;
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    let address = opened.address.as_ref().map(|(method, target)| (method.as_str(), target.as_str()));
+    match (address, kind) {
+        (None, Kind::Envelope) => {}
+        (Some((htm, htu)), _) if htm == parts.method.as_str() && htu == target => {}
+        (Some(_), _) | (None, Kind::Address) => return Err(refuse(Refused::Address)),
+    }
+    let mut batch = Batch::new();
+    batch.then_one(tables::nonce_use(&key.kid, &opened.nonce, opened.forget_ms));
+    store.commit(batch).await.map_err(|error| match error {
+        Error::Conflict { .. } => refuse(Refused::Replayed),
+        other => store_fault(other).into(),
+    })?;
+    let keys::Owner { tenant, principal, roles } = key.owner;
+    let payload = compact.then(|| Bytes::from(opened.payload));
+    Ok((Proven { sub: principal, tenant, roles }, payload))
+}
+
+fn refuse(refused: Refused) -> Failure {
+    Failure::unauthenticated(refused.to_string())
+        .with("hint", "see the profile this server asks for in docs/guide/knowledge-api.md")
+        .header(http::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"orchestr8\""))
+}
+
+/// The one value of a header; two say nothing.
+fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let (only, None) = (values.next()?, values.next()) else { return None };
+    only.to_str().ok().map(str::trim_ascii)
+}
+
+impl From<Refused> for Fault {
+    fn from(refused: Refused) -> Self {
+        Fault::new(orchestr8_contract::Code::Unauthenticated, refused.to_string())
+    }
+}

@@ -1,0 +1,144 @@
+//! What this face does by itself: it says that it is alive, gives the quarterly notice of old role names, and sweeps.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use orchestr8_contract::id::Tenant;
+use orchestr8_contract::{Event, Fault, Priority};
+use orchestr8_kernel::Kernel;
+use orchestr8_kernel::health::Status;
+use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::ports::store::{Batch, Error};
+use serde_json::json;
+
+use crate::limits;
+use crate::security::roles;
+use crate::settings::Settings;
+use crate::tables::{self, Age};
+
+/// The news that a name is old and still works.
+pub const DEPRECATION: &str = "roles.deprecation";
+
+/// The name we go by among our peers.
+const OURSELVES: &str = "orchestr8";
+
+/// Runs until the server stops.
+pub async fn tend(kernel: Kernel, settings: Settings) {
+    loop {
+        if let Err(fault) = round(&kernel).await {
+            kernel
+                .log()
+                .error("the knowledge face could not do its round", json!({"error": fault.to_string()}));
+        }
+        tokio::select! {
+            biased;
+            () = settings.shutdown.cancelled() => return,
+            () = kernel.ports().clock.sleep(Duration::from_millis(settings.heartbeat_ms)) => {}
+        }
+    }
+}
+
+/// Everything once.
+pub(crate) async fn round(kernel: &Kernel) -> Result<(), Fault> {
+    let (store, now_ms) = (&kernel.ports().store, kernel.ports().clock.now_ms());
+    let revision = kernel.registry().table().revision.to_string();
+    let mut batch = Batch::new();
+    batch.then(tables::peer_seen(Tenant::local().as_str(), OURSELVES, condition(kernel), &revision, now_ms));
+    for (sql, age) in tables::SWEEPS {
+        let until_ms = match age {
+            Age::Expired => now_ms,
+            Age::Request => now_ms - limits::REQUEST_KEPT_MS,
+            Age::Sequence => now_ms - limits::SEQUENCE_KEPT_MS,
+        };
+        batch.then(tables::sweep(sql, until_ms, limits::SWEEP_ROWS));
+    }
+    store.commit(batch).await.map_err(store_fault)?;
+    for (alias, role) in roles::ALIASES {
+        give_notice(kernel, alias, role, now_ms).await?;
+    }
+    Ok(())
+}
+
+/// Peers know two words for it (KNO-7).
+fn condition(kernel: &Kernel) -> &'static str {
+    let (running, max) = (kernel.running(), kernel.limits().concurrent_runs);
+    let telemetry = kernel.health().telemetry(0, running, max);
+    match kernel.health().status(&telemetry) {
+        Status::Healthy => "healthy",
+        Status::Degraded | Status::Unhealthy => "degraded",
+    }
+}
+
+/// Once each quarter, also over restarts (KNO-3).
+async fn give_notice(kernel: &Kernel, alias: &str, role: &str, now_ms: i64) -> Result<(), Fault> {
+    let quarter = quarter(now_ms);
+    let mut batch = Batch::new();
+    batch.then_one(tables::notice_give(&format!("{DEPRECATION}:{alias}"), &quarter, now_ms));
+    match kernel.ports().store.commit(batch).await {
+        Ok(()) => {}
+        Err(Error::Conflict { .. }) => return Ok(()),
+        Err(error) => return Err(store_fault(error)),
+    }
+    let message = format!("the role '{alias}' is called '{role}'; the old name keeps working without an end");
+    kernel.log().info("an old name", || json!({"alias": alias, "role": role, "quarter": quarter}));
+    kernel.bus().publish(Event {
+        name: DEPRECATION,
+        subject: alias.into(),
+        priority: Priority::Normal,
+        at_ms: now_ms,
+        data: Arc::new(json!({
+            "alias": alias, "role": role, "quarter": quarter, "eol": null, "message": message,
+        })),
+    });
+    Ok(())
+}
+
+/// `2026-Q1`
+fn quarter(ms: i64) -> String {
+    let date = Timestamp::from_millisecond(ms).unwrap_or_default().to_zoned(TimeZone::UTC);
+    format!("{}-Q{}", date.year(), (date.month() + 2) / 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orchestr8_kernel::bus::Filter;
+    use orchestr8_kernel::ports::clock::Simulated;
+    use orchestr8_testing::{Parts, memory};
+
+    #[test]
+    fn quarters_begin_in_january() {
+        for (ms, name) in [(Simulated::START_MS, "2026-Q1"), (Simulated::START_MS - 1, "2025-Q4")] {
+            assert_eq!(quarter(ms), name);
+        }
+    }
+
+    #[tokio::test]
+    async fn kno_3_old_names_are_told_of_once_each_quarter_also_over_restarts() {
+        let store = Arc::new(memory(&[tables::MIGRATIONS]));
+        let clock = Arc::new(Simulated::new());
+        let mut told = Vec::new();
+        for days in [0, 1, 90, 0] {
+            clock.advance(Duration::from_secs(days * 86_400));
+            let parts = Parts::on(store.clone());
+            let kernel = Parts { clock: clock.clone(), ..parts }.kernel();
+            let mut listener = kernel.bus().subscribe(&Filter::names([DEPRECATION])).unwrap();
+            round(&kernel).await.unwrap();
+            drop(kernel);
+            while let Some(event) = listener.next().await {
+                told.push(format!("{} {}", event.data["alias"], event.data["quarter"]));
+            }
+        }
+        assert_eq!(
+            told,
+            [
+                "\"cursor\" \"2026-Q1\"",
+                "\"codex\" \"2026-Q1\"",
+                "\"cursor\" \"2026-Q2\"",
+                "\"codex\" \"2026-Q2\""
+            ]
+        );
+    }
+}

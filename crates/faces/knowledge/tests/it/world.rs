@@ -1,0 +1,165 @@
+//! The face over the test domain, on a store in memory that outlives restarts, and clients of it.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use orchestr8_edge::Caller;
+use orchestr8_kernel::ports::clock::{Clock, Simulated};
+use orchestr8_kernel::ports::ids;
+use orchestr8_knowledge_face::security::jws::{self, Claims, Form};
+use orchestr8_knowledge_face::security::keys::{self, Owner, Pair};
+use orchestr8_knowledge_face::{Security, Settings, router, tables};
+use orchestr8_stores::Sqlite;
+use orchestr8_testing::{Parts, memory};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::domain::Domain;
+
+pub const NOW: &str = "2026-01-01T00:00:00Z";
+
+pub struct World {
+    pub store: Sqlite,
+    pub domain: Domain,
+    pub clock: Arc<Simulated>,
+    pub settings: Settings,
+    pub router: Router,
+    /// Whom the edge says is calling, if it says so.
+    pub caller: Option<Arc<Caller>>,
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    pub fn with(settings: Settings) -> Self {
+        let store = memory(&[tables::MIGRATIONS]);
+        Self::on(store, Domain::default(), Arc::new(Simulated::new()), settings)
+    }
+
+    fn on(store: Sqlite, domain: Domain, clock: Arc<Simulated>, settings: Settings) -> Self {
+        let parts = Parts::on(Arc::new(store.clone()));
+        let kernel = Parts { clock: clock.clone(), ids: Arc::new(ids::Random), ..parts }.kernel();
+        domain.register(&kernel);
+        let router = router(kernel, settings.clone());
+        Self { store, domain, clock, settings, router, caller: None }
+    }
+
+    /// Another process on the same store.
+    pub fn restart(self) -> Self {
+        let settings = Settings { metrics: Default::default(), ..self.settings };
+        Self::on(self.store, self.domain, self.clock, settings)
+    }
+
+    pub async fn external() -> (Self, Pair) {
+        let world = Self::with(Settings { security: Security::External, ..Settings::default() });
+        let pair = world.key("k-1", "acme", "svc:agent", &["owner"]).await;
+        (world, pair)
+    }
+
+    pub async fn key(&self, kid: &str, tenant: &str, principal: &str, roles: &[&str]) -> Pair {
+        let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+        let owner = Owner { tenant: tenant.into(), principal: principal.into(), roles };
+        let mut seed = [0; 32];
+        seed[..kid.len()].copy_from_slice(kid.as_bytes());
+        keys::new(&self.store, kid, owner, seed, self.clock.now_ms()).await.unwrap()
+    }
+
+    pub async fn send(&self, envelope: &Value) -> Answer {
+        self.post("/mcp/actions", envelope).await
+    }
+
+    pub async fn post(&self, target: &str, body: &Value) -> Answer {
+        let headers = [("content-type", "application/json")];
+        self.ask(Method::POST, target, &headers, body.to_string().into_bytes()).await
+    }
+
+    pub async fn get(&self, target: &str) -> Answer {
+        self.ask(Method::GET, target, &[], Vec::new()).await
+    }
+
+    pub async fn ask(&self, method: Method, target: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
+        let mut request = Request::builder().method(method).uri(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut request = request.body(Body::from(body)).unwrap();
+        if let Some(caller) = &self.caller {
+            request.extensions_mut().insert(caller.clone());
+        }
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (status, headers) = (response.status(), response.headers().clone());
+        let text = response.into_body().collect().await.unwrap().to_bytes();
+        Answer { status, headers, text: String::from_utf8(text.to_vec()).unwrap() }
+    }
+
+    /// The signature of a body, made now.
+    pub fn signature(&self, pair: &Pair, body: &[u8], nonce: &str, form: Form) -> String {
+        let iat_s = self.clock.now_ms() / 1000;
+        let claims = Claims { iat_s, exp_s: iat_s + 300, nonce, address: None };
+        jws::sign(pair, body, &claims, form)
+    }
+}
+
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {:?}", self.text))
+    }
+
+    /// Checks that it is a success, and gives its data.
+    pub fn data(&self) -> Value {
+        assert!(self.status.is_success(), "{} {}", self.status, self.text);
+        let body = self.json();
+        assert_eq!(body["ok"], true, "{body}");
+        body["data"].clone()
+    }
+
+    /// Checks that it is a whole error of the envelope, and gives the code.
+    pub fn error(&self, status: u16) -> String {
+        let body = self.json();
+        assert_eq!(self.status, status, "{body}");
+        assert_eq!(body["ok"], false);
+        let error = &body["error"];
+        assert!(error["message"].is_string(), "{body}");
+        assert!(error["details"]["hint"].is_string() && error["details"]["trace_id"].is_string(), "{body}");
+        assert!(!self.header("x-correlation-id").is_empty());
+        error["code"].as_str().unwrap().to_owned()
+    }
+}
+
+/// A document id.
+pub fn id(number: u8) -> String {
+    format!("00000000-0000-4000-8000-0000000000{number:02x}")
+}
+
+/// An envelope with its own request id.
+pub fn envelope(request: u8, action: &str, args: Value) -> Value {
+    json!({
+        "envelope_version": "2.2", "request_id": format!("10000000-0000-4000-8000-0000000000{request:02x}"),
+        "tenant_id": "acme", "principal": {"sub": "svc:agent", "roles": ["owner"]}, "timestamp": NOW,
+        "ttl_sec": 300, "action": action, "action_version": "1.0.0",
+        "payload": {"schema_version": "1.0", "args": args},
+    })
+}
+
+pub fn create(request: u8, document: u8, body: &str) -> Value {
+    let args = json!({
+        "document_id": id(document), "parent_id": "root", "content": {"mime_type": "text/plain", "body": body},
+        "metadata": {"title": "T"},
+    });
+    envelope(request, "knowledge.create_document", args)
+}

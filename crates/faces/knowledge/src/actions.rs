@@ -9,6 +9,8 @@ use crate::failure::Failure;
 use crate::versions;
 
 pub(crate) const CREATE: &str = "knowledge.create_document";
+const UPDATE: &str = "knowledge.update_document";
+const QUERY: &str = "knowledge.query_knowledge";
 pub(crate) const DELETE: &str = "knowledge.delete_document";
 pub(crate) const MOVE: &str = "knowledge.move_document";
 pub(crate) const GET: &str = "knowledge.get_document";
@@ -23,17 +25,10 @@ pub(crate) const HOOKS_ADD: &str = "knowledge.webhooks_add";
 pub(crate) const HOOKS_REMOVE: &str = "knowledge.webhooks_remove";
 
 /// The actions of the contract; others say in their `meta` that they take envelopes.
-const PUBLIC: [&str; 9] = [
-    CREATE,
-    "knowledge.update_document",
-    DELETE,
-    MOVE,
-    "knowledge.query_knowledge",
-    GET,
-    CHILDREN,
-    RESTORE,
-    HISTORY,
-];
+const PUBLIC: [&str; 9] = [CREATE, UPDATE, DELETE, MOVE, QUERY, GET, CHILDREN, RESTORE, HISTORY];
+
+/// The seed's limits of arguments in an envelope, in bytes (Appendix D).
+const PAYLOADS: [(&str, usize); 3] = [(CREATE, 131_072), (UPDATE, 131_072), (QUERY, 65_536)];
 
 /// What an action says in its `meta`: that it takes envelopes, how much of them, and that an agent of another make runs it.
 const A2A: &str = "a2a";
@@ -62,10 +57,12 @@ pub(crate) fn version(action: &Action) -> &str {
     action.about.version.as_deref().unwrap_or(versions::FIRST)
 }
 
-/// How long the arguments in an envelope may be, if the action says so.
+/// How long the arguments inside an envelope may be (Appendix D), unless the action says otherwise. What the action itself can
+/// take is more: an artifact brings it.
 pub(crate) fn max_payload_bytes(action: &Action) -> Option<usize> {
     let said = action.about.meta.get(MAX_PAYLOAD_BYTES).and_then(Value::as_u64);
-    said.and_then(|bytes| usize::try_from(bytes).ok()).or(action.policy.payload_bytes)
+    let known = || PAYLOADS.iter().find(|(name, _)| *name == action.name.as_str()).map(|(_, bytes)| *bytes);
+    said.and_then(|bytes| usize::try_from(bytes).ok()).or_else(known)
 }
 
 /// Whether an agent runs it that wants its arguments as a ToolMessage (KNO-8).

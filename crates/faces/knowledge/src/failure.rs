@@ -74,8 +74,8 @@ impl Failure {
     pub fn of_action(fault: Fault) -> Self {
         let reason = fault.details.as_ref().and_then(|details| details.get("reason")).and_then(Value::as_str);
         let word = match reason {
-            Some("not_found_in_content") => Word::NotFoundInContent,
-            Some("ambiguous") => Word::Ambiguous,
+            Some("NOT_FOUND_IN_CONTENT") => Word::NotFoundInContent,
+            Some("AMBIGUOUS") => Word::Ambiguous,
             // Sending the same again later would not help, which is what the word for limits says.
             Some("payload_too_large") => Word::InvalidArgument,
             Some(_) | None => to_wire::word(fault.code, Within::Action),

@@ -16,9 +16,12 @@ use crate::limits::{BATCH, EXCERPT_CHARS};
 
 /// `GET /documents/{id}`: its beginning, or all of it with `?full=true`.
 pub(crate) async fn show(call: Call) -> Outcome {
-    let query = call.query(&["full"])?;
+    let query = call.query(&["full", "revision"])?;
     let (principal, full) = (call.person(&query).await?, query.flag("full")?);
     let mut args = about(&call)?;
+    if let Some(revision) = query.number("revision")? {
+        args.insert("revision".into(), revision.into());
+    }
     args.insert("full".into(), full.into());
     let mut given = call.ask(&principal, actions::GET, args).await?;
     if !full {
@@ -35,9 +38,12 @@ pub(crate) async fn show(call: Call) -> Outcome {
 
 /// `GET /documents?prefix=…`
 pub(crate) async fn list(call: Call) -> Outcome {
-    let query = call.query(&["prefix", "cursor", "limit"])?;
+    let query = call.query(&["prefix", "deleted", "cursor", "limit"])?;
     let principal = call.person(&query).await?;
     let mut args = page(&query)?;
+    if query.flag("deleted")? {
+        args.insert("deleted".into(), true.into());
+    }
     if let Some(prefix) = query.text("prefix") {
         args.insert("prefix".into(), prefix.into());
     }
@@ -50,7 +56,7 @@ pub(crate) async fn create(call: Call) -> Outcome {
     Ok(plain(StatusCode::CREATED, &call.ask(&principal, actions::CREATE, call.json()?).await?))
 }
 
-/// `POST /documents/batch {ids}`
+/// `POST /documents/batch {ids, full?}`
 pub(crate) async fn batch(call: Call) -> Outcome {
     let principal = call.person(&call.query(&[])?).await?;
     let body = call.json()?;
@@ -59,7 +65,8 @@ pub(crate) async fn batch(call: Call) -> Outcome {
     let Some(ids) = ids.filter(fits) else {
         return Err(Failure::invalid("/ids", format!("it must be 1 to {BATCH} ids")));
     };
-    let args = Map::from_iter([("ids".to_owned(), Value::from(ids.clone()))]);
+    let full = body.get("full").cloned().unwrap_or(Value::Bool(false));
+    let args = Map::from_iter([("ids".to_owned(), Value::from(ids.clone())), ("full".to_owned(), full)]);
     Ok(plain(StatusCode::OK, &call.ask(&principal, actions::GET_MANY, args).await?))
 }
 
@@ -77,18 +84,22 @@ pub(crate) async fn delete(call: Call) -> Outcome {
     changed(&call, &principal, actions::DELETE, args).await
 }
 
+/// `GET /documents/{id}/children`; `root` is the parent of what has no other.
 pub(crate) async fn children(call: Call) -> Outcome {
     let query = call.query(&["cursor", "limit"])?;
     let principal = call.person(&query).await?;
     let mut args = page(&query)?;
-    args.extend(about(&call)?);
+    args.insert("parent_id".into(), call.param("id")?.into());
     changed(&call, &principal, actions::CHILDREN, args).await
 }
 
 pub(crate) async fn history(call: Call) -> Outcome {
-    let query = call.query(&["cursor", "limit"])?;
+    let query = call.query(&["before_revision", "limit"])?;
     let principal = call.person(&query).await?;
     let mut args = page(&query)?;
+    if let Some(before) = query.number("before_revision")? {
+        args.insert("before_revision".into(), before.into());
+    }
     args.extend(about(&call)?);
     changed(&call, &principal, actions::HISTORY, args).await
 }

@@ -24,7 +24,7 @@ pub(crate) async fn add(call: Call) -> Outcome {
 
 pub(crate) async fn remove(call: Call) -> Outcome {
     let principal = call.person(&call.query(&[])?).await?;
-    let args = Map::from_iter([("id".to_owned(), call.param("id")?.into())]);
+    let args = Map::from_iter([("webhook_id".to_owned(), call.param("id")?.into())]);
     let given = call.ask(&principal, actions::HOOKS_REMOVE, args).await?;
     Ok(answer::json(StatusCode::OK, &given.value))
 }

@@ -45,34 +45,59 @@ async fn an_edit_fits_exactly_once() {
 #[tokio::test]
 async fn lists_batches_and_the_rest_ask_the_same_actions() {
     let world = world().await;
-    let list = world.get("/documents?prefix=a&limit=5&cursor=c&tenant_id=acme").await.json();
-    assert_eq!(list["documents"], json!([id(1)]));
-    assert_eq!(list["asked"], json!({"prefix": "a", "limit": 5, "cursor": "c"}));
-    let batch = world.post("/documents/batch", &json!({"ids": ["a", "b"]})).await.json();
-    assert_eq!(batch["asked"], json!({"ids": ["a", "b"]}));
+    let path = format!("/documents/{}", id(1));
+    let list = world.get("/documents?prefix=/&limit=5&tenant_id=acme").await.json();
+    assert_eq!(
+        (list["documents"].as_array().unwrap().len(), &list["documents"][0]["id"]),
+        (1, &json!(id(1)))
+    );
+    let batch = world.post("/documents/batch?tenant_id=acme", &json!({"ids": [id(1), id(2)]})).await.json();
+    assert_eq!((&batch["documents"][0]["id"], &batch["not_found"]), (&json!(id(1)), &json!([id(2)])));
     let many: Vec<String> = (0..21).map(id).collect();
     for wrong in [json!({}), json!({"ids": []}), json!({"ids": many}), json!({"ids": [1]})] {
         assert_eq!(world.post("/documents/batch", &wrong).await.error(400), "INVALID_ARGUMENT");
     }
-    let path = format!("/documents/{}", id(1));
-    for (below, found) in
-        [("children", json!({"children": []})), ("history", json!({"revisions": [{"revision": 1}]}))]
-    {
-        assert_eq!(world.get(&format!("{path}/{below}?tenant_id=acme")).await.json(), found);
-    }
-    let moved = world.post(&format!("{path}/move?tenant_id=acme"), &json!({"new_parent_id": "root"})).await;
-    assert_eq!(moved.json()["parent_id"], "root");
+    let children = world.get("/documents/root/children?limit=1&tenant_id=acme").await.json();
+    assert_eq!(children["children"][0]["id"], id(1));
+    let history = world.get(&format!("{path}/history?limit=1&before_revision=2&tenant_id=acme")).await.json();
+    assert_eq!(history["revisions"][0]["revision"], 1);
     let made = world.post("/documents?tenant_id=acme", &create(2, 2, "x")["payload"]["args"]).await;
     assert_eq!((made.status.as_u16(), &made.json()["revision"]), (201, &json!(1)));
+    let moved = world.post(&format!("{path}/move?tenant_id=acme"), &json!({"new_parent_id": id(2)})).await;
+    assert_eq!(moved.json()["parent_id"], id(2));
+    let cycle = format!("/documents/{}/move?tenant_id=acme", id(2));
+    assert_eq!(world.post(&cycle, &json!({"new_parent_id": id(1)})).await.error(409), "CONFLICT");
     let wrong = world.post("/documents?tenant_id=acme", &json!({"document_id": "x"})).await;
     assert_eq!(wrong.error(422), "UNPROCESSABLE_ENTITY");
     let gone = world.ask(Method::DELETE, &format!("{path}?tenant_id=acme"), &[], Vec::new()).await;
     assert_eq!(gone.json()["deleted"], true);
+    let deleted = world.get("/documents?deleted=true&tenant_id=acme").await.json();
+    assert_eq!(deleted["documents"][0]["id"], id(1));
+    let back = world.post(&format!("{path}/restore?tenant_id=acme"), &json!({})).await;
+    assert_eq!((back.status.as_u16(), &back.json()["id"]), (200, &json!(id(1))));
     assert_eq!(world.ask(Method::PUT, &path, &[], Vec::new()).await.error(405), "INVALID_ARGUMENT");
-    let hook = world.post("/webhooks", &json!({"url": "https://example.com"})).await;
-    assert_eq!((hook.status.as_u16(), &hook.json()["asked"]["url"]), (201, &json!("https://example.com")));
-    let removed = world.ask(Method::DELETE, "/webhooks/h1", &[], Vec::new()).await;
-    assert_eq!(removed.json()["asked"], json!({"id": "h1"}));
+}
+
+#[tokio::test]
+async fn webhooks_are_added_listed_and_removed() {
+    let world = world().await;
+    let hook = world.post("/webhooks?tenant_id=acme", &json!({"url": "https://example.com/hook"})).await;
+    assert_eq!(hook.status, 201, "{}", hook.text);
+    let listed = world.get("/webhooks?tenant_id=acme").await.text;
+    assert!(listed.contains("https://example.com/hook"), "{listed}");
+    let target = format!("/webhooks/{}?tenant_id=acme", hook.json()["id"].as_str().unwrap());
+    assert_eq!(world.ask(Method::DELETE, &target, &[], Vec::new()).await.status, 200);
+    assert_eq!(world.ask(Method::DELETE, &target, &[], Vec::new()).await.error(404), "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn what_is_written_is_found_by_the_next_query() {
+    let world = world().await;
+    world.send(&create(2, 2, "Blue whales are the largest animals.")).await.data();
+    let query = envelope(3, "knowledge.query_knowledge", json!({"query": "largest animals"}));
+    let answer = world.send(&query).await;
+    assert_eq!(answer.data()["context"][0]["document_id"], id(2));
+    assert!(answer.json()["usage"]["lexical_hits"].as_u64().unwrap() > 0);
 }
 
 #[tokio::test]
@@ -84,7 +109,9 @@ async fn kno_7_capabilities_come_from_the_registry() {
     let names: Vec<&str> = actions.iter().map(|action| action["action"].as_str().unwrap()).collect();
     assert_eq!(names.iter().filter(|name| name.starts_with("knowledge.")).count(), 9);
     assert!(!names.contains(&"knowledge.edit"), "what the face needs for itself is not on offer");
-    let create = json!({"action": "knowledge.create_document", "action_version": "1.0.0", "max_payload_bytes": 131_072, "max_concurrent": 10});
+    let create = json!({
+        "action": "knowledge.create_document", "action_version": "1.0.0", "max_payload_bytes": 131_072, "max_concurrent": 10,
+    });
     let delete =
         json!({"action": "knowledge.delete_document", "action_version": "1.0.0", "max_concurrent": 10});
     assert!(actions.contains(&create) && actions.contains(&delete), "{found}");

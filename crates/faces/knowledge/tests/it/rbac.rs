@@ -11,10 +11,11 @@ fn args(action: &str) -> Value {
     match action {
         "create_document" => create(0, 9, "x")["payload"]["args"].clone(),
         "update_document" => {
-            json!({"document_id": id(1), "patch": {"content": {"body": "y"}}, "update_mask": ["content"]})
+            json!({"document_id": id(1), "patch": {"content": {"body": "y"}}, "update_mask": ["content.body"]})
         }
         "query_knowledge" => json!({"query": "q"}),
         "move_document" => json!({"document_id": id(1), "new_parent_id": "root"}),
+        "list_children" => json!({"parent_id": id(1)}),
         _ => json!({"document_id": id(1)}),
     }
 }
@@ -23,6 +24,9 @@ fn args(action: &str) -> Value {
 async fn outcome(action: &str, role: &str, tenant: &str) -> String {
     let world = World::new();
     world.send(&create(1, 1, "x")).await.data();
+    if action == "restore_document" {
+        world.send(&envelope(3, "knowledge.delete_document", json!({"document_id": id(1)}))).await.data();
+    }
     let mut wish = envelope(2, &format!("knowledge.{action}"), args(action));
     (wish["principal"]["roles"], wish["tenant_id"]) = (json!([role]), json!(tenant));
     let answer = world.send(&wish).await;

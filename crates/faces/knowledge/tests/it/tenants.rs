@@ -7,7 +7,7 @@ use crate::world::{World, create, envelope, id};
 /// Everything one tenant asks, in order.
 fn wishes(tenant: &str) -> Vec<Value> {
     let document = json!({"document_id": id(1)});
-    let update = json!({"document_id": id(1), "patch": {"content": {"body": "y"}}, "update_mask": ["content"], "last_known_revision": 9});
+    let update = json!({"document_id": id(1), "patch": {"content": {"body": "y"}}, "update_mask": ["content.body"], "last_known_revision": 9});
     let mut wishes = vec![
         create(1, 1, "one"),
         create(1, 1, "one"),

@@ -1,4 +1,4 @@
-//! The face over the test domain, on a store in memory that outlives restarts, and clients of it.
+//! The face over knowledge itself, on a store in memory that outlives restarts, and clients of it.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl World {
     }
 
     pub fn with(settings: Settings) -> Self {
-        let store = memory(&[tables::MIGRATIONS]);
+        let store = memory(&[tables::MIGRATIONS, orchestr8_knowledge::tables::MIGRATIONS]);
         Self::on(store, Domain::default(), Arc::new(Simulated::new()), settings)
     }
 

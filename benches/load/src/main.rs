@@ -10,8 +10,10 @@ mod http;
 mod measure;
 mod message;
 mod post;
+mod sessions;
 mod stdio;
 mod usage;
+mod ws;
 
 use message::Era;
 use std::process::ExitCode;
@@ -20,6 +22,7 @@ const USAGE: &str = "\
 usage: load stdio [options] -- COMMAND...
        load http  [options] -- COMMAND...   {address} in COMMAND becomes 127.0.0.1 and a free port
        load post  [options]                 calls a server that already runs; without options it says which there are
+       load sessions [options] -- COMMAND...  commands of the session protocol; without options it says which there are
 
   --era legacy|modern   protocol generation (default legacy)
   --warm-up N           calls before anything is measured (default 500)
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         "stdio" => parse(args).and_then(|plan| stdio::run(&plan)),
         "http" => parse(args).and_then(|plan| http::run(&plan)),
         "post" => post::run(args),
+        "sessions" => sessions::run(args),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {

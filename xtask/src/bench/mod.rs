@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: figures in one table and in `bench/results.json`; no test asserts a time.
 mod lines;
 mod mcp;
+mod sessions;
 mod workflows;
 
 use crate::{Request, workspace};
@@ -13,7 +14,8 @@ pub fn run(what: &str, request: &Request) -> Result<bool> {
         "kernel" => lines::run("kernel", "orchestr8-kernel", request)?,
         "store" => lines::run("store", "orchestr8-stores", request)?,
         "workflows" => workflows::run(request)?,
-        _ => bail!("no benchmark called {what}; there are mcp, kernel, store, workflows"),
+        "sessions" => sessions::run(request)?,
+        _ => bail!("no benchmark called {what}; there are mcp, kernel, store, workflows, sessions"),
     }
     Ok(true)
 }

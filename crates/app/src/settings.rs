@@ -97,7 +97,7 @@ impl Settings {
         let tool_filter = ToolFilter { only: loaded.config.tools.filter.clone(), never: Vec::new() };
         let workflows = Workflows::new(&loaded.config.workflows, tool_filter.clone(), environment)?;
         let models = thinking::models(&loaded.config.models, &workflows.secrets, environment)?;
-        let sessions = thinking::sessions(&loaded.config.sessions, &place, environment);
+        let sessions = thinking::sessions(&loaded.config.sessions, &tool_filter, &place, environment);
         let sessions_face = thinking::face(&loaded.config);
         let config = loaded.config;
         let both_flags =

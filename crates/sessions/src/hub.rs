@@ -7,8 +7,10 @@ use std::sync::Arc;
 use futures::future::join_all;
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
-use orchestr8_kernel::Kernel;
+use orchestr8_kernel::action::{Action, Shown};
 use orchestr8_kernel::ports::clock::iso;
+use orchestr8_kernel::registry::ToolFilter;
+use orchestr8_kernel::{Kernel, Principal};
 use orchestr8_models::{About, Catalog, Model};
 use parking_lot::RwLock;
 use serde_json::{Value, json};
@@ -38,8 +40,8 @@ pub struct Settings {
     pub launcher: Option<Launcher>,
     /// Whether commands run where they cannot be confined.
     pub bash_unconfined: bool,
-    /// Tools that sessions may use; empty: all that the caller may.
-    pub tools: Vec<String>,
+    /// Tools that sessions may use, of those that the caller may.
+    pub tools: ToolFilter,
     pub long_ms: u64,
     pub short_ms: u64,
     /// Attempts after the first when a model is not reachable, and the longest first wait.
@@ -58,7 +60,7 @@ impl Settings {
             bash_env: Vec::new(),
             launcher: None,
             bash_unconfined: false,
-            tools: Vec::new(),
+            tools: ToolFilter::default(),
             long_ms: limits::LONG_MS,
             short_ms: limits::SHORT_MS,
             retries: limits::RETRIES,
@@ -66,6 +68,9 @@ impl Settings {
         }
     }
 }
+
+/// Tools through which sessions are used; a session that used them on itself would never end.
+pub const OWN_TOOLS: [&str; 3] = ["start_session", "prompt_session", "get_session"];
 
 /// A handle to all sessions. Clones share them.
 #[derive(Clone)]
@@ -206,6 +211,19 @@ impl Hub {
                 Err(Fault::invalid("provider and modelId: give both or none").with("path", "/modelId"))
             }
         }
+    }
+
+    /// Whether the model of a session may use a tool on behalf of this caller.
+    pub fn may_use(&self, session: &Session, principal: &Principal, tool: &Action) -> bool {
+        let name = tool.name.as_str();
+        let of_session = session.with_header(|header| {
+            header.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name))
+        });
+        of_session
+            && matches!(tool.shown, Shown::Tool)
+            && !OWN_TOOLS.contains(&name)
+            && self.0.settings.tools.shows(name)
+            && tool.policy.admits(principal)
     }
 
     /// What clients are told of a session.

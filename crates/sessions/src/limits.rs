@@ -30,8 +30,11 @@ pub const QUEUED: usize = 100;
 /// Events of a session that a client can ask for later; older ones are forgotten, the messages stay.
 pub const EVENTS_KEPT: u64 = 1_000;
 
-/// Events of the turn under way that are kept in memory, with all deltas.
+/// Events of the turn under way that are kept in memory; of the updates of one message, the last.
 pub const EVENTS_IN_MEMORY: usize = 2_048;
+
+/// What is told while a change is being made durable waits for it; more than this is left out.
+pub const HELD_BACK: usize = 256;
 
 /// Event numbers are taken from the store in blocks of this size, so that a delta costs no commit.
 pub const SEQ_BLOCK: u64 = 10_000;

@@ -20,7 +20,7 @@ use crate::tree::Tree;
 
 const MARKDOWN: &str = "text/markdown";
 
-/// The tools have the names that `turn::OWN_TOOLS` keeps from the model of a session.
+/// The tools have the names that `hub::OWN_TOOLS` keeps from the model of a session.
 pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
     Ok(vec![start(hub)?, prompt(hub)?, get(hub)?, conversation(hub)?])
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use orchestr8_contract::Code;
+use orchestr8_kernel::registry::ToolFilter;
 use orchestr8_models::settings::{Entry, Key, Kind, Provider};
 
 use orchestr8_models::{Price, Reasoning, Secret};
@@ -194,7 +195,12 @@ pub fn face(config: &config::Config) -> face::Settings {
 }
 
 /// What sessions run with. Their files lie beside the data, or under the working folder where nothing is kept.
-pub fn sessions(config: &config::Sessions, place: &Place, environment: &Environment) -> sessions::Settings {
+pub fn sessions(
+    config: &config::Sessions,
+    tools: &ToolFilter,
+    place: &Place,
+    environment: &Environment,
+) -> sessions::Settings {
     let cwd = config.cwd.clone().unwrap_or_else(|| environment.working_directory.clone());
     let beside = match place {
         Place::File { path, .. } => path.parent().map(PathBuf::from),
@@ -206,7 +212,10 @@ pub fn sessions(config: &config::Sessions, place: &Place, environment: &Environm
         sessions: config.max_sessions,
         system_prompt: config.system_prompt.clone(),
         bash: config.bash,
-        tools: config.tools.clone(),
+        tools: match config.tools.is_empty() {
+            true => tools.clone(),
+            false => ToolFilter { only: config.tools.clone(), never: tools.never.clone() },
+        },
         long_ms: config.long_timeout_ms,
         short_ms: config.short_timeout_ms,
         ..sessions::Settings::new(cwd, folder)

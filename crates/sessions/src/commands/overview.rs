@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use orchestr8_contract::Fault;
-use orchestr8_kernel::action::{Action, Shown};
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::Row;
 use orchestr8_kernel::resilience::Kept;
@@ -61,20 +60,10 @@ pub async fn skills(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
 
 pub async fn tools(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
-    let own = session.with_header(|header| header.tools.clone());
-    let may = |action: &Action| {
-        let name = action.name.as_str();
-        let listed = |tools: &[String]| tools.is_empty() || tools.iter().any(|tool| tool == name);
-        matches!(action.shown, Shown::Tool)
-            && !crate::turn::OWN_TOOLS.contains(&name)
-            && own.as_deref().is_none_or(listed)
-            && listed(&hub.settings().tools)
-            && action.policy.admits(&context.principal)
-    };
     let table = hub.kernel().registry().table();
     let tools: Vec<Value> = table
         .tools()
-        .filter(|action| may(action))
+        .filter(|action| hub.may_use(&session, &context.principal, action))
         .map(|action| json!({"name": action.name, "description": action.about.description}))
         .collect();
     answer(json!({"tools": tools}))

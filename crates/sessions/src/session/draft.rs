@@ -20,15 +20,19 @@ use crate::tree::Tree;
 
 pub struct Draft {
     session: Arc<Session>,
+    /// Set once its news have numbers: until it is made or given up, nothing else is told.
+    hold: Option<Hold>,
     /// What will be true of the session.
     pub header: Header,
     batch: Batch,
     /// Entries to be put in, all before anything in `batch`.
     entries: Vec<Placed>,
-    news: Vec<(u64, News)>,
+    news: Vec<News>,
     /// The messages that news may refer to.
     messages: HashMap<Place, Message>,
     reserve: Option<u64>,
+    /// What is written after everything else.
+    last: Batch,
     taken: Vec<u64>,
     at_ms: i64,
 }
@@ -37,12 +41,14 @@ impl Draft {
     pub fn new(session: &Arc<Session>, at_ms: i64) -> Self {
         Self {
             session: session.clone(),
+            hold: None,
             header: session.header(),
             batch: Batch::new(),
             entries: Vec::new(),
             news: Vec::new(),
             messages: HashMap::new(),
             reserve: None,
+            last: Batch::new(),
             taken: Vec::new(),
             at_ms,
         }
@@ -105,20 +111,7 @@ impl Draft {
 
     /// Tells of something once this is durable.
     pub fn tell(&mut self, news: News) {
-        let seq = self.number();
-        self.tell_as(seq, news);
-    }
-
-    /// A number for news that are told at once and kept with this draft.
-    pub fn number(&mut self) -> u64 {
-        let (seq, reserve) = self.session.number();
-        self.reserve = self.reserve.max(reserve);
-        seq
-    }
-
-    fn tell_as(&mut self, seq: u64, news: News) {
-        self.batch.then(tables::event_insert(self.session.whose(), seq, record::text(&news)));
-        self.news.push((seq, news));
+        self.news.push(news);
     }
 
     /// Keeps news that were told before, under the number they had.
@@ -128,7 +121,7 @@ impl Draft {
 
     /// Forgets all but the newest events, those of this draft included.
     pub fn trim(&mut self) {
-        self.batch.then(tables::events_trim(self.session.whose(), limits::EVENTS_KEPT));
+        self.last.then(tables::events_trim(self.session.whose(), limits::EVENTS_KEPT));
     }
 
     /// What a session that is not there yet begins with.
@@ -150,31 +143,43 @@ impl Draft {
         batch
     }
 
-    fn finish(&mut self) -> Batch {
+    /// What is to be written, and the numbers of its news.
+    fn finish(&mut self, kernel: &Kernel) -> (Batch, Vec<u64>) {
         let mut batch = self.statements();
+        let mut numbers = Vec::with_capacity(self.news.len());
+        if !self.news.is_empty() {
+            self.hold = Some(Hold::new(&self.session, kernel));
+        }
+        for news in &self.news {
+            let (seq, reserve) = self.session.number();
+            self.reserve = self.reserve.max(reserve);
+            batch.then(tables::event_insert(self.session.whose(), seq, record::text(news)));
+            numbers.push(seq);
+        }
         batch.then_one(tables::session_update(self.session.whose(), record::text(&self.header)));
         if let Some(upto) = self.reserve {
             batch.then(tables::session_reserve(self.session.whose(), upto));
         }
-        batch
+        batch.merge(std::mem::take(&mut self.last));
+        (batch, numbers)
     }
 
     /// Makes it durable, then true, then known.
     pub async fn commit(mut self, kernel: &Kernel) -> Result<(), Fault> {
-        let batch = self.finish();
+        let (batch, numbers) = self.finish(kernel);
         kernel.ports().store.commit(batch).await.map_err(store_fault)?;
-        self.made(kernel);
+        self.made(kernel, numbers);
         Ok(())
     }
 
     /// The reply of a command whose effects this is: durable with its outcome, then true, then known.
     pub fn into_reply(mut self, output: Value, kernel: &Kernel) -> Reply {
-        let batch = self.finish();
+        let (batch, numbers) = self.finish(kernel);
         let kernel = kernel.clone();
-        Reply::new(Output::json(output), batch).then(move || self.made(&kernel))
+        Reply::new(Output::json(output), batch).then(move || self.made(&kernel, numbers))
     }
 
-    fn made(self, kernel: &Kernel) {
+    fn made(self, kernel: &Kernel, numbers: Vec<u64>) {
         if let Some(upto) = self.reserve {
             self.session.reserved(upto);
         }
@@ -182,9 +187,29 @@ impl Draft {
         for queued in self.taken {
             self.session.dequeue(queued);
         }
-        for (seq, news) in self.news {
+        for (seq, news) in numbers.into_iter().zip(self.news) {
             let told = news.told(|place| self.messages.get(&place));
             self.session.publish(kernel, seq, told, Priority::Critical);
         }
+        drop(self.hold);
+    }
+}
+
+/// While it is there, what else is told waits: numbers are heard in their order.
+struct Hold {
+    session: Arc<Session>,
+    kernel: Kernel,
+}
+
+impl Hold {
+    fn new(session: &Arc<Session>, kernel: &Kernel) -> Self {
+        session.hold_back();
+        Self { session: session.clone(), kernel: kernel.clone() }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.session.let_go(&self.kernel);
     }
 }

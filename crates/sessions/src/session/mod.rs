@@ -43,6 +43,9 @@ struct State {
     /// What waits for the turn, with its place in the stored queue.
     queue: VecDeque<(u64, Queued)>,
     queue_next: u64,
+    /// Drafts that have numbers and are not durable yet, and what is told once they are: numbers are told in order.
+    drafts: usize,
+    held_back: Vec<(Value, Priority)>,
 }
 
 impl Session {
@@ -60,6 +63,8 @@ impl Session {
                 recent: VecDeque::new(),
                 queue: VecDeque::new(),
                 queue_next: 0,
+                drafts: 0,
+                held_back: Vec::new(),
             }),
         }
     }
@@ -96,6 +101,22 @@ impl Session {
         self.state.lock().recent = VecDeque::new();
     }
 
+    /// A draft begins or ends to have numbers.
+    fn hold_back(&self) {
+        self.state.lock().drafts += 1;
+    }
+
+    fn let_go(&self, kernel: &Kernel) {
+        let held_back = {
+            let mut state = self.state.lock();
+            state.drafts = state.drafts.saturating_sub(1);
+            if state.drafts > 0 { Vec::new() } else { std::mem::take(&mut state.held_back) }
+        };
+        for (event, priority) in held_back {
+            self.whisper(kernel, event, priority);
+        }
+    }
+
     /// The next event number; the number up to which to reserve, if few are left.
     fn number(&self) -> (u64, Option<u64>) {
         let mut state = self.state.lock();
@@ -126,12 +147,16 @@ impl Session {
         Ok(())
     }
 
-    /// Tells subscribers of something that is not kept: a delta, progress, a question. Its number; none when no number is left,
-    /// and then it was not told.
+    /// Tells subscribers of something that is not kept: a delta, progress, a question. Its number; none when it has none yet,
+    /// because something before it is not durable, or when no number is left, and then it is not told.
     pub fn whisper(&self, kernel: &Kernel, event: Value, priority: Priority) -> Option<u64> {
         let seq = {
             let mut state = self.state.lock();
-            if state.seq >= state.reserved {
+            if state.drafts > 0 && state.held_back.len() < limits::HELD_BACK {
+                state.held_back.push((event, priority));
+                return None;
+            }
+            if state.drafts > 0 || state.seq >= state.reserved {
                 return None;
             }
             state.seq += 1;
@@ -146,7 +171,12 @@ impl Session {
             Arc::new(json!({"tenant": self.tenant, "sessionId": &*self.id, "seq": seq, "event": event}));
         {
             let mut state = self.state.lock();
-            if state.recent.len() >= limits::EVENTS_IN_MEMORY {
+            let update = |data: &Value| data["event"]["type"] == "message_update";
+            // An update tells the message so far: the last one stands for those before it.
+            let stale = update(&data) && state.recent.back().is_some_and(|(_, last)| update(last));
+            if stale {
+                state.recent.pop_back();
+            } else if state.recent.len() >= limits::EVENTS_IN_MEMORY {
                 state.recent.pop_front();
             }
             state.recent.push_back((seq, data.clone()));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Content, Fault, Output, Priority};
-use orchestr8_kernel::action::{Action, Shown};
+use orchestr8_kernel::action::Action;
 use orchestr8_kernel::{Args, Cancel, Halt, Settled, Submission};
 use orchestr8_models::{Assistant, Block, Message, Tool, ToolResult};
 use serde_json::{Map, Value, json};
@@ -15,30 +15,18 @@ use crate::news::News;
 use crate::person::Person;
 use crate::record::{Body, Place};
 
-/// Tools through which sessions are used; one that used them on itself would never end.
-pub const OWN_TOOLS: [&str; 3] = ["start_session", "prompt_session", "get_session"];
-
 impl Turn {
     /// The tools the model may call.
     pub(super) fn tools(&self) -> Vec<Tool> {
         let table = self.hub.kernel().registry().table();
-        let usable = table.tools().filter(|action| self.may_use(action));
+        let usable =
+            table.tools().filter(|action| self.hub.may_use(&self.session, &self.context.principal, action));
         let tool = |action: &Arc<Action>| Tool {
             name: action.name.as_str().to_owned(),
             description: action.about.description.clone(),
             schema: action.input.source.clone(),
         };
         usable.map(tool).collect()
-    }
-
-    fn may_use(&self, action: &Action) -> bool {
-        let name = action.name.as_str();
-        let listed = |tools: &[String]| tools.is_empty() || tools.iter().any(|tool| tool == name);
-        let of_session = self.session.with_header(|header| header.tools.as_deref().is_none_or(listed));
-        !OWN_TOOLS.contains(&name)
-            && of_session
-            && listed(&self.hub.settings().tools)
-            && action.policy.admits(&self.context.principal)
     }
 
     /// Carries out the calls one after the other, and puts the results into the tree. A message that steers comes before the
@@ -107,7 +95,7 @@ impl Turn {
     /// Whether the model was offered it. One that makes up names gets nowhere with those of other actions.
     fn is_offered(&self, name: &str) -> bool {
         let action = self.hub.kernel().registry().find(name);
-        action.is_some_and(|action| matches!(action.shown, Shown::Tool) && self.may_use(&action))
+        action.is_some_and(|action| self.hub.may_use(&self.session, &self.context.principal, &action))
     }
 
     async fn submit(&self, call: &str, name: &str, args: Map<String, Value>) -> Settled {

@@ -6,8 +6,6 @@ mod answer;
 mod calls;
 mod live;
 
-pub use calls::OWN_TOOLS;
-
 use std::sync::Arc;
 
 use orchestr8_contract::{Code, Fault};

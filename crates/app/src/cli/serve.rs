@@ -131,6 +131,7 @@ fn edge_settings(runtime: &Runtime) -> edge::Settings {
         max_connections_per_ip: http.max_connections_per_ip,
         drain_timeout_ms: u64::try_from(settings.shutdown_limit.as_millis()).unwrap_or(u64::MAX),
         auth: settings.auth.clone(),
+        own_credentials: Vec::new(),
         voices: vec![orchestr8_workflows_face::voice(&runtime.kernel)],
         ids: runtime.kernel.ports().ids.clone(),
     }

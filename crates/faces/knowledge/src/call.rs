@@ -17,6 +17,7 @@ use orchestr8_kernel::{Args, Halt, Principal, Settled, Submission, Transport};
 use serde_json::{Map, Value};
 
 use crate::calls;
+use crate::deliver::Delivery;
 use crate::face::Face;
 use crate::failure::Failure;
 use crate::from_wire;
@@ -97,6 +98,11 @@ impl Call {
             Some((_, value)) if fit(value) => Ok(value),
             Some(_) | None => Err(Failure::not_found("there is nothing at this path")),
         }
+    }
+
+    /// How it came, if it did not come over HTTP.
+    pub fn delivery(&self) -> Option<&Delivery> {
+        self.parts.extensions.get()
     }
 
     /// Who sends it, and what was signed of it.

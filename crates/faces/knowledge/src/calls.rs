@@ -15,7 +15,7 @@ use orchestr8_kernel::{Cancel, End, Halt, Settled, Started, Submission, Why};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
-use crate::call::given;
+use crate::call::{Given, given};
 use crate::face::Face;
 use crate::failure::Failure;
 use crate::order::Turn;
@@ -92,6 +92,15 @@ pub(crate) struct Request {
     pub began_us: u64,
 }
 
+/// How long the sender of a call waits for its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Then it is acknowledged.
+    Short,
+    /// Nobody holds a line open: the answer may come when it comes.
+    Endless,
+}
+
 /// What became of a call while its client waited.
 pub(crate) enum Ending {
     Settled(Box<Settled>),
@@ -141,6 +150,7 @@ pub(crate) async fn run(
     mut submission: Submission,
     turn: Turn,
     request: &Request,
+    patience: Patience,
 ) -> Result<Ending, Failure> {
     let progress = Progress { turn, refused: AtomicBool::new(false), started: AtomicBool::new(false) };
     let progress = Arc::new(progress);
@@ -149,7 +159,14 @@ pub(crate) async fn run(
     let settled = match face.kernel.start(submission) {
         Started::Done(settled) => *settled,
         Started::Running(mut task) => {
-            let patience = face.kernel.ports().clock.sleep(Duration::from_millis(face.settings.ack_ms));
+            let patience = async {
+                match patience {
+                    Patience::Endless => std::future::pending().await,
+                    Patience::Short => {
+                        face.kernel.ports().clock.sleep(Duration::from_millis(face.settings.ack_ms)).await;
+                    }
+                }
+            };
             tokio::select! {
                 biased;
                 settled = &mut task => settled.map_err(lost)?,
@@ -213,10 +230,10 @@ pub(crate) async fn record(
     face.kernel.ports().store.commit(batch).await.map_err(store_fault)
 }
 
-/// The whole answer to an envelope.
+/// The whole answer to an envelope, to be kept.
 pub(crate) fn conclude(face: &Face, request: &Request, settled: Settled) -> Value {
     match success(face, request, settled) {
-        Ok(body) => body,
+        Ok(answered) => serde_json::to_value(answered.shape()).unwrap_or_default(),
         Err(failure) => {
             let trace = request.trace.as_deref().unwrap_or(request.correlation.as_str());
             failure.traced(trace).body(&request.correlation)
@@ -224,8 +241,21 @@ pub(crate) fn conclude(face: &Face, request: &Request, settled: Settled) -> Valu
     }
 }
 
-/// `{ok, data, usage}`: what the action says of its own use stands beside what it gave (KNO-4).
-pub(crate) fn success(face: &Face, request: &Request, settled: Settled) -> Result<Value, Failure> {
+/// A success: what the action gave, and what that took.
+pub(crate) struct Answered {
+    given: Given,
+    usage: Map<String, Value>,
+}
+
+impl Answered {
+    pub fn shape(&self) -> wire::Success<'_> {
+        let (data, replayed) = (&self.given.value, self.given.replayed);
+        wire::Success { ok: true, data, usage: Some(&self.usage), replayed, ignored: false }
+    }
+}
+
+/// What the action says of its own use stands beside what it gave (KNO-4).
+pub(crate) fn success(face: &Face, request: &Request, settled: Settled) -> Result<Answered, Failure> {
     let mut given = given(settled)?;
     let mut usage = match given.value.as_object_mut().and_then(|data| data.remove("usage")) {
         Some(Value::Object(usage)) => usage,
@@ -234,15 +264,7 @@ pub(crate) fn success(face: &Face, request: &Request, settled: Settled) -> Resul
     let elapsed_us = face.elapsed_us().saturating_sub(request.began_us);
     usage.insert("latency_ms".into(), (elapsed_us / 1000).into());
     usage.entry("qdrant_hits").or_insert_with(|| 0.into());
-    let body = wire::Success {
-        ok: true,
-        data: &given.value,
-        usage: Some(&usage),
-        replayed: given.replayed,
-        ignored: false,
-    };
-    serde_json::to_value(body)
-        .map_err(|error| Fault::internal("the answer cannot be written").because(error).into())
+    Ok(Answered { given, usage })
 }
 
 fn lost(error: tokio::task::JoinError) -> Failure {

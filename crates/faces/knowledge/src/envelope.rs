@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use orchestr8_contract::TraceParent;
 use orchestr8_contract::id::{CorrelationId, Key, Tenant};
+use orchestr8_contract::{Fault, TraceParent};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -12,6 +12,11 @@ use crate::failure::Failure;
 use crate::from_wire;
 use crate::limits;
 use crate::versions;
+
+/// Whether a text is an envelope; for whoever is about to sign one. An error says everything that is wrong with it.
+pub fn check(text: &[u8]) -> Result<(), Fault> {
+    Envelope::read(text, None).map(|_| ()).map_err(Failure::into_fault)
+}
 
 /// One wish of one agent, as it was sent. Its values are well formed; whether they are true is another question.
 #[derive(Debug)]

@@ -150,6 +150,10 @@ impl Failure {
         self
     }
 
+    pub fn into_fault(self) -> Fault {
+        self.0.fault
+    }
+
     pub fn word(&self) -> &'static str {
         self.0.word.as_str()
     }
@@ -159,20 +163,24 @@ impl Failure {
         &self.0.fault.message
     }
 
-    /// The body: its details always have a hint and a trace id (KNO-4).
+    /// The body as JSON, to be kept.
     pub fn body(&self, correlation: &CorrelationId) -> Value {
+        self.shaped(correlation, |body| serde_json::to_value(body).unwrap_or_default())
+    }
+
+    /// The body: its details always have a hint and a trace id (KNO-4).
+    fn shaped<T>(&self, correlation: &CorrelationId, then: impl FnOnce(&wire::ErrorBody<'_>) -> T) -> T {
         let fault = &self.0.fault;
         let mut details: Map<String, Value> = fault.details.as_deref().cloned().unwrap_or_default();
         details.entry("hint").or_insert_with(|| fault.code.advice().into());
         let trace = self.0.trace.as_deref().unwrap_or(correlation.as_str());
         details.insert("trace_id".into(), trace.into());
         let error = wire::Error { code: self.0.word.as_str(), message: &fault.message, details: &details };
-        serde_json::to_value(wire::ErrorBody { ok: false, error, replayed: self.0.replayed })
-            .unwrap_or_default()
+        then(&wire::ErrorBody { ok: false, error, replayed: self.0.replayed })
     }
 
     pub fn into_response(self, correlation: &CorrelationId) -> Response {
-        let mut response = answer::json(self.0.status, &self.body(correlation));
+        let mut response = self.shaped(correlation, |body| answer::json(self.0.status, body));
         answer::mark_replayed(&mut response, self.0.replayed);
         response.headers_mut().extend(self.0.headers);
         answer::correlate(&mut response, correlation);

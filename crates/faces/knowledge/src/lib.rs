@@ -12,6 +12,7 @@ mod answer;
 mod artifact;
 mod call;
 mod calls;
+mod deliver;
 mod endpoints;
 mod envelope;
 mod face;
@@ -33,6 +34,8 @@ mod versions;
 mod voice;
 mod wire;
 
+pub use deliver::{Delivered, Envelopes};
+pub use envelope::check as check_envelope;
 pub use metrics::{Labels, Metrics};
 pub use routes::{OWN_CREDENTIALS, router};
 pub use settings::{Security, Settings};

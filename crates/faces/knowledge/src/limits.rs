@@ -82,8 +82,9 @@ pub const NONCE_CHARS: std::ops::RangeInclusive<usize> = 8..=128;
 /// Bytes of a token or of a detached signature in a header.
 pub const TOKEN_BYTES: usize = 16 * 1024;
 
-/// Rows one sweep deletes at once.
-pub const SWEEP_ROWS: i64 = 1000;
+/// Rows one sweep deletes at once, and how often in one round; what is left is due the next time.
+pub const SWEEP_ROWS: i64 = 500;
+pub const SWEEP_SLICES: usize = 2000;
 
 /// Documents one batch reads.
 pub const BATCH: usize = 20;

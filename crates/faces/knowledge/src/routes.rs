@@ -23,10 +23,13 @@ pub const OWN_CREDENTIALS: [&str; 7] = [
 
 /// The routes of this face.
 pub fn router(kernel: Kernel, settings: Settings) -> Router {
-    let face = Face::new(kernel, settings);
+    of(&Face::new(kernel, settings))
+}
+
+pub(crate) fn of(face: &Arc<Face>) -> Router {
     let mut router = Router::new();
-    for (path, methods) in envelopes(&face).into_iter().chain(people(&face)) {
-        router = router.route(path, methods.fallback(at(&face, program::not_this_method)));
+    for (path, methods) in envelopes(face).into_iter().chain(people(face)) {
+        router = router.route(path, methods.fallback(at(face, program::not_this_method)));
     }
     router
 }

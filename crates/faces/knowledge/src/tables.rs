@@ -192,29 +192,12 @@ pub fn notice_give(name: &str, period: &str, now_ms: i64) -> Statement {
     )
 }
 
-/// What is older than it need be, a slice of each table at a time. Each takes a time and a number of rows.
-pub const SWEEPS: [(&str, Age); 4] = [
-    (
-        "DELETE FROM a2a_nonce WHERE (kid, nonce) IN
-            (SELECT kid, nonce FROM a2a_nonce WHERE expires_ms <= ?1 LIMIT ?2)",
-        Age::Expired,
-    ),
-    (
-        "DELETE FROM a2a_artifact WHERE (tenant, hash) IN
-            (SELECT tenant, hash FROM a2a_artifact WHERE expires_ms <= ?1 LIMIT ?2)",
-        Age::Expired,
-    ),
-    (
-        "DELETE FROM a2a_request WHERE (tenant, id) IN
-            (SELECT tenant, id FROM a2a_request WHERE updated_ms <= ?1 LIMIT ?2)",
-        Age::Request,
-    ),
-    (
-        "DELETE FROM a2a_sequence WHERE (tenant, principal, subject) IN
-            (SELECT tenant, principal, subject FROM a2a_sequence WHERE at_ms <= ?1 LIMIT ?2)",
-        Age::Sequence,
-    ),
-];
+/// What may go when it is old enough. Both statements take a time and a number of rows, and mean the same rows.
+pub struct Sweep {
+    pub age: Age,
+    count: &'static str,
+    delete: &'static str,
+}
 
 /// When a row of a table is too old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,6 +208,40 @@ pub enum Age {
     Sequence,
 }
 
-pub fn sweep(sql: &'static str, until_ms: i64, rows: i64) -> Statement {
-    Statement::new(sql, vec![Cell::Int(until_ms), Cell::Int(rows)])
+pub const SWEEPS: [Sweep; 4] = [
+    Sweep {
+        age: Age::Expired,
+        count: "SELECT COUNT(*) FROM (SELECT 1 FROM a2a_nonce WHERE expires_ms <= ?1 LIMIT ?2)",
+        delete: "DELETE FROM a2a_nonce WHERE (kid, nonce) IN
+            (SELECT kid, nonce FROM a2a_nonce WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2)",
+    },
+    Sweep {
+        age: Age::Expired,
+        count: "SELECT COUNT(*) FROM (SELECT 1 FROM a2a_artifact WHERE expires_ms <= ?1 LIMIT ?2)",
+        delete: "DELETE FROM a2a_artifact WHERE (tenant, hash) IN
+            (SELECT tenant, hash FROM a2a_artifact WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2)",
+    },
+    Sweep {
+        age: Age::Request,
+        count: "SELECT COUNT(*) FROM (SELECT 1 FROM a2a_request WHERE updated_ms <= ?1 LIMIT ?2)",
+        delete: "DELETE FROM a2a_request WHERE (tenant, id) IN
+            (SELECT tenant, id FROM a2a_request WHERE updated_ms <= ?1 ORDER BY updated_ms LIMIT ?2)",
+    },
+    Sweep {
+        age: Age::Sequence,
+        count: "SELECT COUNT(*) FROM (SELECT 1 FROM a2a_sequence WHERE at_ms <= ?1 LIMIT ?2)",
+        delete: "DELETE FROM a2a_sequence WHERE (tenant, principal, subject) IN
+            (SELECT tenant, principal, subject FROM a2a_sequence WHERE at_ms <= ?1 ORDER BY at_ms LIMIT ?2)",
+    },
+];
+
+impl Sweep {
+    /// Column: how many rows are due, up to this many.
+    pub fn due(&self, until_ms: i64, rows: i64) -> Statement {
+        Statement::new(self.count, vec![Cell::Int(until_ms), Cell::Int(rows)])
+    }
+
+    pub fn delete(&self, until_ms: i64, rows: i64) -> Statement {
+        Statement::new(self.delete, vec![Cell::Int(until_ms), Cell::Int(rows)])
+    }
 }

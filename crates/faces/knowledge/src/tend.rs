@@ -10,13 +10,13 @@ use orchestr8_contract::{Event, Fault, Priority};
 use orchestr8_kernel::Kernel;
 use orchestr8_kernel::health::Status;
 use orchestr8_kernel::ledger::store_fault;
-use orchestr8_kernel::ports::store::{Batch, Error};
+use orchestr8_kernel::ports::store::{Batch, Error, Store};
 use serde_json::json;
 
 use crate::limits;
 use crate::security::roles;
 use crate::settings::Settings;
-use crate::tables::{self, Age};
+use crate::tables::{self, Age, Sweep};
 
 /// The news that a name is old and still works.
 pub const DEPRECATION: &str = "roles.deprecation";
@@ -46,17 +46,34 @@ pub(crate) async fn round(kernel: &Kernel) -> Result<(), Fault> {
     let revision = kernel.registry().table().revision.to_string();
     let mut batch = Batch::new();
     batch.then(tables::peer_seen(Tenant::local().as_str(), OURSELVES, condition(kernel), &revision, now_ms));
-    for (sql, age) in tables::SWEEPS {
-        let until_ms = match age {
-            Age::Expired => now_ms,
-            Age::Request => now_ms - limits::REQUEST_KEPT_MS,
-            Age::Sequence => now_ms - limits::SEQUENCE_KEPT_MS,
-        };
-        batch.then(tables::sweep(sql, until_ms, limits::SWEEP_ROWS));
-    }
     store.commit(batch).await.map_err(store_fault)?;
+    for kind in &tables::SWEEPS {
+        sweep(&**store, kind, now_ms).await.map_err(store_fault)?;
+    }
     for (alias, role) in roles::ALIASES {
         give_notice(kernel, alias, role, now_ms).await?;
+    }
+    Ok(())
+}
+
+/// Deletes what is too old in slices, so that nobody who writes waits long.
+async fn sweep(store: &dyn Store, kind: &Sweep, now_ms: i64) -> Result<(), Error> {
+    let until_ms = match kind.age {
+        Age::Expired => now_ms,
+        Age::Request => now_ms - limits::REQUEST_KEPT_MS,
+        Age::Sequence => now_ms - limits::SEQUENCE_KEPT_MS,
+    };
+    for _ in 0..limits::SWEEP_SLICES {
+        let rows = store.query(kind.due(until_ms, limits::SWEEP_ROWS)).await?;
+        let due = rows.first().map_or(Ok(0), |row| row.int(0))?;
+        if due > 0 {
+            let mut batch = Batch::new();
+            batch.then(kind.delete(until_ms, limits::SWEEP_ROWS));
+            store.commit(batch).await?;
+        }
+        if due < limits::SWEEP_ROWS {
+            break;
+        }
     }
     Ok(())
 }
@@ -113,6 +130,31 @@ mod tests {
         for (ms, name) in [(Simulated::START_MS, "2026-Q1"), (Simulated::START_MS - 1, "2025-Q4")] {
             assert_eq!(quarter(ms), name);
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_too_old_goes_and_the_rest_stays() {
+        let store = memory(&[tables::MIGRATIONS]);
+        let now_ms = Simulated::START_MS;
+        let mut batch = Batch::new();
+        let many = 2 * limits::SWEEP_ROWS + 1;
+        for number in 0..many {
+            batch.then(tables::nonce_use("k", &number.to_string(), now_ms));
+        }
+        batch.then(tables::nonce_use("k", "later", now_ms + 1));
+        batch.then(tables::sequence_advance("acme", "a", "old", 1, now_ms - limits::SEQUENCE_KEPT_MS));
+        batch.then(tables::sequence_advance("acme", "a", "new", 1, now_ms));
+        store.commit(batch).await.unwrap();
+        let clock = Arc::new(Simulated::new());
+        let kernel = Parts { clock, ..Parts::on(Arc::new(store.clone())) }.kernel();
+        round(&kernel).await.unwrap();
+        let left = store.query(tables::SWEEPS[0].due(i64::MAX, 10)).await.unwrap();
+        assert_eq!(left[0].int(0).unwrap(), 1);
+        for (subject, there) in [("old", 0), ("new", 1)] {
+            assert_eq!(store.query(tables::sequence_find("acme", "a", subject)).await.unwrap().len(), there);
+        }
+        let peers = store.query(tables::peers("local", 10)).await.unwrap();
+        assert_eq!((peers[0].text(0).unwrap(), peers[0].text(1).unwrap()), ("orchestr8", "healthy"));
     }
 
     #[tokio::test]

@@ -17,7 +17,7 @@ use crate::actions;
 use crate::answer;
 use crate::artifact::{self, Named};
 use crate::call::{Call, Outcome};
-use crate::calls::{self, Ending, Request};
+use crate::calls::{self, Ending, Patience, Request};
 use crate::envelope::Envelope;
 use crate::face::Face;
 use crate::failure::{Failure, TOO_LARGE};
@@ -64,6 +64,9 @@ async fn counted(call: Call, addressed: Option<&str>) -> Outcome {
 async fn answered(call: &Call, addressed: Option<&str>, labels: &mut Labels) -> Outcome {
     let (who, text) = call.authenticate(Kind::Envelope).await?;
     let envelope = Envelope::read(&text, addressed)?;
+    if let Some(delivery) = call.delivery() {
+        delivery.check(&envelope)?;
+    }
     let trace = envelope.trace_id.clone();
     match (checked(call, who, envelope, labels).await, trace) {
         (Err(failure), Some(trace)) => Err(failure.traced(&trace)),
@@ -108,24 +111,30 @@ async fn submitted(
     submission.trace = envelope.trace.or_else(|| orchestr8_edge::trace(&call.parts.headers));
     identify(call, action, &envelope, &mut submission)?;
     let subject = envelope.subject().to_owned();
+    let text_bytes = call.body.len();
     let mut args = std::mem::take(&mut envelope.args);
     let named = artifact::take(&mut args)?;
+    let args = Args::read(args, text_bytes);
     fits(action, &args)?;
-    // The content of an artifact is what its hash says, so that a repeat needs to fetch nothing.
-    submission.fingerprint = Some(Fingerprint::of(action.name.as_str(), &Value::Object(args.clone())));
-    if let Some(named) = named {
-        fill(face, &submission, &mut args, &named).await?;
-    }
-    if actions::wants_tool_message(action) {
-        args = tool_message(action.name.as_str(), &action.about.description, args)
-            .map_err(Failure::of_action)?;
-    }
-    submission.args = Args::new(args);
+    submission.args = match (named, actions::wants_tool_message(action)) {
+        (None, false) => args,
+        (named, wrapped) => {
+            // The content of an artifact is what its hash says, so that a repeat needs to fetch nothing.
+            submission.fingerprint = Some(Fingerprint::of(action.name.as_str(), args.as_value()));
+            let mut args = members(args);
+            if let Some(named) = named {
+                fill(face, &submission, &mut args, &named).await?;
+            }
+            Args::new(if wrapped { wrap(action, args)? } else { args })
+        }
+    };
+    let patience = call.delivery().map_or(Patience::Short, |_| Patience::Endless);
     let turn = order(face, &envelope, &mut submission, subject).await?;
-    match calls::run(face, submission, turn, &request).await? {
+    match calls::run(face, submission, turn, &request, patience).await? {
         Ending::Settled(settled) => {
             let replayed = settled.replayed;
-            let mut response = answer::json(StatusCode::OK, &calls::success(face, &request, *settled)?);
+            let mut response =
+                answer::json(StatusCode::OK, &calls::success(face, &request, *settled)?.shape());
             answer::mark_replayed(&mut response, replayed);
             Ok(response)
         }
@@ -199,9 +208,21 @@ async fn fill(
     artifact::put(args, named, body)
 }
 
-fn fits(action: &Action, args: &Map<String, Value>) -> Result<(), Failure> {
+fn wrap(action: &Action, args: Map<String, Value>) -> Result<Map<String, Value>, Failure> {
+    tool_message(action.name.as_str(), &action.about.description, args).map_err(Failure::of_action)
+}
+
+fn members(args: Args) -> Map<String, Value> {
+    match args.into_value() {
+        Value::Object(members) => members,
+        // Arguments are an object; there is nothing else they could be.
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    }
+}
+
+fn fits(action: &Action, args: &Args) -> Result<(), Failure> {
     let Some(limit) = actions::max_payload_bytes(action) else { return Ok(()) };
-    match Args::new(args.clone()).fits(limit) {
+    match args.fits(limit) {
         Ok(()) => Ok(()),
         Err(bytes) => {
             let message = format!("the arguments have {bytes} bytes; {} takes {limit}", action.name);

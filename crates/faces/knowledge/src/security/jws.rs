@@ -61,6 +61,15 @@ pub fn sign(pair: &Pair, payload: &[u8], claims: &Claims<'_>, form: Form) -> Str
     }
 }
 
+/// What was signed, if the signature is one of this key and of now. Its nonce is not looked at: a check uses none up.
+pub fn verify(text: &str, detached: Option<&[u8]>, key: &Record, now_ms: i64) -> Result<Vec<u8>, Refused> {
+    let sealed = match detached {
+        Some(payload) => Sealed::detached(text, payload)?,
+        None => Sealed::compact(text)?,
+    };
+    Ok(sealed.open(key, now_ms)?.payload)
+}
+
 impl Sealed {
     pub fn compact(text: &str) -> Result<Self, Refused> {
         Self::of(Parts::compact(text)?)

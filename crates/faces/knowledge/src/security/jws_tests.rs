@@ -39,6 +39,7 @@ fn kno_3_both_forms_are_believed() {
     let (pair, record) = key();
     let compact = sign(&pair, BODY, &claims("nonce-0001"), Form::Compact);
     assert_eq!(open(&compact, None, &record, NOW_MS).unwrap().payload, BODY);
+    assert_eq!(verify(&compact, None, &record, NOW_MS).as_deref(), Ok(BODY));
     let detached = sign(&pair, BODY, &claims("nonce-0001"), Form::Detached);
     let opened = open(&detached, Some(BODY), &record, NOW_MS).unwrap();
     assert_eq!((opened.nonce.as_str(), opened.address), ("nonce-0001", None));

@@ -10,6 +10,7 @@ mod domain;
 mod world;
 
 mod artifacts;
+mod delivered;
 mod errors;
 mod long_calls;
 mod people;

@@ -11,7 +11,7 @@ use orchestr8_kernel::ports::clock::{Clock, Simulated};
 use orchestr8_kernel::ports::ids;
 use orchestr8_knowledge_face::security::jws::{self, Claims, Form};
 use orchestr8_knowledge_face::security::keys::{self, Owner, Pair};
-use orchestr8_knowledge_face::{Security, Settings, router, tables};
+use orchestr8_knowledge_face::{Envelopes, Security, Settings, tables};
 use orchestr8_stores::Sqlite;
 use orchestr8_testing::{Parts, memory};
 use serde_json::{Value, json};
@@ -27,6 +27,7 @@ pub struct World {
     pub clock: Arc<Simulated>,
     pub settings: Settings,
     pub router: Router,
+    pub envelopes: Envelopes,
     /// Whom the edge says is calling, if it says so.
     pub caller: Option<Arc<Caller>>,
 }
@@ -45,8 +46,9 @@ impl World {
         let parts = Parts::on(Arc::new(store.clone()));
         let kernel = Parts { clock: clock.clone(), ids: Arc::new(ids::Random), ..parts }.kernel();
         domain.register(&kernel);
-        let router = router(kernel, settings.clone());
-        Self { store, domain, clock, settings, router, caller: None }
+        let envelopes = Envelopes::new(kernel, settings.clone());
+        let router = envelopes.router();
+        Self { store, domain, clock, settings, router, envelopes, caller: None }
     }
 
     /// Another process on the same store.

@@ -1,0 +1,79 @@
+//! Envelopes that come another way than over HTTP: read, checked, run and answered the same (KNO-1).
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, StatusCode};
+use orchestr8_edge::body;
+use orchestr8_kernel::Kernel;
+use std::time::Duration;
+
+use crate::endpoints::actions;
+use crate::envelope::Envelope;
+use crate::face::Face;
+use crate::failure::Failure;
+use crate::limits;
+use crate::routes;
+use crate::settings::Settings;
+
+/// One face for envelopes on every transport: order, rates and calls under way are shared. Clones share it.
+#[derive(Clone)]
+pub struct Envelopes(Arc<Face>);
+
+/// What an envelope came to, as HTTP would say it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivered {
+    pub status: u16,
+    /// The body of the answer, as JSON.
+    pub body: Bytes,
+}
+
+/// Says of a request that it was delivered, and to whom it was addressed.
+#[derive(Debug, Clone)]
+pub(crate) struct Delivery {
+    tenant: String,
+}
+
+impl Envelopes {
+    pub fn new(kernel: Kernel, settings: Settings) -> Self {
+        Self(Face::new(kernel, settings))
+    }
+
+    pub fn router(&self) -> Router {
+        routes::of(&self.0)
+    }
+
+    /// Runs an envelope that was addressed to a tenant, however long it takes. It proves who sent it as over HTTP: signed, it is a
+    /// compact JWS; a bearer token comes beside it.
+    pub async fn deliver(&self, tenant: &str, message: Bytes, token: Option<&str>) -> Delivered {
+        let signed = message.first() != Some(&b'{');
+        let media = if signed { "application/jose" } else { "application/json" };
+        let mut request = Request::new(Body::from(message));
+        *request.method_mut() = Method::POST;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+        if let Some(token) = token.and_then(|token| HeaderValue::from_str(&format!("Bearer {token}")).ok()) {
+            request.headers_mut().insert(AUTHORIZATION, token);
+        }
+        request.extensions_mut().insert(Delivery { tenant: tenant.to_owned() });
+        let response = self.0.clone().answer(request, actions::any).await;
+        let (status, timeout) = (response.status().as_u16(), Duration::from_millis(limits::BODY_TIMEOUT_MS));
+        match body::read(response.into_body(), usize::MAX, timeout).await {
+            Ok(body) => Delivered { status, body },
+            // The body is one piece in memory, so this does not happen; it would be our fault.
+            Err(_) => Delivered { status: StatusCode::INTERNAL_SERVER_ERROR.as_u16(), body: Bytes::new() },
+        }
+    }
+}
+
+impl Delivery {
+    /// What is addressed to one tenant speaks for no other.
+    pub fn check(&self, envelope: &Envelope) -> Result<(), Failure> {
+        match envelope.tenant.as_str() == self.tenant {
+            true => Ok(()),
+            false => Err(Failure::forbidden("the envelope is addressed to another tenant than it names")),
+        }
+    }
+}

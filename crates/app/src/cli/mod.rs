@@ -7,6 +7,7 @@ mod backup;
 mod cancel;
 mod completions;
 mod config;
+pub mod confine;
 mod confirm;
 mod create;
 mod demo;
@@ -112,6 +113,8 @@ enum Command {
     Approve(Box<approve::Approve>),
     /// Tell an execution that something has happened.
     Signal(signal::Signal),
+    #[command(hide = true, name = confine::NAME)]
+    Confine(confine::Confine),
     /// Hold conversations with an agent.
     Sessions(sessions::Sessions),
     /// Keep workflows in the store.
@@ -304,6 +307,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Fork(command) => command.run(shell),
         Command::Approve(command) => command.run(shell),
         Command::Signal(command) => command.run(shell),
+        Command::Confine(command) => command.run().map(ok),
         Command::Sessions(command) => command.run(shell).map(ok),
         Command::Workflows(command) => command.run(shell).map(ok),
         Command::Schedule(command) => command.run(shell),

@@ -10,13 +10,18 @@ pub struct Environment {
     /// Names whose value is not UTF-8: a setting given so cannot be read, and that must be said.
     unreadable: Vec<String>,
     pub working_directory: PathBuf,
+    /// This very program, to start it again for other purposes.
+    pub program: Option<PathBuf>,
 }
 
 impl Environment {
     #[allow(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
     pub fn of_process() -> Self {
-        let mut environment =
-            Self { working_directory: std::env::current_dir().unwrap_or_default(), ..Self::default() };
+        let mut environment = Self {
+            working_directory: std::env::current_dir().unwrap_or_default(),
+            program: std::env::current_exe().ok(),
+            ..Self::default()
+        };
         for (name, value) in std::env::vars_os() {
             let Ok(name) = name.into_string() else { continue };
             match value.into_string() {

@@ -53,4 +53,5 @@ pub struct Sessions {
     pub long_timeout_ms: u64,
     pub short_timeout_ms: u64,
     pub bash: bool,
+    pub bash_unconfined: bool,
 }

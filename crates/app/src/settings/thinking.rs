@@ -12,6 +12,7 @@ use orchestr8_sessions_face as face;
 use orchestr8_workflows::agents::Secrets;
 
 use super::Place;
+use crate::cli::confine;
 use crate::config::{self, Environment, ModelKind, ModelProvider};
 use crate::failure::Failure;
 
@@ -212,6 +213,9 @@ pub fn sessions(
         sessions: config.max_sessions,
         system_prompt: config.system_prompt.clone(),
         bash: config.bash,
+        bash_env: super::base_env(environment).into_iter().collect(),
+        bash_unconfined: config.bash_unconfined,
+        launcher: environment.program.clone().map(|program| (program, vec![confine::NAME.to_owned()])),
         tools: match config.tools.is_empty() {
             true => tools.clone(),
             false => ToolFilter { only: config.tools.clone(), never: tools.never.clone() },

@@ -7,6 +7,7 @@ mod reach;
 mod runtime;
 mod settings;
 mod tables;
+mod talk;
 mod terminal;
 
 pub use cli::{command, errors_page, main, settings_table};

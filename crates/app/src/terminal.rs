@@ -53,12 +53,38 @@ impl Terminal {
         Self { json, quiet, dumb: false }
     }
 
+    /// The same, for work nobody is told about.
+    pub fn quietly(self) -> Self {
+        Self { quiet: true, ..self }
+    }
+
     /// Data, as it is.
     pub fn data(&self, text: &str) {
         let mut out = anstream::stdout().lock();
         let _ = out.write_all(text.as_bytes());
         let _ = if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") };
         let _ = out.flush();
+    }
+
+    /// A piece of data while the rest of it is still to come.
+    pub fn piece(&self, text: &str) {
+        let mut out = anstream::stdout().lock();
+        let _ = out.write_all(text.as_bytes());
+        let _ = out.flush();
+    }
+
+    /// A piece of what is said to whoever watches.
+    pub fn aside(&self, text: &str) {
+        if !self.quiet {
+            let mut err = anstream::stderr().lock();
+            let _ = err.write_all(text.as_bytes());
+            let _ = err.flush();
+        }
+    }
+
+    /// Whether somebody reads stdout as it comes.
+    pub fn is_watched(&self) -> bool {
+        !self.json && std::io::stdout().is_terminal()
     }
 
     /// Data for programs.
@@ -141,6 +167,11 @@ impl Terminal {
     }
 }
 
+/// A text without what would steer a terminal: others wrote it.
+pub fn harmless(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
 /// Columns aligned by spaces, the last one free to be long.
 pub fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -160,6 +191,11 @@ pub fn columns<const N: usize>(rows: &[[String; N]]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_wrote_does_not_steer_the_terminal() {
+        assert_eq!(harmless("a\x1b[31mb\r\u{9b}c\n\td"), "a[31mbc\n\td");
+    }
 
     #[test]
     fn columns_line_up_and_lines_have_no_loose_ends() {

@@ -5,6 +5,7 @@ mod approve;
 mod audit;
 mod backup;
 mod cancel;
+mod chat;
 mod completions;
 mod config;
 pub mod confine;
@@ -22,6 +23,7 @@ mod init;
 mod inputs;
 mod inspect;
 mod install;
+mod interrupts;
 mod list;
 mod logs;
 mod man;
@@ -35,6 +37,7 @@ mod schedule;
 mod serve;
 mod sessions;
 mod signal;
+mod telling;
 mod test;
 mod tools;
 mod validate;
@@ -115,8 +118,10 @@ enum Command {
     Signal(signal::Signal),
     #[command(hide = true, name = confine::NAME)]
     Confine(confine::Confine),
-    /// Hold conversations with an agent.
-    Sessions(sessions::Sessions),
+    /// Talk with an agent, or ask it once.
+    Chat(Box<chat::Chat>),
+    /// Look after sessions, the conversations with agents; or speak their protocol.
+    Sessions(Box<sessions::Sessions>),
     /// Keep workflows in the store.
     #[command(subcommand)]
     Workflows(workflows::Workflows),
@@ -272,7 +277,7 @@ fn spaced(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 const WITH_VALUE: [&str; 2] = ["--config", "--color"];
 
 /// Commands with commands in them.
-const GROUPS: [&str; 6] = ["create", "workflows", "schedule", "tools", "config", "audit"];
+const GROUPS: [&str; 7] = ["create", "sessions", "workflows", "schedule", "tools", "config", "audit"];
 
 /// The command line as clap knows it, for completions and manual pages.
 pub fn command() -> clap::Command {
@@ -308,7 +313,8 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Approve(command) => command.run(shell),
         Command::Signal(command) => command.run(shell),
         Command::Confine(command) => command.run().map(ok),
-        Command::Sessions(command) => command.run(shell).map(ok),
+        Command::Chat(command) => command.run(shell),
+        Command::Sessions(command) => command.run(shell),
         Command::Workflows(command) => command.run(shell).map(ok),
         Command::Schedule(command) => command.run(shell),
         Command::Events(command) => command.run(shell).map(ok),

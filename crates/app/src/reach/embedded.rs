@@ -23,10 +23,23 @@ pub enum Intent {
     Record,
     /// It makes an execution go on; others that were left unfinished are not touched.
     Execute,
+    /// It looks at sessions or changes some; nobody is spoken to.
+    Sessions,
+    /// It speaks with an agent, who may call any tool.
+    Converse,
 }
 
-/// The store must be ours: executions in the memory of a second process would be lost with it.
-const PURPOSE: Purpose = Purpose { when_held: WhenHeld::Refuse, at_least: Level::Warn, lasting: false };
+impl Intent {
+    /// The store must be ours: executions in the memory of a second process would be lost with it.
+    fn purpose(self) -> Purpose {
+        let at_least = match self {
+            Intent::Record | Intent::Execute | Intent::Sessions => Level::Warn,
+            // What goes wrong in a conversation is told in it; the log would only be in its way.
+            Intent::Converse => Level::Error,
+        };
+        Purpose { when_held: WhenHeld::Refuse, at_least, lasting: false }
+    }
+}
 
 pub struct Embedded {
     runtime: Runtime,
@@ -36,13 +49,19 @@ pub struct Embedded {
 impl Embedded {
     /// Needs a tokio runtime around it.
     pub async fn build(settings: Settings, intent: Intent) -> Result<Self, Failure> {
-        let runtime = Runtime::build(settings, PURPOSE)?;
+        let runtime = Runtime::build(settings, intent.purpose())?;
         match intent {
             Intent::Record => {}
             Intent::Execute => {
                 // Steps may call tools of other servers.
                 runtime.remote.started().await;
                 runtime.begin_alone().await?;
+            }
+            Intent::Sessions => runtime.sessions.start().await?,
+            Intent::Converse => {
+                runtime.remote.started().await;
+                runtime.begin_alone().await?;
+                runtime.sessions.start().await?;
             }
         }
         let router = runtime.router();
@@ -80,6 +99,11 @@ impl Embedded {
             piece
                 .map_err(|error| Failure::new(Code::Internal, format!("the stream of events broke: {error}")))
         })))
+    }
+
+    /// The face of sessions, as a server has it.
+    pub fn sessions(&self) -> orchestr8_sessions_face::Face {
+        self.runtime.sessions_face()
     }
 
     pub async fn close(self) {

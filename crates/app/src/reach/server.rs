@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use http::Method;
+use http::{HeaderMap, Method, StatusCode};
 use orchestr8_contract::Code;
 use serde_json::Value;
 
@@ -16,6 +16,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Long polls wait up to 30 seconds and synchronous calls up to 120; no answer takes longer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(150);
+
+/// A connection is opened at once, or not at all.
+const UPGRADE_LIMIT: Duration = Duration::from_secs(10);
 
 pub struct Server {
     /// Without a slash at its end.
@@ -85,6 +88,30 @@ impl Server {
         let base = self.base.clone();
         let broken = move |error: reqwest::Error| unreachable(&base, &error);
         Ok(Events::new(response.bytes_stream().map(move |piece| piece.map_err(&broken))))
+    }
+
+    /// Opens a connection that both sides then write to as they like: the answer to a request to change the protocol.
+    pub async fn upgrade(
+        &self,
+        path: &str,
+        headers: Headers<'_>,
+    ) -> Result<(HeaderMap, reqwest::Upgraded), Failure> {
+        let request = self.request(Method::GET, path, headers);
+        let sent = tokio::time::timeout(UPGRADE_LIMIT, request.send()).await;
+        let response = match sent {
+            Ok(response) => response.map_err(|error| self.unreachable(&error))?,
+            Err(_) => {
+                return Err(Failure::new(Code::Timeout, format!("{} did not answer in time", self.base)));
+            }
+        };
+        let (status, headers) = (response.status(), response.headers().clone());
+        if status == StatusCode::SWITCHING_PROTOCOLS {
+            let upgraded = response.upgrade().await.map_err(|error| self.unreachable(&error))?;
+            return Ok((headers, upgraded));
+        }
+        let bytes = self.bytes(response).await?;
+        // Not every refusal comes from where answers are JSON.
+        Err(refusal(status, &read_body(&bytes).unwrap_or_default()))
     }
 
     fn request(&self, method: Method, path: &str, headers: Headers<'_>) -> reqwest::RequestBuilder {

@@ -87,7 +87,8 @@ pub fn command(
     if let Some(named) = &named {
         members.insert("sessionId".into(), (**named).into());
     }
-    let is_side = known.is_side || members.contains_key("streamingBehavior");
+    // Whoever takes up events where they were does so to see what is under way.
+    let is_side = known.is_side || members.contains_key("streamingBehavior") || after_seq.is_some();
     if let Some(takes) = &known.takes {
         members.retain(|name, _| takes.contains(name));
     }

@@ -12,10 +12,10 @@ use orchestr8_contract::Code;
 use orchestr8_kernel::ports::Clock;
 use orchestr8_kernel::ports::clock::Real;
 use serde_json::{Value, json};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::Shell;
+use super::interrupts::Interrupts;
 use super::words::is_final;
 use crate::failure::{Failure, exit};
 use crate::reach::{self, Reach, escape};
@@ -112,7 +112,7 @@ impl Follow<'_> {
                             watch.finish();
                             if self.reach.is_embedded() {
                                 self.shell.terminal.note("stopping; steps that run may finish, Ctrl-C again leaves at once");
-                                leave_at_the_next(interrupts);
+                                interrupts.leave_at_the_next();
                                 return Ok(Followed { end: End::Interrupted, execution: seen.execution.clone() });
                             }
                             self.cancel(id).await?;
@@ -164,14 +164,6 @@ impl Follow<'_> {
             }
         }
     }
-}
-
-/// Closing the store may take a moment; whoever cannot wait for it is not held up.
-fn leave_at_the_next(mut interrupts: Interrupts) {
-    tokio::spawn(async move {
-        interrupts.next().await;
-        std::process::exit(i32::from(exit::INTERRUPTED));
-    });
 }
 
 fn no_state(id: &str) -> Failure {
@@ -250,31 +242,6 @@ impl Watch {
         match self {
             Watch::Tree { drawn, .. } => *drawn = 0,
             Watch::Lines { .. } | Watch::Silent => {}
-        }
-    }
-}
-
-/// Ctrl-C and a polite request to end, which from now on do not end the process by themselves.
-struct Interrupts {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Interrupts {
-    fn watch() -> Result<Self, Failure> {
-        let failed = |cause: std::io::Error| {
-            Failure::new(Code::Unavailable, format!("signals cannot be watched: {cause}"))
-        };
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
-            terminate: signal(SignalKind::terminate()).map_err(failed)?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
         }
     }
 }

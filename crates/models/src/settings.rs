@@ -98,7 +98,7 @@ impl Provider {
     }
 
     /// Whether its models can be asked.
-    pub(crate) fn is_ready(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         match &self.key {
             Key::Unneeded => true,
             Key::Missing => false,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use orchestr8_contract::Code;
 use orchestr8_edge::check_bind;
+use orchestr8_models::settings::Provider;
 use orchestr8_stores::sqlite::Look;
 use orchestr8_tools::remote::{Link, Server};
 use serde_json::{Value, json};
@@ -64,6 +65,7 @@ impl Doctor {
                 checks.extend(data(&settings));
                 checks.push(port(&settings));
                 checks.push(open_files());
+                checks.extend(models(&settings.models));
                 checks.extend(settings.servers.iter().map(|server| program(shell, server)));
             }
             Err(failure) => checks.push(Check {
@@ -205,6 +207,30 @@ fn open_files() -> Check {
         Some(limit) => ok("open files", format!("at most {limit}")),
         None => ok("open files", "unlimited"),
     }
+}
+
+/// Which models can be asked, and who has no key. Nobody is called: a question would cost something.
+fn models(settings: &orchestr8_models::Settings) -> Vec<Check> {
+    let unready = |provider: &Provider| {
+        let text =
+            format!("{} has no key, so its {} models are left out", provider.name, provider.models.len());
+        check("models", Verdict::Warn, text, "set its key in the environment; see docs/guide/models.md")
+    };
+    let names = |provider: &Provider| -> Vec<String> {
+        provider.models.iter().map(|model| format!("{}/{}", provider.name, model.id)).collect()
+    };
+    let (ready, without): (Vec<&Provider>, Vec<&Provider>) =
+        settings.providers.iter().partition(|provider| provider.is_ready());
+    let mut all: Vec<String> = ready.into_iter().flat_map(names).collect();
+    all.push(String::from("offline/echo"));
+    let text = match all.len() {
+        1 => format!(
+            "{} answers; for others set ANTHROPIC_API_KEY or OPENAI_API_KEY, or see docs/guide/models.md",
+            all[0]
+        ),
+        _ => format!("ready: {}", all.join(", ")),
+    };
+    std::iter::once(ok("models", text)).chain(without.into_iter().map(unready)).collect()
 }
 
 /// Whether the program of another MCP server can be found.

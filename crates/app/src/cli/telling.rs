@@ -77,7 +77,8 @@ impl Telling {
             "assistant" => {
                 self.parts(message);
                 self.close();
-                if text(message, "stopReason") == "error" {
+                // In a conversation of one's own the failure is told as one.
+                if text(message, "stopReason") == "error" && self.style.together {
                     let why = short(text(message, "errorMessage"), RESULT_LETTERS);
                     self.line(&format!("{RED}the model failed: {why}{PLAIN}"));
                 } else if text(message, "stopReason") == "aborted" {

@@ -52,17 +52,12 @@ impl Embedded {
         let runtime = Runtime::build(settings, intent.purpose())?;
         match intent {
             Intent::Record => {}
-            Intent::Execute => {
-                // Steps may call tools of other servers.
+            Intent::Execute | Intent::Converse => {
+                // Steps and agents may call tools of other servers.
                 runtime.remote.started().await;
                 runtime.begin_alone().await?;
             }
-            Intent::Sessions => runtime.sessions.start().await?,
-            Intent::Converse => {
-                runtime.remote.started().await;
-                runtime.begin_alone().await?;
-                runtime.sessions.start().await?;
-            }
+            Intent::Sessions => runtime.sessions.start_alone().await?,
         }
         let router = runtime.router();
         Ok(Self { runtime, router })

@@ -42,8 +42,8 @@ const ABSENCE_PAUSE: Duration = Duration::from_millis(250);
 /// What a server says.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {
-    /// The answer to the command of this id.
-    Answer { id: String, result: Result<Value, Failure> },
+    /// The answer to a command: to that of this id, or to the last of its kind without one.
+    Answer { id: Option<String>, command: String, result: Result<Value, Failure> },
     /// Something happened in a session that is followed.
     Event { session: String, seq: u64, event: Value },
     /// A session is gone.
@@ -96,22 +96,20 @@ impl<'a> Talk<'a> {
         self.reach.is_embedded()
     }
 
-    /// Sends a command under a fresh id, which is returned.
-    pub async fn send(&mut self, command: Value) -> Result<String, Failure> {
-        let id = fresh_id();
-        self.send_as(&id, command).await?;
-        Ok(id)
+    /// Sends a command whose answer is of no interest, or is known by its kind. It leaves no trace beyond what it does.
+    pub async fn send(&mut self, command: &Value) -> Result<(), Failure> {
+        self.line.send(command.to_string()).await
     }
 
-    /// Sends a command under this id: again, perhaps, and then it is not done twice.
+    /// Sends a command under this id: its outcome is kept, so it can be sent again and is not done twice.
     pub async fn send_as(&mut self, id: &str, mut command: Value) -> Result<(), Failure> {
         command["id"] = id.into();
-        self.line.send(command.to_string()).await
+        self.send(&command).await
     }
 
     /// Sends a command and waits for its answer. Events that come meanwhile are kept for `next`.
     pub async fn ask(&mut self, command: Value) -> Result<Value, Failure> {
-        let id = self.send(command).await?;
+        self.send(&command).await?;
         let deadline = Instant::now() + ANSWER_LIMIT;
         loop {
             let told = match timeout_at(deadline, self.hear()).await {
@@ -119,7 +117,9 @@ impl<'a> Talk<'a> {
                 Err(_) => return Err(late()),
             };
             match told {
-                Told::Answer { id: own, result } if own == id => return result,
+                Told::Answer { id: None, command: own, result } if command["type"] == own.as_str() => {
+                    return result;
+                }
                 told => self.hold(told)?,
             }
         }
@@ -201,12 +201,13 @@ fn read(mut message: Value) -> Option<Told> {
     let session = |message: &Value| message["sessionId"].as_str().unwrap_or_default().to_owned();
     match message["type"].as_str()? {
         "response" => {
-            let id = message["id"].as_str()?.to_owned();
+            let id = message["id"].as_str().map(str::to_owned);
+            let command = message["command"].as_str()?.to_owned();
             let result = match message["success"] == true {
                 true => Ok(message["data"].take()),
                 false => Err(refusal(&message)),
             };
-            Some(Told::Answer { id, result })
+            Some(Told::Answer { id, command, result })
         }
         "event" => {
             let seq = message["seq"].as_u64()?;
@@ -220,9 +221,11 @@ fn read(mut message: Value) -> Option<Told> {
 fn refusal(message: &Value) -> Failure {
     let code = message["errorCode"].as_str().and_then(code_of).unwrap_or(Code::Internal);
     let failure = Failure::new(code, message["error"].as_str().unwrap_or("it was refused"));
-    let text = message["command"].as_str().unwrap_or_default();
-    match code == Code::NotFound && text != "set_model" && text != "create_session" {
-        true => failure.hinting("orchestr8 sessions list shows those there are"),
-        false => failure,
+    match message["command"].as_str() {
+        Some("set_model" | "create_session") if code == Code::NotFound => {
+            failure.hinting("orchestr8 doctor lists the models that can be used")
+        }
+        Some(_) if code == Code::NotFound => failure.hinting("orchestr8 sessions list shows those there are"),
+        Some(_) | None => failure,
     }
 }

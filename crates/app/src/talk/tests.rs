@@ -4,8 +4,12 @@ use super::*;
 
 #[test]
 fn answers_events_and_ends_are_told_apart_and_the_rest_is_left_out() {
-    let answered = read(json!({"type": "response", "id": "a", "success": true, "data": {"x": 1}}));
-    assert_eq!(answered, Some(Told::Answer { id: "a".into(), result: Ok(json!({"x": 1})) }));
+    let answered =
+        read(json!({"type": "response", "id": "a", "command": "prompt", "success": true, "data": {"x": 1}}));
+    assert_eq!(
+        answered,
+        Some(Told::Answer { id: Some("a".into()), command: "prompt".into(), result: Ok(json!({"x": 1})) })
+    );
     let event = read(json!({"type": "event", "sessionId": "s", "seq": 3, "event": {"type": "turn_start"}}));
     assert_eq!(
         event,

@@ -133,12 +133,18 @@ fn both_names_are_the_same_program() {
 fn completions_and_manual_pages_are_made() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish"] {
-        assert!(place.run(&["completions", shell]).out.contains("doctor"), "{shell}");
+        let script = place.run(&["completions", shell]).out;
+        for word in ["doctor", "chat", "tail"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
     }
     assert!(place.run(&["man"]).out.contains(".TH orchestr8"));
     assert_eq!(place.run(&["man", "--out", "man"]).code, Some(0));
     let pages = std::fs::read_dir(place.path().join("man")).unwrap().count();
     assert!(pages > 10, "{pages} pages");
+    for page in ["orchestr8-chat.1", "orchestr8-sessions-tail.1", "orchestr8-sessions-export.1"] {
+        assert!(place.read(&format!("man/{page}")).contains(".TH"), "{page}");
+    }
 }
 
 #[test]
@@ -170,6 +176,8 @@ fn help_names_every_command() {
         "fork",
         "approve",
         "signal",
+        "chat",
+        "sessions",
         "workflows",
         "schedule",
         "events",

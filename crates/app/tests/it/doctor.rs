@@ -64,3 +64,35 @@ fn a_broken_configuration_is_the_first_thing_said() {
         said.out
     );
 }
+
+#[test]
+fn it_says_which_models_can_be_asked() {
+    let place = Place::new().with("ORCHESTR8_HTTP_LISTEN", "127.0.0.1:0");
+    let details = |report: &Value| -> Vec<String> {
+        let checks = report["checks"].as_array().unwrap().iter().filter(|check| check["name"] == "models");
+        checks
+            .map(|check| {
+                format!("{} {}", check["status"].as_str().unwrap(), check["detail"].as_str().unwrap())
+            })
+            .collect()
+    };
+    let (_, fresh) = report(&place);
+    assert!(
+        details(&fresh)[0].starts_with("ok offline/echo answers; for others set ANTHROPIC_API_KEY"),
+        "{fresh:#}"
+    );
+    let place = place.with("ANTHROPIC_API_KEY", "sk-canary");
+    place.write(
+        "orchestr8.json",
+        r#"{"models": {"providers": {"mine": {"kind": "openai", "baseUrl": "http://127.0.0.1:1/v1", "keyVariable": "MINE", "models": ["m1", "m2"]}}}}"#,
+    );
+    let (code, keyed) = report(&place);
+    let told = details(&keyed);
+    assert_eq!(code, Some(0), "{keyed:#}");
+    assert!(
+        told[0].starts_with("ok ready: anthropic/claude-") && told[0].ends_with("offline/echo"),
+        "{told:?}"
+    );
+    assert_eq!(told[1], "warn mine has no key, so its 2 models are left out");
+    assert!(!keyed.to_string().contains("sk-canary"));
+}

@@ -24,6 +24,7 @@ mod session_kill;
 mod shutdown;
 mod stdio;
 mod store;
+mod talking;
 mod transcripts;
 mod workflow_kill;
 mod workflows;

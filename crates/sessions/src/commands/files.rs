@@ -64,14 +64,17 @@ pub async fn export(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
         endings: &["jsonl", "json"],
     };
     let (named, header) = (session.clone(), session.header());
-    let written = output.write(&hub, &session, Roots::of_sessions, move || {
+    let content = move || {
         let text = jsonl::write(&named.id, named.created_ms, &header, &tree);
         match u64::try_from(text.len()).unwrap_or(u64::MAX) > limits::FILE_BYTES {
             true => Err(jsonl::too_large()),
             false => Ok(text),
         }
-    });
-    let path = written.await?;
+    };
+    if is_inline(&args) {
+        return answer(json!({"content": apart(content).await?}));
+    }
+    let path = output.write(&hub, &session, Roots::of_sessions, content).await?;
     let mut draft = Draft::new(&session, hub.now_ms());
     draft.header.file = Some(path.clone());
     Ok(draft.into_reply(json!({"path": path}), hub.kernel()))
@@ -88,10 +91,18 @@ pub async fn export_html(hub: Hub, args: Args, context: Context) -> Result<Reply
         endings: &["html"],
     };
     let (named, header) = (session.clone(), session.header());
-    let written = output.write(&hub, &session, Roots::of_pages, move || {
+    let content = move || {
         html::page(&html::About { id: &named.id, created_ms: named.created_ms, header: &header, tree: &tree })
-    });
-    answer(json!({"path": written.await?}))
+    };
+    if is_inline(&args) {
+        return answer(json!({"content": apart(content).await?}));
+    }
+    answer(json!({"path": output.write(&hub, &session, Roots::of_pages, content).await?}))
+}
+
+/// Whether the answer is to be the export itself: a client on another machine has no use for a path.
+fn is_inline(args: &Args) -> bool {
+    args.get("inline").and_then(Value::as_bool).unwrap_or(false)
 }
 
 /// The files that this session could go on with.

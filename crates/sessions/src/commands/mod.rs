@@ -182,16 +182,17 @@ fn of_session() -> Vec<Row> {
 /// What of a session is in files, and what happens on the machine it works on.
 #[rustfmt::skip]
 fn of_machine() -> Vec<Row> {
-    let (id, path) = (session_id(), text(limits::PATH_BYTES));
+    let (id, path, flag) = (session_id(), text(limits::PATH_BYTES), json!({"type": "boolean"}));
     vec![
         row!("list_session_files", Read, Data, Session, {"sessionId": id}, ["sessionId"], files::list),
         row!("switch_session_file", Change, Data, Session, {"sessionId": id, "sessionPath": path},
             ["sessionId", "sessionPath"], files::switch),
-        row!("export_session", Steady, Data, Session, {"sessionId": id, "outputPath": path}, ["sessionId"],
+        row!("export_session", Steady, Data, Session, {"sessionId": id, "outputPath": path, "inline": flag}, ["sessionId"],
             files::export),
-        row!("export_html", Steady, Data, Session, {"sessionId": id, "outputPath": path}, ["sessionId"], files::export_html),
+        row!("export_html", Steady, Data, Session, {"sessionId": id, "outputPath": path, "inline": flag}, ["sessionId"],
+            files::export_html),
 
-        row!("bash", Work, Data, Session, {"sessionId": id, "command": text(limits::BASH_CHARS), "excludeFromContext": {"type": "boolean"}},
+        row!("bash", Work, Data, Session, {"sessionId": id, "command": text(limits::BASH_CHARS), "excludeFromContext": flag},
             ["sessionId", "command"], bash::run),
         row!("abort_bash", Stop, Data, Side, {"sessionId": id}, ["sessionId"], bash::abort),
     ]

@@ -308,6 +308,10 @@ async fn a_page_is_written_for_people() {
     let asked = world.settle("export_html", json!({"sessionId": "s", "outputPath": own})).await;
     assert_eq!((asked.end, asked.version), (End::Success, Some(4)));
     assert_eq!(fs::read_to_string(own).unwrap(), page);
+    let inline = world.ask("export_html", json!({"sessionId": "s", "inline": true})).await;
+    assert_eq!(inline, json!({"content": page}));
+    let inline = world.ask("export_session", json!({"sessionId": "s", "inline": true})).await;
+    assert!(inline["content"].as_str().unwrap().lines().count() > 3 && inline["path"].is_null());
     for (path, why) in [("/etc/page.html", "must be under a folder"), ("/etc/passwd", "must end with .html")]
     {
         let refused = world.settle("export_html", json!({"sessionId": "s", "outputPath": path})).await;

@@ -16,29 +16,38 @@ pub struct Asking<'a> {
     pub lines: Option<&'a mut Lines>,
 }
 
+/// Something to choose: what it is called, and what it stands for.
+struct Choice {
+    label: String,
+    value: Value,
+}
+
 impl Asking<'_> {
     /// The answer, in the shape the session takes it. No answer is one too.
     pub async fn ask(&mut self, event: &Value) -> Value {
-        let cancelled = json!({"method": "cancelled"});
         let question = short(text(event, "title"), QUESTION_LETTERS);
+        let cancelled = json!({"method": "cancelled"});
         if self.lines.is_none() {
             self.terminal.warn(&format!("a tool asks, and nobody can answer here: {question}"));
             return cancelled;
         }
-        self.terminal.note(&format!("{BOLD}? {question}{PLAIN} {DIM}(an empty line answers nothing){PLAIN}"));
+        self.terminal.note(&format!("{BOLD}{question}{PLAIN} {DIM}(an empty line answers nothing){PLAIN}"));
         let answer = match text(event, "method") {
-            "confirm" => self.yes_or_no("").await.map(|yes| json!({"method": "confirm", "confirmed": yes})),
-            "select" => self
-                .choose("", &event["options"])
-                .await
-                .map(|value| json!({"method": "select", "value": value})),
-            "interview" => self
-                .interview(&event["schema"])
-                .await
-                .map(|answers| json!({"method": "interview", "responses": answers})),
+            "confirm" => {
+                let yes = self.yes_or_no("").await;
+                yes.map(|yes| json!({"method": "confirm", "confirmed": yes}))
+            }
+            "select" => {
+                let chosen = self.choose("", &choices(&event["options"])).await;
+                chosen.map(|value| json!({"method": "select", "value": value}))
+            }
+            "interview" => {
+                let answers = self.interview(&event["schema"]).await;
+                answers.map(|answers| json!({"method": "interview", "responses": answers}))
+            }
             method => {
-                let line = self.line("").await;
-                line.map(|line| json!({"method": if method == "editor" { "editor" } else { "input" }, "value": line}))
+                let method = if method == "editor" { "editor" } else { "input" };
+                self.line("").await.map(|line| json!({"method": method, "value": line}))
             }
         };
         answer.unwrap_or(cancelled)
@@ -61,36 +70,54 @@ impl Asking<'_> {
         }
     }
 
-    async fn choose(&mut self, label: &str, options: &Value) -> Option<Value> {
-        let options = options.as_array().cloned().unwrap_or_default();
-        for (index, option) in options.iter().enumerate() {
-            self.terminal.note(&format!("  {} {}", index + 1, harmless(&shown(option))));
-        }
+    async fn choose(&mut self, label: &str, choices: &[Choice]) -> Option<Value> {
+        self.list(choices);
         loop {
             let line = self.line(label).await?;
-            let number = line.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));
-            let named = options.iter().find(|option| shown(option) == line);
-            match named.or(number) {
-                // An option may be a word, or say more about one.
-                Some(option) => return Some(option.get("value").unwrap_or(option).clone()),
-                None => self.terminal.note(&format!("say a number from 1 to {}", options.len())),
+            match chosen(choices, &line) {
+                Some(value) => return Some(value),
+                None => self.terminal.note(&format!("say a number from 1 to {}", choices.len())),
             }
+        }
+    }
+
+    async fn choose_some(&mut self, label: &str, choices: &[Choice]) -> Option<Value> {
+        self.list(choices);
+        loop {
+            let line = self.line(label).await?;
+            let values: Option<Vec<Value>> =
+                line.split(',').map(|part| chosen(choices, part.trim())).collect();
+            match values {
+                Some(values) => return Some(Value::Array(values)),
+                None => self.terminal.note(&format!("say numbers from 1 to {}, with commas", choices.len())),
+            }
+        }
+    }
+
+    fn list(&self, choices: &[Choice]) {
+        for (index, choice) in choices.iter().enumerate() {
+            self.terminal.note(&format!("  {} {}", index + 1, harmless(&choice.label)));
         }
     }
 
     /// One field after the other; those that need not be answered can be passed over.
     async fn interview(&mut self, schema: &Value) -> Option<Value> {
-        let required: Vec<&str> =
-            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let is_required =
+            |name: &str| schema["required"].as_array().is_some_and(|list| list.iter().any(|one| one == name));
         let mut answers = Map::new();
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-            let label = harmless(field["title"].as_str().unwrap_or(name));
-            if let Some(what) = field["description"].as_str() {
-                self.terminal.note(&format!("{DIM}{}{PLAIN}", short(what, QUESTION_LETTERS)));
+            let mut about = field["description"].as_str().map_or_else(String::new, str::to_owned);
+            if !field["default"].is_null() {
+                about.push_str(&format!(" (otherwise {})", field["default"]));
             }
-            match self.field(&label, field).await {
+            if !about.is_empty() {
+                self.terminal.note(&format!("{DIM}{}{PLAIN}", short(&about, QUESTION_LETTERS)));
+            }
+            let label = harmless(field["title"].as_str().unwrap_or(name));
+            let answer = self.field(&label, field).await.or_else(|| field.get("default").cloned());
+            match answer {
                 Some(value) => drop(answers.insert(name.clone(), value)),
-                None if required.contains(&name.as_str()) => return None,
+                None if is_required(name) => return None,
                 None => {}
             }
         }
@@ -98,8 +125,13 @@ impl Asking<'_> {
     }
 
     async fn field(&mut self, label: &str, field: &Value) -> Option<Value> {
-        if field["enum"].is_array() {
-            return self.choose(label, &field["enum"]).await;
+        let several = choices_of(&field["items"]);
+        if !several.is_empty() {
+            return self.choose_some(label, &several).await;
+        }
+        let one = choices_of(field);
+        if !one.is_empty() {
+            return self.choose(label, &one).await;
         }
         loop {
             let read = match text(field, "type") {
@@ -116,7 +148,42 @@ impl Asking<'_> {
     }
 }
 
-fn shown(option: &Value) -> String {
-    let label = option["label"].as_str().or(option["value"].as_str()).or(option.as_str());
-    label.map_or_else(|| option.to_string(), str::to_owned)
+/// What a field lets choose, in each of the ways a schema can say it.
+fn choices_of(field: &Value) -> Vec<Choice> {
+    ["enum", "oneOf", "anyOf"].iter().flat_map(|name| choices(&field[*name])).collect()
+}
+
+fn choices(options: &Value) -> Vec<Choice> {
+    let choice = |option: &Value| {
+        let value = option.get("const").or(option.get("value")).unwrap_or(option).clone();
+        let name = option["title"].as_str().or(option["label"].as_str()).or(value.as_str());
+        Choice { label: name.map_or_else(|| value.to_string(), str::to_owned), value }
+    };
+    options.as_array().into_iter().flatten().map(choice).collect()
+}
+
+/// By its name, or by its number in the list.
+fn chosen(choices: &[Choice], said: &str) -> Option<Value> {
+    let named = choices.iter().find(|choice| choice.label == said);
+    let counted = || choices.get(said.parse::<usize>().ok()?.checked_sub(1)?);
+    named.or_else(counted).map(|choice| choice.value.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_read_in_every_spelling_and_taken_by_name_or_number() {
+        let plain = choices_of(&json!({"enum": ["s", "m", 5]}));
+        assert_eq!(chosen(&plain, "m"), Some(json!("m")));
+        assert_eq!(chosen(&plain, "1"), Some(json!("s")));
+        assert_eq!(chosen(&plain, "5"), Some(json!(5)), "a name stands over a number");
+        let titled = choices_of(&json!({"oneOf": [{"const": "a", "title": "First"}]}));
+        assert_eq!((chosen(&titled, "First"), chosen(&titled, "1")), (Some(json!("a")), Some(json!("a"))));
+        for wrong in ["0", "2", "-1", "a"] {
+            assert_eq!(chosen(&titled, wrong), None, "{wrong}");
+        }
+        assert!(choices_of(&json!({"type": "string"})).is_empty());
+    }
 }

@@ -85,7 +85,7 @@ impl<'a> Conversation<'a> {
 
     /// Nobody should take the offline model for a clever one.
     pub fn say_if_offline(&self) {
-        if text(&self.info["model"], "provider") == "offline" {
+        if text(&self.info["model"], "provider") == "offline" && !self.terminal.json {
             self.terminal.note(
                 "the offline model answers: it says back what it is told. For another one set ANTHROPIC_API_KEY or \
                  OPENAI_API_KEY, or see docs/guide/models.md",
@@ -126,12 +126,13 @@ impl<'a> Conversation<'a> {
         let mut command = about("prompt", &self.session);
         command["message"] = message.into();
         let id = fresh_id();
+        self.interrupted = None;
         self.talk.send_as(&id, command.clone()).await?;
         let mut stopping = false;
         loop {
             tokio::select! {
                 told = self.talk.next() => match told {
-                    Ok(Told::Answer { id: own, result }) if own == id => {
+                    Ok(Told::Answer { id: Some(own), result, .. }) if own == id => {
                         telling.close();
                         return ended(result, stopping);
                     }
@@ -194,7 +195,7 @@ impl<'a> Conversation<'a> {
 
     /// Asks the agent to stop. The answer to the prompt follows; that to this is of no interest.
     async fn stop(&mut self) -> Result<(), Failure> {
-        self.talk.send(about("abort", &self.session)).await.map(|_| ())
+        self.talk.send(&about("abort", &self.session)).await
     }
 
     /// After the connection was lost: goes on with the event after the last that was heard.
@@ -304,7 +305,11 @@ fn ended(result: Result<Value, Failure>, stopping: bool) -> Result<Ended, Failur
             "aborted" => Ok(Ended::Stopped),
             "error" => {
                 let code = answer["errorCode"].as_str().and_then(code_of).unwrap_or(Code::Internal);
-                Err(Failure::new(code, format!("the model failed: {}", text(&answer, "errorMessage"))))
+                let failure =
+                    Failure::new(code, format!("the model failed: {}", text(&answer, "errorMessage")));
+                // What a code advises is meant for clients of ours, and here we are the client.
+                Err(failure
+                    .hinting("docs/guide/models.md tells what it may be; orchestr8 doctor lists the models"))
             }
             _ => Ok(Ended::Answered(answer)),
         },

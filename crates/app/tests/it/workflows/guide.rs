@@ -19,7 +19,7 @@ fn blocks(mark: &str) -> Vec<String> {
 }
 
 /// Whether a text is as the guide says: `…` stands for anything, over lines too.
-fn is_like(pattern: &str, text: &str) -> bool {
+pub fn is_like(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('…');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };

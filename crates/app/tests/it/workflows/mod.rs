@@ -3,7 +3,7 @@
 mod agents;
 mod demo;
 mod files;
-mod guide;
+pub mod guide;
 mod killed;
 mod running;
 mod serving;

@@ -70,6 +70,19 @@ async fn what_was_missed_is_caught_up_with_while_more_happens() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_takes_up_events_does_not_wait_for_what_is_under_way() {
+    let world = World::new();
+    let mut client = world.client(Over::WebSocket).await;
+    client.create("s1").await;
+    client.tell(json!({"type": "prompt", "id": "p", "sessionId": "s1", "message": "wait 60000"})).await;
+    let mut other = world.client(Over::Stdio).await;
+    other.tell(json!({"type": "switch_session", "id": "late", "sessionId": "s1"})).await;
+    other.tell(json!({"type": "switch_session", "id": "at-once", "sessionId": "s1", "afterSeq": 0})).await;
+    assert_eq!(other.response().await["id"], "at-once");
+    assert_eq!(other.response().await["id"], "late");
+}
+
+#[tokio::test(start_paused = true)]
 async fn events_lost_on_the_way_are_read_from_the_record() {
     let world = World::new();
     let mut client = world.client(Over::WebSocket).await;

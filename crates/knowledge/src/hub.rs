@@ -5,6 +5,7 @@ use std::sync::Arc;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::Store;
 use orchestr8_kernel::{Context, Kernel};
+use orchestr8_outbound::{Allowed, Client, Guard};
 use uuid::Uuid;
 
 use crate::retrieval::dense::{Dense, Embedder};
@@ -17,6 +18,8 @@ pub struct Settings {
     pub test_mode: bool,
     /// Where people read documents: `<base>/documents/<id>` is a document's `web_uri`.
     pub web_base: Option<String>,
+    /// Whom webhooks may reach beside the public internet.
+    pub webhooks: Allowed,
 }
 
 /// A handle to knowledge. Clones share it.
@@ -28,6 +31,8 @@ struct Shared {
     settings: Settings,
     turns: Turns,
     meaning: Option<Meaning>,
+    guard: Arc<Guard>,
+    client: Client,
 }
 
 /// The side of the search that goes by meaning.
@@ -39,12 +44,26 @@ pub struct Meaning {
 
 impl Hub {
     pub fn new(kernel: Kernel, settings: Settings) -> Self {
-        Self(Arc::new(Shared { kernel, settings, turns: Turns::default(), meaning: None }))
+        Self::make(kernel, settings, None)
     }
 
     /// With a search by meaning beside the one by words.
     pub fn with_meaning(kernel: Kernel, settings: Settings, meaning: Meaning) -> Self {
-        Self(Arc::new(Shared { kernel, settings, turns: Turns::default(), meaning: Some(meaning) }))
+        Self::make(kernel, settings, Some(meaning))
+    }
+
+    fn make(kernel: Kernel, settings: Settings, meaning: Option<Meaning>) -> Self {
+        let guard = Arc::new(Guard::new(&settings.webhooks));
+        let client = Client::guarded(guard.clone());
+        Self(Arc::new(Shared { kernel, settings, turns: Turns::default(), meaning, guard, client }))
+    }
+
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.0.guard
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.0.client
     }
 
     pub fn kernel(&self) -> &Kernel {

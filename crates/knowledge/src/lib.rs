@@ -2,6 +2,7 @@
 //! `actions/mod.rs`; rules of the seed are cited by their sections, as `KNO-8.1`.
 
 pub mod actions;
+pub mod folder;
 mod hub;
 pub mod limits;
 mod order;
@@ -13,6 +14,8 @@ pub mod retrieval;
 pub mod tables;
 pub mod text;
 mod turns;
+mod upkeep;
 mod write;
 
 pub use hub::{Hub, Meaning, Settings};
+pub use upkeep::Kept;

@@ -56,6 +56,9 @@ pub const LATENCY_MS: u64 = 4_000;
 pub const LATENCY_MS_MIN: u64 = 1_000;
 pub const LATENCY_MS_MAX: u64 = 10_000;
 
+/// Documents that are looked at more closely before the best are given.
+pub const RERANKED: usize = 30;
+
 /// Passages looked at before they are told apart by document; more are looked at when these were not enough.
 pub const CANDIDATES: i64 = 100;
 pub const CANDIDATES_MAX: i64 = 50_000;

@@ -86,6 +86,15 @@ pub fn tree_bump(tenant: &str) -> Statement {
     Statement::new("UPDATE knowledge_tree SET version = version + 1 WHERE tenant = ?1", vec![tenant.into()])
 }
 
+/// Changes one row, or the document is not at this revision any more.
+pub fn tree_hold(whose: Whose<'_>, revision: i64) -> Statement {
+    Statement::new(
+        "UPDATE knowledge_tree SET version = version WHERE tenant = ?1 AND EXISTS (
+            SELECT 1 FROM knowledge_document WHERE tenant = ?1 AND id = ?2 AND revision = ?3)",
+        whose.and([revision.into()]),
+    )
+}
+
 /// Columns: version, chunks, words.
 pub fn tree_read(tenant: &str) -> Statement {
     Statement::new("SELECT version, chunks, words FROM knowledge_tree WHERE tenant = ?1", vec![tenant.into()])

@@ -74,12 +74,6 @@ pub const REQUEST_HEADER_BYTES: usize = 8192;
 /// The address of a request.
 pub const URL_BYTES: usize = 8192;
 
-/// How long a connection may take to be made; an attempt has its own limit for the whole.
-pub const CONNECT_MS: u64 = 10_000;
-
-/// Connections to one host that are kept for the next call.
-pub const IDLE_CONNECTIONS: usize = 8;
-
 /// How long a remote agent may take when its settings do not say.
 pub const REMOTE_AGENT_MS: u64 = 30_000;
 

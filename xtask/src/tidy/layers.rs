@@ -30,6 +30,8 @@ enum Layer {
     Models,
     /// Programs of this machine, for domains that run some.
     Process,
+    /// Calls to servers out there, for domains that make some.
+    Outbound,
     Domain,
     Edge,
     Face,
@@ -41,8 +43,12 @@ fn may_use(user: Layer, used: Layer) -> bool {
     let allowed: &[Layer] = match user {
         Layer::Contract => &[],
         Layer::Kernel => &[Layer::Contract],
-        Layer::Stores | Layer::Models | Layer::Process | Layer::Edge => &[Layer::Contract, Layer::Kernel],
-        Layer::Domain => &[Layer::Contract, Layer::Kernel, Layer::Models, Layer::Process],
+        Layer::Stores | Layer::Models | Layer::Process | Layer::Outbound | Layer::Edge => {
+            &[Layer::Contract, Layer::Kernel]
+        }
+        Layer::Domain => {
+            &[Layer::Contract, Layer::Kernel, Layer::Models, Layer::Process, Layer::Outbound]
+        }
         Layer::Face => &[Layer::Contract, Layer::Kernel, Layer::Edge],
         Layer::App => return used != Layer::Testing,
         Layer::Testing => &[Layer::Contract, Layer::Kernel, Layer::Stores],
@@ -66,6 +72,7 @@ fn package(value: &Value) -> Option<Package> {
         "kernel" => Layer::Kernel,
         "stores" => Layer::Stores,
         "models" => Layer::Models,
+        "outbound" => Layer::Outbound,
         "process" => Layer::Process,
         "edge" => Layer::Edge,
         "app" => Layer::App,

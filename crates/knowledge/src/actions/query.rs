@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_kernel::ports::store::{Error, Row};
 use orchestr8_kernel::{Args, Context, Halt, Reply};
 use serde_json::{Map, Value, json};
 
@@ -12,6 +13,7 @@ use crate::hub::{Hub, tenant};
 use crate::limits;
 use crate::reading::plain_id;
 use crate::record::{Mime, ROOT, read};
+use crate::retrieval::closeness::Pairs;
 use crate::retrieval::lexical::{self, Found, Wanted};
 use crate::retrieval::passage::{answer, plain, snippet};
 use crate::retrieval::{Filter, Hit, tables};
@@ -104,54 +106,71 @@ impl Answered {
 }
 
 async fn search(hub: &Hub, tenant: &str, asked: &Asked) -> Result<Answered, Fault> {
-    let Found { hits, wanted } =
-        lexical::search(hub, tenant, &asked.query, &asked.filter, asked.top_k).await?;
+    let looked_at = asked.top_k.max(limits::RERANKED);
+    let Found { hits, wanted } = lexical::search(hub, tenant, &asked.query, &asked.filter, looked_at).await?;
     let lexical_hits = hits.len();
-    let hits: Vec<Hit> = hits.into_iter().take(asked.top_k).collect();
-    let shown = show(hub, tenant, &hits, &wanted).await?;
-    let passages: Vec<&str> = shown.iter().map(|(_, text)| text.as_str()).collect();
-    let mut response = answer(&passages, &wanted);
+    let hits: Vec<Hit> = hits.into_iter().take(looked_at).collect();
+    let pairs = Pairs::of(&asked.query, &wanted);
+    let mut found = passages(hub, tenant, hits, &pairs).await?;
+    found.truncate(asked.top_k);
+    let shown =
+        found.iter().map(|one| one.shown(hub, &wanted)).collect::<Result<Vec<_>, _>>().map_err(read)?;
+    let texts: Vec<&str> = found.iter().map(Passage::prose).collect();
+    let mut response = answer(&texts, &wanted);
     if asked.plain {
         response = plain(&response);
     }
-    let context = shown.into_iter().map(|(item, _)| item).collect();
-    Ok(Answered { response, context, lexical_hits, ..Answered::default() })
+    Ok(Answered { response, context: shown, lexical_hits, ..Answered::default() })
 }
 
-/// The items of the context, with the texts of their passages.
-async fn show(
-    hub: &Hub,
-    tenant: &str,
-    hits: &[Hit],
-    wanted: &[Wanted],
-) -> Result<Vec<(Value, String)>, Fault> {
+/// One passage that was found.
+struct Passage {
+    row: Row,
+    score: f64,
+    text: String,
+    metadata: Map<String, Value>,
+}
+
+impl Passage {
+    fn read(row: Row, score: f64, pairs: &Pairs) -> Result<Self, Error> {
+        let text = row.text(5)?.to_owned();
+        let metadata: Map<String, Value> = serde_json::from_str(row.text(6)?).unwrap_or_default();
+        let title = metadata.get("title").and_then(Value::as_str).unwrap_or_default();
+        let score = score + pairs.gain(&text, title);
+        Ok(Self { row, score, text, metadata })
+    }
+
+    /// What sentences can be taken from: JSON has none.
+    fn prose(&self) -> &str {
+        match self.row.text(8).ok().and_then(Mime::parse) {
+            Some(Mime::Json) => "",
+            Some(Mime::Markdown | Mime::Plain) | None => &self.text,
+        }
+    }
+
+    fn shown(&self, hub: &Hub, wanted: &[Wanted]) -> Result<Value, Error> {
+        let (id, piece) = (self.row.text(1)?, snippet(&self.text, wanted));
+        let mut item = json!({"document_id": id, "revision": self.row.int(2)?, "snippet": piece.text,
+            "offset": self.row.int(3)? + crate::write::number(piece.offset), "length": piece.length,
+            "score": (self.score * 1e6).round() / 1e6, "metadata": self.metadata});
+        if let Some(uri) = hub.web_uri(id, self.row.int(7)? != 0) {
+            item["web_uri"] = json!(uri);
+        }
+        Ok(item)
+    }
+}
+
+/// The passages of these hits, best first. One that was changed or deleted a moment ago is not there any more.
+async fn passages(hub: &Hub, tenant: &str, hits: Vec<Hit>, pairs: &Pairs) -> Result<Vec<Passage>, Fault> {
     let numbers: Vec<i64> = hits.iter().map(|hit| hit.passage).collect();
     let rows = hub.rows(tables::passages(tenant, json!(numbers).to_string())).await?;
     let mut by_number = HashMap::with_capacity(rows.len());
     for row in rows {
         by_number.insert(row.int(0).map_err(read)?, row);
     }
-    let mut shown = Vec::with_capacity(hits.len());
-    for hit in hits {
-        // One that was changed or deleted a moment ago is not there any more.
-        let Some(row) = by_number.get(&hit.passage) else { continue };
-        let item = || {
-            let (id, text) = (row.text(1)?, row.text(5)?);
-            let piece = snippet(text, wanted);
-            let metadata: Map<String, Value> = serde_json::from_str(row.text(6)?).unwrap_or_default();
-            let mut item = json!({"document_id": id, "revision": row.int(2)?, "snippet": piece.text,
-                "offset": row.int(3)? + crate::write::number(piece.offset), "length": piece.length,
-                "score": (hit.score * 1e6).round() / 1e6, "metadata": metadata});
-            if let Some(uri) = hub.web_uri(id, row.int(7)? != 0) {
-                item["web_uri"] = json!(uri);
-            }
-            let text = match Mime::parse(row.text(8)?) {
-                Some(Mime::Json) => String::new(),
-                Some(Mime::Markdown | Mime::Plain) | None => text.to_owned(),
-            };
-            Ok((item, text))
-        };
-        shown.push(item().map_err(read)?);
-    }
-    Ok(shown)
+    let rows = hits.iter().filter_map(|hit| Some((by_number.remove(&hit.passage)?, hit.score)));
+    let found = rows.map(|(row, score)| Passage::read(row, score, pairs)).collect::<Result<Vec<_>, _>>();
+    let mut found = found.map_err(read)?;
+    found.sort_by(|one, other| other.score.total_cmp(&one.score));
+    Ok(found)
 }

@@ -17,9 +17,10 @@ use crate::write::number;
 
 pub async fn add(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let (tenant, url) = (tenant(&context), args.text("url").unwrap_or_default());
-    if !(url.starts_with("https://") || url.starts_with("http://")) {
-        return Err(Fault::invalid("`url` must begin with https:// or http://").with("path", "url").into());
-    }
+    let parsed = reqwest::Url::parse(url);
+    let parsed =
+        parsed.map_err(|_| Fault::invalid("`url` is not an absolute address").with("path", "url"))?;
+    hub.guard().check_url(&parsed)?;
     let there = hub.rows(tables::webhooks(tenant)).await?;
     if number(there.len()) >= WEBHOOKS {
         return Err(

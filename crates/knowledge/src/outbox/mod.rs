@@ -1,6 +1,9 @@
 //! News for others: what is to be told of a change is on record in the commit of the change, and told until it is heard.
 
+mod deliver;
 pub mod tables;
+
+pub use deliver::{DELIVERY, EVENT, SIGNATURE};
 
 use orchestr8_kernel::ports::clock::iso;
 use serde_json::json;

@@ -19,9 +19,10 @@ const K1: f64 = 1.2;
 const B: f64 = 0.75;
 const HEAD: f64 = 1.0;
 
-/// What the plain form of a word counts: for a query typed without marks, and for one typed with them.
+/// What the plain form of a word counts in a query typed without marks, and in one typed with them: whoever types some means
+/// all words as they are.
 const PLAIN: f64 = 0.4;
-const PLAIN_OF_MARKED: f64 = 0.15;
+const PLAIN_BESIDE_MARKS: f64 = 0.05;
 
 /// In a tenant of so many passages, words that stand in more than a quarter of them are left out while others remain: they
 /// decide little and cost most.
@@ -145,6 +146,8 @@ impl Query {
         terms.sort_by_key(|(count, _)| *count);
         terms.truncate(QUERY_TERMS);
         let found = terms.iter().filter(|(count, _)| *count > 0).count();
+        let marked = terms.iter().any(|(_, term)| term.folded.is_some());
+        let share = if marked { PLAIN_BESIDE_MARKS } else { PLAIN };
         let mut query = Self { wanted: Vec::new(), list: Vec::new() };
         let mut kept = 0;
         for (number, term) in terms {
@@ -155,13 +158,13 @@ impl Query {
             kept += usize::from(number > 0);
             let weight = rarity(number, chunks);
             match &term.folded {
-                None if number > 0 => query.list.push(json!([sign.word(&term.kept), weight, weight * PLAIN])),
+                None if number > 0 => query.list.push(json!([sign.word(&term.kept), weight, weight * share])),
                 None => {}
                 Some(folded) => {
                     if number > 0 {
                         query.list.push(json!([sign.word(&term.kept), weight, 0.0]));
                     }
-                    let plain = rarity(count(folded), chunks) * PLAIN_OF_MARKED;
+                    let plain = rarity(count(folded), chunks) * share;
                     if count(folded) > 0 {
                         query.list.push(json!([sign.word(folded), plain, plain]));
                     }

@@ -1,11 +1,15 @@
 //! The search: by words, by meaning where there is a model for it, and both fused.
 
+mod check;
+pub mod closeness;
 pub mod dense;
 pub mod fusion;
 pub mod lexical;
 pub mod lexicon;
 pub mod passage;
 pub mod tables;
+
+pub use check::{Mend, Report};
 
 /// One document that a side of the search found, with its best passage.
 #[derive(Debug, Clone, PartialEq)]

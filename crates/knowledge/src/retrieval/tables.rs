@@ -176,3 +176,56 @@ pub fn owners(tenant: &str, numbers: String) -> Statement {
         vec![tenant.into(), numbers.into()],
     )
 }
+
+/// Every document of everybody after one, in order. Columns: tenant, id.
+pub fn documents_after(after: (&str, &str), limit: i64) -> Statement {
+    Statement::new(
+        "SELECT tenant, id FROM knowledge_document WHERE (tenant, id) > (?1, ?2) ORDER BY tenant, id LIMIT ?3",
+        vec![after.0.into(), after.1.into(), limit.into()],
+    )
+}
+
+/// The passages of a document, in order. Columns: number, start_char, chars, words, heading.
+pub fn passages_of(whose: Whose<'_>) -> Statement {
+    Statement::new(
+        "SELECT number, start_char, chars, words, heading FROM knowledge_chunk WHERE tenant = ?1 AND document = ?2 ORDER BY place",
+        whose.cells(),
+    )
+}
+
+/// One row if the words of a passage are in the index as asked.
+pub fn holds(number: i64, phrases: String) -> Statement {
+    Statement::new(
+        "SELECT rowid FROM knowledge_lexical WHERE knowledge_lexical MATCH ?2 AND rowid = ?1",
+        vec![number.into(), phrases.into()],
+    )
+}
+
+/// Entries of the index without a passage. Columns: number.
+pub fn strays(limit: i64) -> Statement {
+    Statement::new(
+        "SELECT rowid FROM knowledge_lexical WHERE rowid NOT IN (SELECT number FROM knowledge_chunk) LIMIT ?1",
+        vec![limit.into()],
+    )
+}
+
+/// Tenants whose counts are not what their passages say. Columns: tenant.
+pub fn counts_wrong() -> Statement {
+    Statement::new(
+        "SELECT tree.tenant FROM knowledge_tree tree WHERE (tree.chunks, tree.words) <> (
+            SELECT COUNT(*), COALESCE(SUM(words), 0) FROM knowledge_chunk WHERE tenant = tree.tenant)",
+        vec![],
+    )
+}
+
+/// Takes out stray entries, and counts anew.
+pub fn strays_mend() -> [Statement; 2] {
+    [
+        "DELETE FROM knowledge_lexical WHERE rowid IN (
+            SELECT rowid FROM knowledge_lexical WHERE rowid NOT IN (SELECT number FROM knowledge_chunk))",
+        "UPDATE knowledge_tree SET
+            chunks = (SELECT COUNT(*) FROM knowledge_chunk WHERE tenant = knowledge_tree.tenant),
+            words = (SELECT COALESCE(SUM(words), 0) FROM knowledge_chunk WHERE tenant = knowledge_tree.tenant)",
+    ]
+    .map(|sql| Statement::new(sql, vec![]))
+}

@@ -7,7 +7,9 @@
 )]
 
 mod concurrent;
+mod keeping;
 mod querying;
+mod telling;
 mod tools;
 mod tree;
 mod world;

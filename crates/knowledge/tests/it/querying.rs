@@ -148,7 +148,8 @@ async fn the_search_is_skipped_in_test_mode_only() {
     let args = json!({"query": "text", "routing": {"noop_qdrant": true}});
     let world = World::new();
     assert_eq!(world.code("query_knowledge", args.clone()).await, Code::InvalidArgument);
-    let settings = Settings { test_mode: true, web_base: Some("https://example.org/".into()) };
+    let settings =
+        Settings { test_mode: true, web_base: Some("https://example.org/".into()), ..Settings::default() };
     let world = World::with(memory(&[tables::MIGRATIONS]), settings);
     let made = world.put(1, "root", "One", "text").await;
     assert_eq!(made["web_uri"], json!(format!("https://example.org/documents/{}", id(1))));

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 #[derive(Clone)]
 pub struct World {
     pub kernel: Kernel,
+    pub hub: Hub,
     pub store: Sqlite,
 }
 
@@ -37,7 +38,7 @@ impl World {
         for action in actions::all(&hub).unwrap() {
             kernel.registry().register(action).unwrap();
         }
-        Self { kernel, store }
+        Self { kernel, hub, store }
     }
 
     pub async fn settle_as(&self, tenant: &str, role: &str, name: &str, args: Value) -> Settled {

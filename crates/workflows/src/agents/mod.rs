@@ -59,7 +59,7 @@ pub fn builtin(settings: &Settings, parts: &Parts) -> Vec<Arc<dyn Agent>> {
         Arc::new(exec::Exec::new(settings.exec.as_ref(), ports.clock.clone(), discretion.clone())),
         Arc::new(workers::Worker::new(parts.workers.clone())),
     ];
-    let client = Arc::new(http::client::Client::trusted());
+    let client = Arc::new(orchestr8_outbound::Client::trusted());
     all.extend(settings.remote.iter().map(|(name, remote)| -> Arc<dyn Agent> {
         Arc::new(remote::Remote::new(name, remote, client.clone(), ports.clock.clone()))
     }));

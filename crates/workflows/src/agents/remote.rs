@@ -8,11 +8,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::Clock;
+use orchestr8_outbound::{Client, client};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
 
-use super::http::client::{self, Client};
 use super::http::{add_ids, body, host_of, status};
 use super::{Agent, Answer, Call, Usage, settings, until_cancelled};
 use crate::limits::{REFUSAL_SHOWN_BYTES, REMOTE_AGENT_MS, REMOTE_HEALTH_MS, RESPONSE_BYTES};

@@ -1,10 +1,9 @@
 //! The body of a response, read piece by piece and never more of it than is allowed.
 
 use orchestr8_contract::{Code, Fault};
+use orchestr8_outbound::client;
 use reqwest::Response;
 use serde_json::Value;
-
-use super::client;
 
 /// The whole body, or a refusal as soon as it is known to be too long.
 pub async fn read(mut response: Response, what: &str, max_bytes: usize) -> Result<Vec<u8>, Fault> {

@@ -1,9 +1,6 @@
 //! `@orchestr8/http`: one request to a server out there, with a guard against reaching in here.
 
-mod address;
 pub mod body;
-pub mod client;
-mod guard;
 mod request;
 pub mod status;
 
@@ -14,14 +11,13 @@ use futures::future::BoxFuture;
 use orchestr8_contract::Fault;
 use orchestr8_contract::trace::TRACEPARENT;
 use orchestr8_kernel::ports::Clock;
+use orchestr8_outbound::{Allowed, Client, Guard, client};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
 use serde_json::{Map, Value, json};
 
 use super::members::Members;
 use super::{Agent, Answer, Call, settings, until_cancelled};
-use client::Client;
-use guard::Guard;
 use request::{Expect, Request};
 
 /// Says which of several tries of one step a request belongs to.
@@ -39,7 +35,8 @@ struct Inner {
 
 impl Http {
     pub fn new(settings: &settings::Http, clock: Arc<dyn Clock>) -> Self {
-        let guard = Arc::new(Guard::new(settings));
+        let (hosts, private) = (settings.allowed_hosts.clone(), settings.allow_private);
+        let guard = Arc::new(Guard::new(&Allowed { hosts, private, setting: "workflows.http" }));
         Self(Arc::new(Inner { client: Client::guarded(guard.clone()), guard, clock }))
     }
 }

@@ -9,8 +9,18 @@ use orchestr8_contract::{Code, Fault};
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::super::settings::Http;
-use super::address::{Reach, reach};
+use crate::address::{Reach, reach};
+
+/// Whom others may have called beside the public internet.
+#[derive(Debug, Clone, Default)]
+pub struct Allowed {
+    /// Hosts that may be called wherever they are: `host`, `*.domain`, or an address. Without a port.
+    pub hosts: Vec<String>,
+    /// Private, loopback and carrier addresses may be called; link-local and metadata addresses still may not.
+    pub private: bool,
+    /// The settings that say so, for whoever meets a refusal: `workflows.http`.
+    pub setting: &'static str,
+}
 
 /// Which hosts may be called.
 pub struct Guard {
@@ -19,6 +29,7 @@ pub struct Guard {
     /// Endings with their dot: `.example.com`.
     endings: Vec<String>,
     allow_private: bool,
+    setting: &'static str,
 }
 
 /// Why a host may not be called.
@@ -26,24 +37,20 @@ pub struct Guard {
 pub struct Refused {
     host: String,
     what: &'static str,
-    hint: &'static str,
+    hint: String,
 }
 
-const NAME_IT: &str = "name the host in `workflows.http.allowedHosts` if workflows may call it";
-const NAME_OR_OPEN: &str = "name the host in `workflows.http.allowedHosts`, or set `workflows.http.allowPrivate`, if workflows may call it";
-const NEVER: &str = "no request can be sent there";
-
 impl Guard {
-    pub fn new(settings: &Http) -> Self {
+    pub fn new(allowed: &Allowed) -> Self {
         let (mut exact, mut endings) = (Vec::new(), Vec::new());
-        for host in &settings.allowed_hosts {
+        for host in &allowed.hosts {
             let host = plain(host.trim());
             match host.strip_prefix('*') {
                 Some(ending) => endings.push(ending.to_owned()),
                 None => exact.push(host),
             }
         }
-        Self { exact, endings, allow_private: settings.allow_private }
+        Self { exact, endings, allow_private: allowed.private, setting: allowed.setting }
     }
 
     /// Checks what can be checked before a name is resolved: an address may stand in the place of a name.
@@ -67,13 +74,20 @@ impl Guard {
     /// Whether this host may be called at this address.
     pub fn check(&self, host: &str, address: IpAddr) -> Result<(), Refused> {
         let refused = |what, hint| Err(Refused { host: host.to_owned(), what, hint });
+        let name_it = || format!("name the host in `{}.allowedHosts` if it may be called", self.setting);
+        let or_open = || {
+            let setting = self.setting;
+            format!(
+                "name the host in `{setting}.allowedHosts`, or set `{setting}.allowPrivate`, if it may be called"
+            )
+        };
         match reach(address) {
             Reach::Public => Ok(()),
-            Reach::Never(what) => refused(what, NEVER),
+            Reach::Never(what) => refused(what, String::from("no request can be sent there")),
             Reach::Inside(_) if self.allow_private => Ok(()),
             Reach::Inside(_) | Reach::Closed(_) if self.names(host) => Ok(()),
-            Reach::Inside(what) => refused(what, NAME_OR_OPEN),
-            Reach::Closed(what) => refused(what, NAME_IT),
+            Reach::Inside(what) => refused(what, or_open()),
+            Reach::Closed(what) => refused(what, name_it()),
         }
     }
 
@@ -135,10 +149,8 @@ mod tests {
     use super::*;
 
     fn guard(allowed: &[&str], allow_private: bool) -> Guard {
-        Guard::new(&Http {
-            allowed_hosts: allowed.iter().map(|host| (*host).to_owned()).collect(),
-            allow_private,
-        })
+        let hosts = allowed.iter().map(|host| (*host).to_owned()).collect();
+        Guard::new(&Allowed { hosts, private: allow_private, setting: "a" })
     }
 
     fn checked(guard: &Guard, url: &str) -> Result<(), Code> {

@@ -7,8 +7,13 @@ use std::time::Duration;
 use orchestr8_contract::{Code, Fault};
 use reqwest::redirect::Policy;
 
-use super::guard::{Guard, Refused, Resolver};
-use crate::limits::{CONNECT_MS, IDLE_CONNECTIONS};
+use crate::guard::{Guard, Refused, Resolver};
+
+/// How long a connection may take to be made; a call has its own limit for the whole.
+const CONNECT_MS: u64 = 10_000;
+
+/// Connections to one host that are kept for the next call.
+const IDLE_CONNECTIONS: usize = 8;
 
 pub struct Client {
     guard: Option<Arc<Guard>>,
@@ -16,7 +21,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// For addresses that workflows choose.
+    /// For addresses that others choose.
     pub fn guarded(guard: Arc<Guard>) -> Self {
         Self { guard: Some(guard), built: OnceLock::new() }
     }

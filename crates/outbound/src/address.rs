@@ -1,4 +1,4 @@
-//! What an address is for: the public internet, this machine and its network, or nothing a workflow should reach.
+//! What an address is for: the public internet, this machine and its network, or nothing that should be reached.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

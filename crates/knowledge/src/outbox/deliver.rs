@@ -1,0 +1,166 @@
+//! Deliveries: each is sent until the other side has taken it, with longer and longer waits, and given up after many attempts.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use hmac::{Hmac, Mac};
+use orchestr8_contract::Fault;
+use orchestr8_kernel::ports::store::{Batch, Row};
+use orchestr8_kernel::resilience::retry::{Jitter, delay_ms};
+use orchestr8_outbound::client;
+use reqwest::{StatusCode, Url};
+use serde_json::json;
+use sha2::Sha256;
+
+use super::tables::{self, Which};
+use crate::hub::Hub;
+use crate::limits::{
+    DELIVERIES, DELIVERY_ATTEMPTS, DELIVERY_BASE_MS, DELIVERY_CAP_MS, DELIVERY_KEPT_MS, DELIVERY_TIMEOUT_MS,
+};
+use crate::record::{optional, read};
+
+/// What is sent beside the body: which event, which delivery, and proof of who sent it.
+pub const EVENT: &str = "x-orchestr8-event";
+pub const DELIVERY: &str = "x-orchestr8-delivery";
+pub const SIGNATURE: &str = "x-orchestr8-signature";
+
+/// One delivery as it is stored.
+struct Parcel {
+    tenant: String,
+    id: String,
+    webhook: String,
+    event: String,
+    body: String,
+    attempts: i64,
+    url: String,
+    secret: Option<String>,
+}
+
+/// How an attempt ended.
+enum Ended {
+    Taken,
+    /// Worth another attempt.
+    Refused(String),
+    /// The other side wants nothing more.
+    Gone(String),
+}
+
+impl Hub {
+    /// Sends what is due and says how many were taken. What fails is due again later.
+    pub async fn deliver_due(&self) -> Result<usize, Fault> {
+        let rows = self.rows(tables::due(self.now_ms(), DELIVERIES)).await?;
+        let parcels = rows.iter().map(parcel).collect::<Result<Vec<_>, _>>()?;
+        let ended = join_all(parcels.iter().map(|parcel| self.send(parcel))).await;
+        let (mut batch, mut taken) = (Batch::new(), 0);
+        for (parcel, ended) in parcels.iter().zip(ended) {
+            let which = Which { tenant: &parcel.tenant, id: &parcel.id, webhook: &parcel.webhook };
+            let attempts = parcel.attempts + 1;
+            batch.then(match ended {
+                Ended::Taken => {
+                    taken += 1;
+                    tables::delivered(which)
+                }
+                Ended::Refused(why) if attempts < DELIVERY_ATTEMPTS => {
+                    let due_ms = self.now_ms() + self.wait_ms(attempts);
+                    tables::put_off(which, attempts, Some(due_ms), None, &why)
+                }
+                Ended::Refused(why) | Ended::Gone(why) => {
+                    let word = json!({"tenant": parcel.tenant, "webhook": parcel.webhook, "why": why});
+                    self.kernel().log().warn("a delivery was given up", word);
+                    tables::put_off(which, attempts, None, Some(self.now_ms()), &why)
+                }
+            });
+        }
+        if !batch.is_empty() {
+            self.store().commit(batch).await.map_err(read)?;
+        }
+        Ok(taken)
+    }
+
+    /// How long until something is due; none if nothing waits.
+    pub(crate) async fn due_in_ms(&self) -> Result<Option<u64>, Fault> {
+        let row = self.row(tables::next_due()).await?;
+        let due_ms = row.map_or(Ok(None), |row| optional(&row, 0)).map_err(read)?;
+        Ok(due_ms.map(|due_ms| u64::try_from(due_ms - self.now_ms()).unwrap_or(0)))
+    }
+
+    /// Forgets what was given up long ago.
+    pub(crate) async fn forget_deliveries(&self) -> Result<(), Fault> {
+        let mut batch = Batch::new();
+        batch.then(tables::forget(self.now_ms() - DELIVERY_KEPT_MS));
+        self.store().commit(batch).await.map_err(read)
+    }
+
+    fn wait_ms(&self, attempts: i64) -> i64 {
+        let doubled = u32::try_from(attempts - 1).ok().and_then(|n| DELIVERY_BASE_MS.checked_shl(n));
+        let ceiling_ms = doubled.unwrap_or(DELIVERY_CAP_MS).min(DELIVERY_CAP_MS);
+        let unit = self.kernel().ports().random.unit();
+        i64::try_from(delay_ms(Jitter::Full, ceiling_ms, unit)).unwrap_or(i64::MAX)
+    }
+
+    async fn send(&self, parcel: &Parcel) -> Ended {
+        match self.try_send(parcel).await {
+            Ok(status) if status.is_success() => Ended::Taken,
+            Ok(StatusCode::GONE) => Ended::Gone(String::from("410 Gone")),
+            Ok(status) => Ended::Refused(format!("it answered {status}")),
+            Err(fault) => Ended::Refused(fault.message.into_owned()),
+        }
+    }
+
+    async fn try_send(&self, parcel: &Parcel) -> Result<StatusCode, Fault> {
+        let url = Url::parse(&parcel.url).map_err(|_| Fault::invalid("its address is none"))?;
+        // Checked with every delivery: what was allowed when it was added may not be any more.
+        self.guard().check_url(&url)?;
+        let mut request = self
+            .client()
+            .get()?
+            .post(url)
+            .timeout(Duration::from_millis(DELIVERY_TIMEOUT_MS))
+            .header(reqwest::header::CONTENT_TYPE, "application/json")
+            .header(EVENT, &parcel.event)
+            .header(DELIVERY, &parcel.id);
+        if let Some(secret) = &parcel.secret {
+            request = request.header(SIGNATURE, signature(secret, &parcel.body)?);
+        }
+        let sent = request.body(parcel.body.clone()).send().await;
+        Ok(sent.map_err(|error| client::fault("the delivery", error))?.status())
+    }
+}
+
+/// HMAC-SHA256 of the body: `sha256=<hex>`.
+fn signature(secret: &str, body: &str) -> Result<String, Fault> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
+        .map_err(|_| Fault::internal("the secret of a webhook is no key"))?;
+    mac.update(body.as_bytes());
+    let hex: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("sha256={hex}"))
+}
+
+fn parcel(row: &Row) -> Result<Parcel, Fault> {
+    let of = || {
+        let text = |at| Ok(row.text(at)?.to_owned());
+        Ok(Parcel {
+            tenant: text(0)?,
+            id: text(1)?,
+            webhook: text(2)?,
+            event: text(3)?,
+            body: text(4)?,
+            attempts: row.int(5)?,
+            url: text(6)?,
+            secret: row.optional_text(7)?.map(str::to_owned),
+        })
+    };
+    of().map_err(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_can_be_checked_by_others() {
+        // The example of RFC 4231, case 2.
+        let found = signature("Jefe", "what do ya want for nothing?").unwrap();
+        assert_eq!(found, "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    }
+}

@@ -1,0 +1,9 @@
+//! Calls to servers out there, with a guard against reaching in here: what others choose as an address leads to the public
+//! internet, and elsewhere only where the settings say so.
+
+mod address;
+pub mod client;
+pub mod guard;
+
+pub use client::Client;
+pub use guard::{Allowed, Guard};

@@ -1,9 +1,15 @@
 //! Queries: what is found, what is not, and what is said about it (KNO-8.5).
 
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
 use orchestr8_contract::Code;
+use orchestr8_kernel::ports::store::{Batch, Error, Row, Statement, Store};
 use orchestr8_knowledge::{Settings, tables};
-use orchestr8_testing::{memory, settled};
+use orchestr8_stores::Sqlite;
+use orchestr8_testing::{Parts, memory, settled};
 use serde_json::json;
+use tokio::sync::watch;
 
 use crate::world::{World, document, id};
 
@@ -166,5 +172,39 @@ async fn an_answer_can_be_plain() {
     assert_eq!(
         world.ask("query_knowledge", args).await["response"],
         "Falcons dive at 390 km/h over the sea."
+    );
+}
+
+/// A store that never comes to an end of looking through postings.
+struct Stuck(Sqlite);
+
+impl Store for Stuck {
+    fn commit(&self, batch: Batch) -> BoxFuture<'static, Result<(), Error>> {
+        self.0.commit(batch)
+    }
+
+    fn query(&self, statement: Statement) -> BoxFuture<'static, Result<Vec<Row>, Error>> {
+        if statement.sql.contains("knowledge_posting") {
+            return Box::pin(futures::future::pending());
+        }
+        self.0.query(statement)
+    }
+
+    fn watch(&self, topic: &str) -> watch::Receiver<u64> {
+        self.0.watch(topic)
+    }
+}
+
+#[tokio::test]
+async fn an_answer_comes_in_time_and_says_what_it_lacks() {
+    let store = memory(&[tables::MIGRATIONS]);
+    let parts = Parts::on(Arc::new(Stuck(store.clone())));
+    let world = World::from_parts(parts, store, Settings::default());
+    world.put(1, "root", "One", "falcon").await;
+    let args = json!({"query": "falcon", "routing": {"max_latency_ms": 1000}});
+    let found = world.ask("query_knowledge", args).await;
+    assert_eq!(
+        (&found["degraded"], &found["context"], &found["response"]),
+        (&json!(true), &json!([]), &json!(""))
     );
 }

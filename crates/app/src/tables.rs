@@ -18,6 +18,8 @@ pub fn migrations() -> Vec<Migration> {
         orchestr8_mcp::http::tables::MIGRATIONS,
         orchestr8_workflows::tables::MIGRATIONS,
         orchestr8_sessions::tables::MIGRATIONS,
+        orchestr8_knowledge::tables::MIGRATIONS,
+        orchestr8_knowledge_face::tables::MIGRATIONS,
         OWN,
     ];
     lists.iter().flat_map(|list| list.iter()).map(|&(name, sql)| Migration { name, sql }).collect()

@@ -12,6 +12,9 @@ use crate::fingerprint::Fingerprint;
 use crate::follow::Follow;
 use crate::peer::Peer;
 
+/// The role of whoever may do everything with the data of a tenant.
+pub const OWNER: &str = "owner";
+
 /// Who asks.
 #[derive(Debug, Clone)]
 pub struct Principal {
@@ -21,9 +24,9 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// The person at this machine: no credentials, every role but those that must be given by name.
+    /// The person at this machine: no credentials, and the owner of what is kept here. Other roles must be given by name.
     pub fn local() -> Self {
-        Self { name: "local".into(), tenant: Tenant::local(), roles: BTreeSet::new() }
+        Self { name: "local".into(), tenant: Tenant::local(), roles: BTreeSet::from([String::from(OWNER)]) }
     }
 
     pub fn has(&self, role: &str) -> bool {

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Running, Shell, version};
 use crate::failure::Failure;
-use crate::runtime::{Purpose, Runtime, WhenHeld, block_on};
+use crate::runtime::{Purpose, Runtime, WhenHeld, block_on, knowledge};
 
 #[derive(Args)]
 pub struct Serve {
@@ -76,7 +76,10 @@ async fn serve(shell: &Shell, runtime: &Runtime) -> Result<(), Failure> {
     let closing =
         tokio::spawn(close(sessions.clone(), runtime.stop.clone(), runtime.settings.sessions_face.drain_ms));
     let beside = beside(runtime, &sessions).await?;
-    let faces = faces.merge(runtime.router()).merge(sessions.router());
+    let knowledge = knowledge::face_settings(runtime);
+    tokio::spawn(orchestr8_knowledge_face::tend(runtime.kernel.clone(), knowledge.clone()));
+    let knowledge = orchestr8_knowledge_face::router(runtime.kernel.clone(), knowledge);
+    let faces = faces.merge(runtime.router()).merge(sessions.router()).merge(knowledge);
     let drained = edge::serve(listener, edge::mount(faces, health), settings, runtime.stop.clone())
         .await
         .map_err(failure)?;
@@ -131,8 +134,8 @@ fn edge_settings(runtime: &Runtime) -> edge::Settings {
         max_connections_per_ip: http.max_connections_per_ip,
         drain_timeout_ms: u64::try_from(settings.shutdown_limit.as_millis()).unwrap_or(u64::MAX),
         auth: settings.auth.clone(),
-        own_credentials: Vec::new(),
-        voices: vec![orchestr8_workflows_face::voice(&runtime.kernel)],
+        own_credentials: orchestr8_knowledge_face::OWN_CREDENTIALS.to_vec(),
+        voices: vec![orchestr8_workflows_face::voice(&runtime.kernel), orchestr8_knowledge_face::voice()],
         ids: runtime.kernel.ports().ids.clone(),
     }
 }

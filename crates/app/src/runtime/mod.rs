@@ -2,6 +2,7 @@
 
 mod bridge;
 mod countdown;
+pub mod knowledge;
 mod sessions;
 mod signals;
 mod sink;
@@ -66,6 +67,7 @@ pub struct Runtime {
     pub remote: Remote,
     pub workflows: Hub,
     pub sessions: orchestr8_sessions::Hub,
+    pub knowledge: orchestr8_knowledge::Hub,
     sink: Stderr,
 }
 
@@ -111,6 +113,7 @@ impl Runtime {
         register(&kernel, &settings)?;
         let workflows = workflows::register(&kernel, &settings)?;
         let sessions = sessions::register(&kernel, &settings)?;
+        let knowledge = knowledge::register(&kernel)?;
         let stop = CancellationToken::new();
         let countdown = Countdown::new(kernel.ports().clock.clone(), settings.shutdown_limit);
         if purpose.lasting {
@@ -133,6 +136,7 @@ impl Runtime {
             remote,
             workflows,
             sessions,
+            knowledge,
             sink,
         })
     }
@@ -141,6 +145,8 @@ impl Runtime {
     /// that stay.
     pub async fn begin(&self) -> Result<(), Failure> {
         self.sessions.start().await.map_err(Failure::from)?;
+        let (knowledge, stop) = (self.knowledge.clone(), self.stop.clone());
+        tokio::spawn(async move { knowledge.run(stop).await });
         self.workflows.start().await.map_err(Failure::from)
     }
 

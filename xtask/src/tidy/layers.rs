@@ -46,9 +46,7 @@ fn may_use(user: Layer, used: Layer) -> bool {
         Layer::Stores | Layer::Models | Layer::Process | Layer::Outbound | Layer::Edge => {
             &[Layer::Contract, Layer::Kernel]
         }
-        Layer::Domain => {
-            &[Layer::Contract, Layer::Kernel, Layer::Models, Layer::Process, Layer::Outbound]
-        }
+        Layer::Domain => &[Layer::Contract, Layer::Kernel, Layer::Models, Layer::Process, Layer::Outbound],
         Layer::Face => &[Layer::Contract, Layer::Kernel, Layer::Edge],
         Layer::App => return used != Layer::Testing,
         Layer::Testing => &[Layer::Contract, Layer::Kernel, Layer::Stores],

@@ -21,7 +21,7 @@ use orchestr8_kernel::bus::{self, Bus};
 use orchestr8_kernel::log::Level;
 use orchestr8_kernel::ports::{Clock, Ids, Random, clock, ids, random};
 use orchestr8_kernel::redact::Redactor;
-use orchestr8_kernel::{Kernel, Log, Ports};
+use orchestr8_kernel::{Cancel, Kernel, Log, Ports};
 use orchestr8_mcp::Face;
 use orchestr8_stores::Sqlite;
 use orchestr8_tools::remote::{self, Remote};
@@ -145,7 +145,7 @@ impl Runtime {
     /// that stay.
     pub async fn begin(&self) -> Result<(), Failure> {
         self.sessions.start().await.map_err(Failure::from)?;
-        let (knowledge, stop) = (self.knowledge.clone(), self.stop.clone());
+        let (knowledge, stop) = (self.knowledge.clone(), Cancel::from_token(self.stop.clone()));
         tokio::spawn(async move { knowledge.run(stop).await });
         self.workflows.start().await.map_err(Failure::from)
     }

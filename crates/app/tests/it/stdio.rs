@@ -138,11 +138,14 @@ fn the_handshake_then_tools_then_an_answer() {
             "agent.sendMessage",
             "cancel_workflow",
             "echo",
+            "get_document",
             "get_session",
             "get_status",
             "health",
+            "list_documents",
             "prompt_session",
             "run_workflow",
+            "search_knowledge",
             "start_session"
         ]
     );

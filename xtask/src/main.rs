@@ -46,6 +46,7 @@ usage: cargo xtask <task>
   --verbose          show the output of every step, not only of those that fail";
 
 /// What was asked for on the command line.
+#[derive(Clone)]
 pub struct Request {
     pub words: Vec<String>,
     pub url: Option<String>,

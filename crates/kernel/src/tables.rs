@@ -122,12 +122,24 @@ pub fn ledger_take_over(
     )
 }
 
-/// Keys whose run was cut off, of scopes from one text to another. Columns: tenant, scope, key, action, run.
+/// Keys whose run was cut off, of scopes from one text to another. Columns: tenant, scope, key, action, run, lane.
 pub fn ledger_cut_off(from: &str, to: &str, limit: i64) -> Statement {
     Statement::new(
-        "SELECT tenant, scope, key, action, run FROM ledger
-         WHERE state = 'running' AND scope >= ?1 AND scope < ?2 ORDER BY scope, tenant, key LIMIT ?3",
+        "SELECT l.tenant, l.scope, l.key, l.action, l.run,
+            (SELECT j.lane FROM journal j WHERE j.tenant = l.tenant AND j.run = l.run AND j.entry = 'accepted')
+         FROM ledger l
+         WHERE l.state = 'running' AND l.scope >= ?1 AND l.scope < ?2 ORDER BY l.scope, l.tenant, l.key LIMIT ?3",
         vec![from.into(), to.into(), limit.into()],
+    )
+}
+
+/// Records the end of a run that was cut off, beside its beginning.
+pub fn journal_cut_off(tenant: &str, run: &str, at_ms: i64, data: String) -> Statement {
+    Statement::new(
+        "INSERT INTO journal (tenant, at_ms, run, action, entry, correlation, lane, id, data)
+         SELECT tenant, ?3, run, action, 'finished', correlation, lane, id, ?4 FROM journal
+         WHERE tenant = ?1 AND run = ?2 AND entry = 'accepted'",
+        vec![tenant.into(), run.into(), at_ms.into(), data.into()],
     )
 }
 

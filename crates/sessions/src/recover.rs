@@ -139,10 +139,7 @@ pub fn command(action: &str) -> &str {
     action.strip_prefix("session.").unwrap_or(action)
 }
 
-fn lane(found: &CutOff) -> String {
-    match found.scope.strip_prefix("session-key:") {
-        Some("_server_") => String::from("server"),
-        Some(session) => format!("session:{session}"),
-        None => String::from("session"),
-    }
+/// The lane as clients know it.
+fn lane(found: &CutOff) -> &str {
+    found.lane.as_deref().unwrap_or("server")
 }

@@ -10,9 +10,12 @@ use crate::limits;
 use crate::record::{Body, Entry, Place};
 use crate::tables::{self, Whose};
 
-/// All entries of a session; the place of an entry is its index.
+/// The entries of a session from a place on: all of them, unless nothing before that place matters.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Tree(Vec<Node>);
+pub struct Tree {
+    from: Place,
+    nodes: Vec<Node>,
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
@@ -51,27 +54,36 @@ impl Tree {
         }
     }
 
+    /// The tree of a conversation in which nothing has been said, whatever else its session holds.
+    pub fn beginning(next: Place) -> Self {
+        Self { from: next, nodes: Vec::new() }
+    }
+
     /// The place the next entry gets.
     pub fn next(&self) -> Place {
-        Place::try_from(self.0.len()).unwrap_or(Place::MAX)
+        self.from.saturating_add(Place::try_from(self.nodes.len()).unwrap_or(Place::MAX))
     }
 
     pub fn push(&mut self, node: Node) {
-        self.0.push(node);
+        self.nodes.push(node);
     }
 
     pub fn label(&mut self, place: Place, label: Option<String>) {
-        if let Some(node) = usize::try_from(place).ok().and_then(|place| self.0.get_mut(place)) {
+        if let Some(node) = self.index(place).and_then(|index| self.nodes.get_mut(index)) {
             node.label = label;
         }
     }
 
     pub fn get(&self, place: Place) -> Option<&Node> {
-        self.0.get(usize::try_from(place).ok()?)
+        self.nodes.get(self.index(place)?)
+    }
+
+    fn index(&self, place: Place) -> Option<usize> {
+        usize::try_from(place.checked_sub(self.from)?).ok()
     }
 
     pub fn nodes(&self) -> impl Iterator<Item = (Place, &Node)> {
-        (0..).zip(&self.0)
+        (self.from..).zip(&self.nodes)
     }
 
     /// From the root to an entry, both included. A parent stands before its children, so this ends.
@@ -141,12 +153,13 @@ mod tests {
     use super::*;
 
     fn tree(bodies: Vec<(Option<Place>, Body)>) -> Tree {
-        Tree(
-            bodies
+        Tree {
+            from: 0,
+            nodes: bodies
                 .into_iter()
                 .map(|(parent, body)| Node { label: None, entry: Entry { parent, at_ms: 1, body } })
                 .collect(),
-        )
+        }
     }
 
     fn user(text: &str) -> Body {

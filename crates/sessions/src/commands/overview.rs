@@ -183,6 +183,8 @@ fn told(row: &Row) -> Result<Value, Fault> {
     }
     if data["recovered"] == true {
         told["error"] = json!(REASON);
+        told["recovered"] = json!(true);
+        told["recoveryReason"] = json!("restart_inflight_marked_failed");
     }
     Ok(told)
 }

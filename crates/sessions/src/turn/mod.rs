@@ -73,7 +73,10 @@ pub async fn run(
     content: Vec<Block>,
 ) -> Result<Ended, Fault> {
     let held = session.doing.begin(Slot::Turn, context.cancel.token());
-    let tree = Tree::load(&*hub.kernel().ports().store, session.whose()).await?;
+    let tree = match session.with_header(|header| (header.leaf, header.next)) {
+        (None, next) => Tree::beginning(next),
+        (Some(_), _) => Tree::load(&*hub.kernel().ports().store, session.whose()).await?,
+    };
     if tree.next() >= limits::ENTRIES {
         return Err(Fault::new(
             Code::ResourceExhausted,

@@ -42,7 +42,10 @@ async fn a_prompt_cut_off_in_the_middle_is_settled_by_the_next_start_and_reporte
         (&told["recoveredInFlightFailures"], &told["recoveredQueuedMessages"]),
         (&json!(1), &json!(1))
     );
-    assert_eq!(told["recoveredInFlight"][0]["commandType"], "prompt");
+    let cut_off = &told["recoveredInFlight"][0];
+    assert_eq!((&cut_off["commandType"], &cut_off["laneKey"]), (&json!("prompt"), &json!("session:s")));
+    let history = restarted.ask("get_command_history", json!({"commandId": "p1"})).await;
+    assert_eq!(history["entries"][1]["recoveryReason"], "restart_inflight_marked_failed");
     let repeated = restarted.kernel.submit(wish(&restarted)).await;
     assert!(repeated.replayed);
     let fault = settled::fault(repeated);

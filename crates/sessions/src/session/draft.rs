@@ -213,3 +213,6 @@ impl Drop for Hold {
         self.session.let_go(&self.kernel);
     }
 }
+
+#[cfg(test)]
+mod tests;

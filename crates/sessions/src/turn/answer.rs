@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use orchestr8_contract::error::Retry;
-use orchestr8_contract::{Code, Fault, Priority};
+use orchestr8_contract::{Code, Fault};
 use orchestr8_models::{Delta, Message, Request, StopReason};
 use serde_json::json;
 
@@ -166,6 +166,3 @@ fn too_long(fault: &Fault) -> bool {
     let reason = fault.details.as_ref().and_then(|details| details.get("reason")?.as_str());
     reason == Some("context_too_long")
 }
-
-/// Deltas may be lost by a client that is slow; nothing else may.
-pub(super) const DELTA: Priority = Priority::Normal;

@@ -1,16 +1,17 @@
 //! An answer while it comes: what is there of it so far, told to those who follow the session.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use orchestr8_contract::{Fault, Priority};
 use orchestr8_models::{About, Assistant, Block, Delta, StopReason, Usage};
 use serde_json::{Map, Value, json};
 
-use super::answer::DELTA;
 use crate::hub::Hub;
 use crate::limits;
 use crate::session::Session;
+
+/// Deltas may be lost by a client that is slow; nothing else may.
+const DELTA: Priority = Priority::Normal;
 
 pub struct Live {
     hub: Hub,
@@ -23,8 +24,6 @@ pub struct Live {
     pending: String,
     told: usize,
     told_us: u64,
-    /// Pieces of arguments by the index of their block.
-    arguments: HashMap<usize, String>,
 }
 
 impl Live {
@@ -46,7 +45,6 @@ impl Live {
             pending: String::new(),
             told: 0,
             told_us: hub.kernel().ports().clock.elapsed_us(),
-            arguments: HashMap::new(),
         }
     }
 
@@ -78,7 +76,6 @@ impl Live {
                 self.piece("thinking_delta", index, &delta);
             }
             Delta::ToolCall { index, delta } => {
-                self.arguments.entry(index).or_default().push_str(&delta);
                 self.piece("toolcall_delta", index, &delta);
             }
             Delta::TextEnd { index } => {

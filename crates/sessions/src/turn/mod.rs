@@ -10,8 +10,6 @@ use std::sync::Arc;
 
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::Context;
-use orchestr8_kernel::ledger::store_fault;
-use orchestr8_kernel::ports::store::Batch;
 use orchestr8_models::{Assistant, Block, Message, StopReason, Usage, User};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -22,7 +20,6 @@ use crate::limits;
 use crate::news::News;
 use crate::record::{Body, Entry, Place, When};
 use crate::session::{Draft, Session, Slot};
-use crate::tables;
 use crate::tree::{Node, Tree};
 
 /// How a prompt ended.
@@ -97,7 +94,6 @@ pub async fn run(
         usage: Usage::default(),
     };
     let ended = turn.go(content).await;
-    turn.trim().await;
     session.forget_recent();
     drop(held);
     crate::tools::tell_changed(hub, &session.id);
@@ -191,10 +187,8 @@ impl Turn {
         }
     }
 
-    async fn end(&mut self, mut draft: Draft, answer: Answer) -> Result<Ended, Fault> {
-        self.refer(&mut draft, &self.added);
-        draft.tell(News::AgentEnd { entries: self.added.clone() });
-        draft.commit(self.hub.kernel()).await?;
+    async fn end(&mut self, draft: Draft, answer: Answer) -> Result<Ended, Fault> {
+        self.close(draft).await?;
         if answer.fault.is_none() && !self.stop.is_cancelled() {
             self.compact_if_full().await?;
         }
@@ -206,12 +200,17 @@ impl Turn {
         Ok(Ended { stop_reason, error: answer.fault, text, usage: self.usage })
     }
 
-    async fn too_many_rounds(&mut self) -> Result<Ended, Fault> {
-        let text = format!("the agent was stopped after {} answers without an end", limits::ROUNDS);
-        let mut draft = self.draft();
+    /// The last words of a prompt; events beyond what is kept are forgotten with them.
+    async fn close(&self, mut draft: Draft) -> Result<(), Fault> {
         self.refer(&mut draft, &self.added);
         draft.tell(News::AgentEnd { entries: self.added.clone() });
-        draft.commit(self.hub.kernel()).await?;
+        draft.trim();
+        draft.commit(self.hub.kernel()).await
+    }
+
+    async fn too_many_rounds(&mut self) -> Result<Ended, Fault> {
+        let text = format!("the agent was stopped after {} answers without an end", limits::ROUNDS);
+        self.close(self.draft()).await?;
         let fault = Fault::new(Code::ResourceExhausted, text);
         Ok(Ended {
             stop_reason: StopReason::Error,
@@ -254,16 +253,6 @@ impl Turn {
         draft.tell(end);
         draft.commit(self.hub.kernel()).await?;
         Ok(worked)
-    }
-
-    /// Events beyond what is kept are forgotten. If that fails, the next prompt tries again.
-    async fn trim(&self) {
-        let mut batch = Batch::new();
-        batch.then(tables::events_trim(self.session.whose(), limits::EVENTS_KEPT));
-        if let Err(error) = self.hub.kernel().ports().store.commit(batch).await {
-            let fields = json!({"sessionId": &*self.session.id, "error": store_fault(error).to_string()});
-            self.hub.kernel().log().warn("old events could not be forgotten", fields);
-        }
     }
 }
 

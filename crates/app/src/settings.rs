@@ -300,6 +300,7 @@ fn level(level: config::LogLevel) -> Level {
 mod thinking;
 mod workflows;
 
+pub use thinking::CONFINE;
 pub use workflows::Workflows;
 
 #[cfg(test)]

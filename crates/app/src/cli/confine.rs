@@ -10,9 +10,6 @@ use orchestr8_sessions::shell::confine::confine;
 
 use crate::failure::Failure;
 
-/// How sessions call it.
-pub const NAME: &str = "confine";
-
 #[derive(Args)]
 pub struct Confine {
     folder: PathBuf,

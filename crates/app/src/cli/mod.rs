@@ -8,7 +8,7 @@ mod cancel;
 mod chat;
 mod completions;
 mod config;
-pub mod confine;
+mod confine;
 mod confirm;
 mod create;
 mod demo;
@@ -55,7 +55,7 @@ use orchestr8_stores::sqlite::Look;
 
 use crate::config::{Environment, Flags, Loaded};
 use crate::failure::{Failure, exit};
-use crate::settings::{Mode, Place, Settings};
+use crate::settings::{CONFINE, Mode, Place, Settings};
 use crate::terminal::{Color, Terminal};
 
 /// Runs AI agents reliably: durable workflows, tools over MCP, one program with its own store.
@@ -116,7 +116,7 @@ enum Command {
     Approve(Box<approve::Approve>),
     /// Tell an execution that something has happened.
     Signal(signal::Signal),
-    #[command(hide = true, name = confine::NAME)]
+    #[command(hide = true, name = CONFINE)]
     Confine(confine::Confine),
     /// Talk with an agent, or ask it once.
     Chat(Box<chat::Chat>),

@@ -12,9 +12,11 @@ use orchestr8_sessions_face as face;
 use orchestr8_workflows::agents::Secrets;
 
 use super::Place;
-use crate::cli::confine;
 use crate::config::{self, Environment, ModelKind, ModelProvider};
 use crate::failure::Failure;
+
+/// The hidden command under which this program confines itself and becomes another (`cli/confine.rs`).
+pub const CONFINE: &str = "confine";
 
 /// A model that need not be described.
 struct Known {
@@ -215,7 +217,7 @@ pub fn sessions(
         bash: config.bash,
         bash_env: super::base_env(environment).into_iter().collect(),
         bash_unconfined: config.bash_unconfined,
-        launcher: environment.program.clone().map(|program| (program, vec![confine::NAME.to_owned()])),
+        launcher: environment.program.clone().map(|program| (program, vec![CONFINE.to_owned()])),
         tools: match config.tools.is_empty() {
             true => tools.clone(),
             false => ToolFilter { only: config.tools.clone(), never: tools.never.clone() },

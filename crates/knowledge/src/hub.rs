@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::retrieval::dense::{Dense, Embedder};
 use crate::turns::Turns;
+use crate::vectors::progress::Progress;
 
 /// What an installation says about its knowledge.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +32,7 @@ struct Shared {
     settings: Settings,
     turns: Turns,
     meaning: Option<Meaning>,
+    progress: Progress,
     guard: Arc<Guard>,
     client: Client,
 }
@@ -55,7 +57,8 @@ impl Hub {
     fn make(kernel: Kernel, settings: Settings, meaning: Option<Meaning>) -> Self {
         let guard = Arc::new(Guard::new(&settings.webhooks));
         let client = Client::guarded(guard.clone());
-        Self(Arc::new(Shared { kernel, settings, turns: Turns::default(), meaning, guard, client }))
+        let (turns, progress) = (Turns::default(), Progress::default());
+        Self(Arc::new(Shared { kernel, settings, turns, meaning, progress, guard, client }))
     }
 
     pub(crate) fn guard(&self) -> &Guard {
@@ -76,6 +79,11 @@ impl Hub {
 
     pub fn meaning(&self) -> Option<&Meaning> {
         self.0.meaning.as_ref()
+    }
+
+    /// How far the index over vectors has come.
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.0.progress
     }
 
     pub(crate) fn turns(&self) -> &Turns {

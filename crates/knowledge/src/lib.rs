@@ -15,6 +15,7 @@ pub mod tables;
 pub mod text;
 mod turns;
 mod upkeep;
+pub mod vectors;
 mod write;
 
 pub use hub::{Hub, Meaning, Settings};

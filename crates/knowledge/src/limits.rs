@@ -118,3 +118,34 @@ pub const REINDEX_PAGE: i64 = 50;
 
 /// Problems a check lists before it only counts.
 pub const PROBLEMS: usize = 100;
+
+/// Documents and passages that the index over vectors takes up in one step. A document is never cut, so one of the largest may
+/// exceed the passages.
+pub const FOLLOW_DOCUMENTS: i64 = 256;
+pub const FOLLOW_PASSAGES: usize = 1_024;
+
+/// Tenants that are looked at in one go.
+pub const FOLLOW_TENANTS: i64 = 1_000;
+
+/// Texts that a model is given at once, and how long it may take over them.
+pub const EMBED_TEXTS: usize = 32;
+pub const EMBED_MS: u64 = 120_000;
+
+/// Waits after a failed step, and how often is looked without being told.
+pub const FOLLOW_BASE_MS: u64 = 250;
+pub const FOLLOW_CAP_MS: u64 = 30_000;
+pub const FOLLOW_EVERY_MS: u64 = 60_000;
+
+/// How long a query waits for the vectors of what was just written, and how many changes are worth waiting for: with more to
+/// do than that, the wait would be in vain.
+pub const CATCH_UP_MS: u64 = 1_000;
+pub const CATCH_UP_CHANGES: i64 = 64;
+
+/// Memory for vectors in this process; about 2.4 million passages of 384 dimensions.
+pub const VECTORS_MB: u64 = 2_048;
+
+/// Documents that a check leaves aside because the index is about to take them up; with more, only that is told.
+pub const LATE: i64 = 10_000;
+
+/// How long a check or a rebuild of a tenant's indexes may take.
+pub const VERIFY_MS: u64 = 600_000;

@@ -51,6 +51,12 @@ pub const MIGRATIONS: &[(&str, &str)] = &[(
         PRIMARY KEY (tenant, id, webhook)) STRICT, WITHOUT ROWID;
      CREATE INDEX knowledge_delivery_due ON knowledge_delivery (due_ms) WHERE due_ms IS NOT NULL;
      CREATE INDEX knowledge_delivery_failed ON knowledge_delivery (failed_ms) WHERE failed_ms IS NOT NULL;",
+), (
+    "knowledge-vectors-1",
+    "ALTER TABLE knowledge_chunk ADD COLUMN print BLOB;
+     CREATE TABLE knowledge_vector (
+        tenant TEXT NOT NULL, document TEXT NOT NULL, print BLOB NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL,
+        PRIMARY KEY (tenant, document, print, model)) STRICT;",
 )];
 
 /// Which document of whom.
@@ -333,6 +339,7 @@ pub fn purge(whose: Whose<'_>, now_ms: i64) -> Vec<Statement> {
             words = words - (SELECT COALESCE(SUM(words), 0) FROM knowledge_chunk WHERE tenant = ?1 AND document IN (BELOW))
          WHERE tenant = ?1",
         "DELETE FROM knowledge_chunk WHERE tenant = ?1 AND document IN (BELOW)",
+        "DELETE FROM knowledge_vector WHERE tenant = ?1 AND document IN (BELOW)",
         "DELETE FROM knowledge_tag WHERE tenant = ?1 AND document IN (BELOW)",
         "INSERT INTO knowledge_change (tenant, document, position)
          SELECT ?1, gone.id, tree.version FROM knowledge_tree tree JOIN knowledge_document gone ON gone.tenant = tree.tenant

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{Either, select};
+use futures::future::{Either, join, select};
 use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::store::{Batch, Row};
@@ -31,6 +31,10 @@ pub struct Kept {
 impl Hub {
     /// Works until it is told to stop. The app runs it once, for as long as the program serves.
     pub async fn run(&self, cancel: Cancel) {
+        join(self.tend(cancel.clone()), self.follow(cancel)).await;
+    }
+
+    async fn tend(&self, cancel: Cancel) {
         let mut news = self.store().watch(DELIVERIES);
         let (clock, mut looked_us) = (self.kernel().ports().clock.clone(), None);
         while !cancel.is_fired() {

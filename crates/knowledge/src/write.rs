@@ -90,6 +90,7 @@ pub fn index(batch: &mut Batch, whose: Whose<'_>, entries: &[Entry]) {
             chars: number(entry.chunk.length),
             words: entry.words,
             heading: &entry.chunk.heading,
+            print: &entry.print,
         };
         batch.then_one(passage_insert(whose, &passage));
         let (head, body, fold) = (entry.head.clone(), entry.body.clone(), entry.fold.clone());

@@ -11,6 +11,7 @@ mod restore;
 mod schemas;
 mod tools;
 mod update;
+mod verify;
 mod webhooks;
 
 use futures::FutureExt;
@@ -49,6 +50,8 @@ struct Row {
     writes: bool,
     input: Value,
     run: Run,
+    /// How long it may take, if that differs from others.
+    limit_ms: Option<u64>,
 }
 
 macro_rules! row {
@@ -60,7 +63,11 @@ macro_rules! row {
             writes: $writes,
             input: $input,
             run: |hub, args, context| $run(hub, args, context).boxed(),
+            limit_ms: None,
         }
+    };
+    ($name:literal, $about:literal, $roles:ident, $writes:literal, $input:expr, $run:path, $limit_ms:expr) => {
+        Row { limit_ms: Some($limit_ms), ..row!($name, $about, $roles, $writes, $input, $run) }
     };
 }
 
@@ -90,6 +97,8 @@ fn rows() -> Vec<Row> {
         row!("knowledge.webhooks_add", "Tells an address of changes.", OWNERS, true, schemas::webhook_add(), webhooks::add),
         row!("knowledge.webhooks_list", "Lists the addresses that are told of changes.", OWNERS, false, schemas::nothing(), webhooks::list),
         row!("knowledge.webhooks_remove", "Tells an address nothing more.", OWNERS, true, schemas::webhook_remove(), webhooks::remove),
+        row!("knowledge.verify", "Compares documents, passages, index and vectors, and mends what is wrong if asked to.", OWNERS, true, schemas::verify(), verify::verify, limits::VERIFY_MS),
+        row!("knowledge.reindex", "Writes the indexes anew from the documents.", OWNERS, true, schemas::nothing(), verify::reindex, limits::VERIFY_MS),
     ]
 }
 
@@ -107,7 +116,7 @@ impl Work for Bound {
 fn action(hub: &Hub, row: Row) -> Result<Action, schema::Error> {
     let policy = Policy {
         roles: row.roles,
-        timeout_ms: Some(if row.writes { limits::WRITE_MS } else { limits::READ_MS }),
+        timeout_ms: row.limit_ms.or(Some(if row.writes { limits::WRITE_MS } else { limits::READ_MS })),
         payload_bytes: Some(limits::PAYLOAD_BYTES),
         slotting: Slotting::Wait { limit_ms: limits::SLOT_WAIT_MS },
         ..if row.writes { Policy::stored() } else { Policy::read() }

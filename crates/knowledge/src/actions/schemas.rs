@@ -30,6 +30,10 @@ pub fn nothing() -> Value {
     object(&[], json!({}))
 }
 
+pub fn verify() -> Value {
+    object(&[], json!({"repair": {"type": "boolean", "default": false}}))
+}
+
 pub fn one() -> Value {
     object(&["document_id"], json!({"document_id": id()}))
 }

@@ -8,8 +8,8 @@ use super::tables;
 use crate::hub::Hub;
 use crate::limits::{PROBLEMS, REINDEX_PAGE};
 use crate::record::{Document, read};
-use crate::tables::{Whose, tree_hold};
-use crate::write::{index, number};
+use crate::tables::{Whose, change_note, tree_bump, tree_hold};
+use crate::write::{CHANGES, index, number};
 
 /// What a look at the index does about what it finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,18 +46,59 @@ impl Hub {
     /// Compares the index with the documents of all tenants, hidden ones included: they may come back.
     pub async fn check_index(&self, mend: Mend) -> Result<Report, Fault> {
         let mut report = Report::default();
-        let mut after = (String::new(), String::new());
+        self.check_documents(None, mend, &mut report).await?;
+        self.check_strays(mend, &mut report).await?;
+        Ok(report)
+    }
+
+    /// The same for one tenant, which learns nothing about others.
+    pub async fn check_tenant(&self, tenant: &str, mend: Mend) -> Result<Report, Fault> {
+        let mut report = Report::default();
+        self.check_documents(Some(tenant), mend, &mut report).await?;
+        self.check_own_strays(tenant, mend, &mut report).await?;
+        Ok(report)
+    }
+
+    async fn check_documents(
+        &self,
+        only: Option<&str>,
+        mend: Mend,
+        report: &mut Report,
+    ) -> Result<(), Fault> {
+        let mut after = (only.unwrap_or_default().to_owned(), String::new());
         loop {
             let rows = self.rows(tables::documents_after((&after.0, &after.1), REINDEX_PAGE)).await?;
-            let Some(last) = rows.last() else { break };
+            let Some(last) = rows.last() else { return Ok(()) };
             after = key(last)?;
             for row in &rows {
                 let (tenant, id) = key(row)?;
-                self.check_document(Whose { tenant: &tenant, id: &id }, mend, &mut report).await?;
+                if only.is_some_and(|only| only != tenant) {
+                    return Ok(());
+                }
+                self.check_document(Whose { tenant: &tenant, id: &id }, mend, report).await?;
             }
         }
-        self.check_strays(mend, &mut report).await?;
-        Ok(report)
+    }
+
+    /// Words of passages that are not there belong to nobody, so anybody may have them mended; counts are a tenant's own.
+    async fn check_own_strays(&self, tenant: &str, mend: Mend, report: &mut Report) -> Result<(), Fault> {
+        let strays = self.rows(tables::strays(number(PROBLEMS))).await?;
+        for row in &strays {
+            report.add(format!("passage {}", row.int(0).map_err(read)?));
+        }
+        let counts = self.rows(tables::counts_wrong()).await?;
+        let own = counts.iter().any(|row| row.text(0).is_ok_and(|found| found == tenant));
+        if own {
+            report.add(format!("{tenant}: its counts"));
+        }
+        if mend != Mend::No && (own || !strays.is_empty()) {
+            let mut batch = Batch::new();
+            batch.then(tables::strays_forget());
+            batch.then(tables::counts_mend(tenant));
+            self.store().commit(batch).await.map_err(read)?;
+            report.mended += strays.len() + usize::from(own);
+        }
+        Ok(())
     }
 
     async fn check_document(&self, whose: Whose<'_>, mend: Mend, report: &mut Report) -> Result<(), Fault> {
@@ -86,7 +127,11 @@ impl Hub {
     async fn rewrite(&self, whose: Whose<'_>, document: &Document, wanted: &[Entry]) -> Result<(), Fault> {
         let mut batch = Batch::new();
         batch.then_one(tree_hold(whose, document.revision));
+        batch.then_one(tree_bump(whose.tenant));
         index(&mut batch, whose, wanted);
+        // Its passages have other numbers now, which an index over vectors must learn.
+        batch.then(change_note(whose));
+        batch.wake(CHANGES);
         self.store().commit(batch).await.map_err(read)
     }
 
@@ -100,7 +145,8 @@ impl Hub {
                 Ok(row.int(1)? == number(entry.chunk.offset)
                     && row.int(2)? == number(entry.chunk.length)
                     && row.int(3)? == entry.words
-                    && row.text(4)? == entry.chunk.heading)
+                    && row.text(4)? == entry.chunk.heading
+                    && row.blob(5).is_ok_and(|print| print == entry.print))
             };
             let number = row.int(0).map_err(read)?;
             if !same().map_err(read)? || self.rows(tables::holds(number, phrases(entry))).await?.is_empty() {

@@ -58,6 +58,15 @@ pub trait Dense: Send + Sync + 'static {
     /// The nearest passages, nearest first, with their similarity.
     fn search(&self, near: Near) -> BoxFuture<'static, Result<Vec<(i64, f64)>, Fault>>;
 
-    /// The change of the tenant that it reflects.
+    /// The change of the tenant that it reflects; 0 if it knows nothing of it.
     fn position(&self, tenant: &str) -> BoxFuture<'static, Result<i64, Fault>>;
+
+    /// From now on it reflects all changes up to this one.
+    fn reflect(&self, tenant: &str, position: i64) -> BoxFuture<'static, Result<(), Fault>>;
+
+    /// Forgets a tenant: it reflects nothing of it and is filled anew.
+    fn clear(&self, tenant: &str) -> BoxFuture<'static, Result<(), Fault>>;
+
+    /// The numbers of all passages of a tenant that it holds.
+    fn passages(&self, tenant: &str) -> BoxFuture<'static, Result<Vec<i64>, Fault>>;
 }

@@ -104,7 +104,7 @@ async fn best(
 }
 
 /// The documents of these passages that may be seen, each once, in the order of their best passages.
-async fn documents(hub: &Hub, tenant: &str, scored: &[(i64, f64)]) -> Result<Vec<Hit>, Fault> {
+pub(crate) async fn documents(hub: &Hub, tenant: &str, scored: &[(i64, f64)]) -> Result<Vec<Hit>, Fault> {
     let numbers: Vec<i64> = scored.iter().map(|(number, _)| *number).collect();
     let rows = hub.rows(tables::owners(tenant, json!(numbers).to_string())).await?;
     let mut owners = HashMap::with_capacity(rows.len());
@@ -182,7 +182,7 @@ fn rarity(count: i64, all: i64) -> f64 {
     ((all - count + 0.5) / (count + 0.5)).ln_1p() * (K1 + 1.0)
 }
 
-fn stored<'a>(tenant: &'a str, filter: &'a Filter) -> tables::Filter<'a> {
+pub(crate) fn stored<'a>(tenant: &'a str, filter: &'a Filter) -> tables::Filter<'a> {
     let tags = (!filter.tags.is_empty()).then(|| json!(filter.tags).to_string());
     let metadata = (!filter.metadata.is_empty()).then(|| Value::Object(filter.metadata.clone()).to_string());
     tables::Filter { tenant, tags, below: filter.below.as_deref(), metadata }

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use crate::limits::{CHUNKS, WORDS_MAX};
 use crate::record::Mime;
 use crate::text::{Chunk, Term, chunks, terms};
+use crate::vectors::{passage_text, print};
 
 /// A passage with its words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct Entry {
     pub body: String,
     /// The plain forms of words with marks.
     pub fold: String,
+    /// Of the text as a model reads it.
+    pub print: Vec<u8>,
 }
 
 /// The sign of a tenant: letters and digits, since the index knows no others.
@@ -55,8 +58,10 @@ fn entry(sign: &Sign, title: &str, text: &str, chunk: Chunk) -> Entry {
     let head = terms(&format!("{title}\n{}", chunk.heading));
     let words = i64::try_from(own.len() + head.len()).unwrap_or(WORDS_MAX).clamp(1, WORDS_MAX);
     let fold = own.iter().chain(&head).filter_map(|term| term.folded.as_deref());
+    let read = passage_text(title, &chunk.heading, &text[chunk.range.clone()]);
     Entry {
         words,
+        print: print(&read),
         fold: join(sign, fold),
         head: join(sign, kept(&head)),
         body: join(sign, kept(&own)),

@@ -14,6 +14,8 @@ pub struct Passage<'a> {
     pub chars: i64,
     pub words: i64,
     pub heading: &'a str,
+    /// Tells its text apart from others of its document.
+    pub print: &'a [u8],
 }
 
 /// Takes the passages of a document out of the counts and puts others in.
@@ -38,14 +40,15 @@ pub fn passages_delete(whose: Whose<'_>) -> [Statement; 2] {
 
 pub fn passage_insert(whose: Whose<'_>, passage: &Passage<'_>) -> Statement {
     Statement::new(
-        "INSERT INTO knowledge_chunk (tenant, document, place, number, start_char, chars, words, heading)
-         SELECT ?1, ?2, ?3, (COALESCE(MAX(number), 0) / 4096 + 1) * 4096 + ?6, ?4, ?5, ?6, ?7 FROM knowledge_chunk",
+        "INSERT INTO knowledge_chunk (tenant, document, place, number, start_char, chars, words, heading, print)
+         SELECT ?1, ?2, ?3, (COALESCE(MAX(number), 0) / 4096 + 1) * 4096 + ?6, ?4, ?5, ?6, ?7, ?8 FROM knowledge_chunk",
         whose.and([
             passage.place.into(),
             passage.start_char.into(),
             passage.chars.into(),
             passage.words.into(),
             passage.heading.into(),
+            passage.print.to_vec().into(),
         ]),
     )
 }
@@ -141,6 +144,32 @@ pub fn best_within(words: String, weights: &Weights, filter: &Filter<'_>, limit:
     )
 }
 
+/// The passages of documents that pass a filter. Columns: number.
+pub fn open(filter: &Filter<'_>) -> Statement {
+    Statement::new(
+        "WITH RECURSIVE below(id) AS (
+           SELECT ?3 UNION SELECT child.id FROM knowledge_document child
+             JOIN below ON child.tenant = ?1 AND child.parent = below.id WHERE ?3 IS NOT NULL)
+         SELECT chunk.number FROM knowledge_document document
+             JOIN knowledge_chunk chunk ON chunk.tenant = document.tenant AND chunk.document = document.id
+           WHERE document.tenant = ?1 AND document.hidden_by IS NULL
+             AND (?2 IS NULL OR EXISTS (SELECT 1 FROM json_each(?2) wanted JOIN knowledge_tag tag
+                 ON tag.tenant = ?1 AND tag.tag = wanted.value AND tag.document = document.id))
+             AND (?3 IS NULL OR document.id IN (SELECT id FROM below))
+             AND (?4 IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(?4) wanted WHERE NOT EXISTS (
+                 SELECT 1 FROM json_each(document.metadata) given WHERE given.key = wanted.key AND (
+                   (given.value = wanted.value AND given.type = wanted.type)
+                   OR (given.type = 'array' AND EXISTS (SELECT 1 FROM json_each(given.value) item
+                        WHERE item.value = wanted.value AND item.type = wanted.type))))))",
+        vec![
+            filter.tenant.into(),
+            filter.tags.clone().into(),
+            filter.below.into(),
+            filter.metadata.clone().into(),
+        ],
+    )
+}
+
 fn scored(
     sql: &'static str,
     words: String,
@@ -185,10 +214,10 @@ pub fn documents_after(after: (&str, &str), limit: i64) -> Statement {
     )
 }
 
-/// The passages of a document, in order. Columns: number, start_char, chars, words, heading.
+/// The passages of a document, in order. Columns: number, start_char, chars, words, heading, print.
 pub fn passages_of(whose: Whose<'_>) -> Statement {
     Statement::new(
-        "SELECT number, start_char, chars, words, heading FROM knowledge_chunk WHERE tenant = ?1 AND document = ?2 ORDER BY place",
+        "SELECT number, start_char, chars, words, heading, print FROM knowledge_chunk WHERE tenant = ?1 AND document = ?2 ORDER BY place",
         whose.cells(),
     )
 }
@@ -218,14 +247,32 @@ pub fn counts_wrong() -> Statement {
     )
 }
 
-/// Takes out stray entries, and counts anew.
-pub fn strays_mend() -> [Statement; 2] {
-    [
+/// Counts the passages of a tenant anew.
+pub fn counts_mend(tenant: &str) -> Statement {
+    Statement::new(
+        "UPDATE knowledge_tree SET
+            chunks = (SELECT COUNT(*) FROM knowledge_chunk WHERE tenant = ?1),
+            words = (SELECT COALESCE(SUM(words), 0) FROM knowledge_chunk WHERE tenant = ?1) WHERE tenant = ?1",
+        vec![tenant.into()],
+    )
+}
+
+/// Takes out stray entries.
+pub fn strays_forget() -> Statement {
+    Statement::new(
         "DELETE FROM knowledge_lexical WHERE rowid IN (
             SELECT rowid FROM knowledge_lexical WHERE rowid NOT IN (SELECT number FROM knowledge_chunk))",
+        vec![],
+    )
+}
+
+/// Takes out stray entries, and counts anew.
+pub fn strays_mend() -> [Statement; 2] {
+    let counts = Statement::new(
         "UPDATE knowledge_tree SET
             chunks = (SELECT COUNT(*) FROM knowledge_chunk WHERE tenant = knowledge_tree.tenant),
             words = (SELECT COALESCE(SUM(words), 0) FROM knowledge_chunk WHERE tenant = knowledge_tree.tenant)",
-    ]
-    .map(|sql| Statement::new(sql, vec![]))
+        vec![],
+    );
+    [strays_forget(), counts]
 }

@@ -6,8 +6,15 @@
     reason = "a test that cannot go on should stop"
 )]
 
+mod backend;
 mod concurrent;
+mod crashing;
+#[path = "../shared/dense.rs"]
+mod dense;
 mod keeping;
+#[path = "../shared/letters.rs"]
+mod letters;
+mod meaning;
 mod querying;
 mod telling;
 mod tools;

@@ -6,7 +6,7 @@ use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::store::{Row, Statement, Store};
 use orchestr8_kernel::{Args, Kernel, Principal, Settled, Submission};
-use orchestr8_knowledge::{Hub, Settings, actions, tables};
+use orchestr8_knowledge::{Hub, Meaning, Settings, actions, tables};
 use orchestr8_stores::Sqlite;
 use orchestr8_testing::{Parts, memory, settled};
 use serde_json::{Value, json};
@@ -33,8 +33,17 @@ impl World {
     }
 
     pub fn from_parts(parts: Parts, store: Sqlite, settings: Settings) -> Self {
+        Self::made(parts, store, |kernel| Hub::new(kernel, settings))
+    }
+
+    /// With a search by meaning.
+    pub fn meaning(parts: Parts, store: Sqlite, meaning: Meaning) -> Self {
+        Self::made(parts, store, |kernel| Hub::with_meaning(kernel, Settings::default(), meaning))
+    }
+
+    fn made(parts: Parts, store: Sqlite, hub: impl FnOnce(Kernel) -> Hub) -> Self {
         let kernel = Parts { ids: Arc::new(orchestr8_kernel::ports::ids::Random), ..parts }.kernel();
-        let hub = Hub::new(kernel.clone(), settings);
+        let hub = hub(kernel.clone());
         for action in actions::all(&hub).unwrap() {
             kernel.registry().register(action).unwrap();
         }

@@ -2,7 +2,7 @@
 
 pub mod action;
 pub mod audit;
-mod authorize;
+pub mod authorize;
 pub mod bus;
 pub mod cancel;
 pub mod context;

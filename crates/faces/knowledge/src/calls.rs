@@ -159,14 +159,18 @@ pub(crate) async fn run(
     let settled = match face.kernel.start(submission) {
         Started::Done(settled) => *settled,
         Started::Running(mut task) => {
+            let waits = patience;
             let patience = async {
-                match patience {
+                match waits {
                     Patience::Endless => std::future::pending().await,
                     Patience::Short => {
                         face.kernel.ports().clock.sleep(Duration::from_millis(face.settings.ack_ms)).await;
                     }
                 }
             };
+            let _seen = (waits == Patience::Endless).then(|| {
+                Seen::new(face, request, Live { cancel: cancel.clone(), progress: progress.clone() })
+            });
             tokio::select! {
                 biased;
                 settled = &mut task => settled.map_err(lost)?,
@@ -183,6 +187,26 @@ pub(crate) async fn run(
     }
 }
 
+/// A call somebody waits for to its end, to be looked at and cancelled meanwhile.
+struct Seen<'a> {
+    calls: &'a Calls,
+    place: (Tenant, String),
+}
+
+impl<'a> Seen<'a> {
+    fn new(face: &'a Face, request: &Request, live: Live) -> Self {
+        let place = (request.tenant.clone(), request.id.clone());
+        face.calls.0.lock().entry(place.clone()).or_insert(live);
+        Self { calls: &face.calls, place }
+    }
+}
+
+impl Drop for Seen<'_> {
+    fn drop(&mut self) {
+        self.calls.0.lock().remove(&self.place);
+    }
+}
+
 async fn acknowledge(
     face: &Arc<Face>,
     task: tokio::task::JoinHandle<Settled>,
@@ -192,7 +216,8 @@ async fn acknowledge(
     let (tenant, id) = (request.tenant.as_str(), request.id.as_str());
     let (principal, action) = (request.principal.as_str(), request.action.as_str());
     let mut batch = Batch::new();
-    batch.then(tables::request_ack(&tables::Acked { tenant, id, principal, action, now_ms: face.now_ms() }));
+    let acked = tables::Acked { tenant, id, principal, action, queued: false, now_ms: face.now_ms() };
+    batch.then(tables::request_ack(&acked));
     face.kernel.ports().store.commit(batch).await.map_err(store_fault)?;
     let place = (request.tenant.clone(), request.id.clone());
     // A repeat of a call that goes on joins it; the first one holds what cancels it.

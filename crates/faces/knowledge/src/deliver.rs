@@ -7,6 +7,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, StatusCode};
+use orchestr8_contract::Code;
 use orchestr8_edge::body;
 use orchestr8_kernel::Kernel;
 use std::time::Duration;
@@ -15,7 +16,9 @@ use crate::endpoints::actions;
 use crate::envelope::Envelope;
 use crate::face::Face;
 use crate::failure::Failure;
+use crate::headers::IDEMPOTENCY_KEY;
 use crate::limits;
+use crate::pubsub::Sender;
 use crate::routes;
 use crate::settings::Settings;
 
@@ -29,12 +32,16 @@ pub struct Delivered {
     pub status: u16,
     /// The body of the answer, as JSON.
     pub body: Bytes,
+    /// What went wrong, more exactly than the status says.
+    pub code: Option<Code>,
 }
 
 /// Says of a request that it was delivered, and to whom it was addressed.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
-    tenant: String,
+    pub tenant: String,
+    /// What was found out when it was published, and which try this is.
+    pub known: Option<(Sender, u32)>,
 }
 
 impl Envelopes {
@@ -49,6 +56,7 @@ impl Envelopes {
     /// Runs an envelope that was addressed to a tenant, however long it takes. It proves who sent it as over HTTP: signed, it is a
     /// compact JWS; a bearer token comes beside it.
     pub async fn deliver(&self, tenant: &str, message: Bytes, token: Option<&str>) -> Delivered {
+        let delivery = Delivery { tenant: tenant.to_owned(), known: None };
         let signed = message.first() != Some(&b'{');
         let media = if signed { "application/jose" } else { "application/json" };
         let mut request = Request::new(Body::from(message));
@@ -57,13 +65,40 @@ impl Envelopes {
         if let Some(token) = token.and_then(|token| HeaderValue::from_str(&format!("Bearer {token}")).ok()) {
             request.headers_mut().insert(AUTHORIZATION, token);
         }
-        request.extensions_mut().insert(Delivery { tenant: tenant.to_owned() });
+        self.run(request, delivery).await
+    }
+
+    /// Runs an envelope that was checked when it was published.
+    pub(crate) async fn redeliver(
+        &self,
+        tenant: &str,
+        message: Bytes,
+        sender: Sender,
+        round: u32,
+    ) -> Delivered {
+        let mut request = Request::new(Body::from(message));
+        *request.method_mut() = Method::POST;
+        if let Some(key) = sender.key.as_deref().and_then(|key| HeaderValue::from_str(key).ok()) {
+            request.headers_mut().insert(IDEMPOTENCY_KEY, key);
+        }
+        self.run(request, Delivery { tenant: tenant.to_owned(), known: Some((sender, round)) }).await
+    }
+
+    pub(crate) fn face(&self) -> &Arc<Face> {
+        &self.0
+    }
+
+    async fn run(&self, mut request: Request<Body>, delivery: Delivery) -> Delivered {
+        request.extensions_mut().insert(delivery);
         let response = self.0.clone().answer(request, actions::any).await;
+        let code = response.extensions().get::<Code>().copied();
         let (status, timeout) = (response.status().as_u16(), Duration::from_millis(limits::BODY_TIMEOUT_MS));
         match body::read(response.into_body(), usize::MAX, timeout).await {
-            Ok(body) => Delivered { status, body },
+            Ok(body) => Delivered { status, body, code },
             // The body is one piece in memory, so this does not happen; it would be our fault.
-            Err(_) => Delivered { status: StatusCode::INTERNAL_SERVER_ERROR.as_u16(), body: Bytes::new() },
+            Err(_) => {
+                Delivered { status: StatusCode::INTERNAL_SERVER_ERROR.as_u16(), body: Bytes::new(), code }
+            }
         }
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Envelope {
     pub action: String,
     pub action_version: String,
     pub context_id: Option<String>,
+    /// Where the answer to a published envelope goes.
+    pub reply_to: Option<String>,
     pub args: Map<String, Value>,
 }
 
@@ -103,6 +105,7 @@ impl Reader {
         let action = self.action(&members, addressed);
         let action_version = self.required(&members, "action_version").map(str::to_owned);
         let context_id = self.bounded(&members, "context_id");
+        let reply_to = self.bounded(&members, "reply_to");
         self.links(&members);
         let args = self.args(&mut members);
         let (sub, roles) = principal?;
@@ -121,6 +124,7 @@ impl Reader {
             action: action?,
             action_version: action_version?,
             context_id,
+            reply_to,
             args: args?,
         })
     }

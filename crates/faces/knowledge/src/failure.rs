@@ -182,6 +182,7 @@ impl Failure {
     pub fn into_response(self, correlation: &CorrelationId) -> Response {
         let mut response = self.shaped(correlation, |body| answer::json(self.0.status, body));
         answer::mark_replayed(&mut response, self.0.replayed);
+        response.extensions_mut().insert(self.0.fault.code);
         response.headers_mut().extend(self.0.headers);
         answer::correlate(&mut response, correlation);
         response

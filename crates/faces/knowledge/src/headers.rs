@@ -5,7 +5,7 @@ use orchestr8_contract::id::{CorrelationId, Key};
 
 use crate::failure::Failure;
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TENANT: HeaderName = HeaderName::from_static("x-tenant-id");
 
 /// Longer ids of others are not taken over, as at the edge.

@@ -86,6 +86,21 @@ pub const TOKEN_BYTES: usize = 16 * 1024;
 pub const SWEEP_ROWS: i64 = 500;
 pub const SWEEP_SLICES: usize = 2000;
 
+/// Replies on one page.
+pub const REPLIES: u64 = 100;
+
+/// How long a page of replies may be waited for: less than proxies wait for an answer.
+pub const REPLY_WAIT_MS: u64 = 30_000;
+
+/// Dead letters on one page.
+pub const DEAD_LETTERS: u64 = 100;
+
+/// Figures of an hour are kept for two windows of the error budget.
+pub const HOURS_KEPT: i64 = 14 * 24;
+
+/// How often figures go into the store: so much of them a crash may lose.
+pub const FIGURES_MS: u64 = 60_000;
+
 /// Documents one batch reads.
 pub const BATCH: usize = 20;
 

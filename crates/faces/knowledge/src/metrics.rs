@@ -7,6 +7,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::limits::SERIES;
+use crate::slo;
+
+/// How often what happened to which action.
+pub(crate) type Fresh = BTreeMap<(String, &'static str), u64>;
+
+/// The status of a success; anything else is a failure (KNO-11).
+pub(crate) const SUCCESS: &str = "SUCCESS";
 
 const REQUESTS: &str = "a2a_requests_total";
 const LATENCY: &str = "a2a_latency_ms";
@@ -26,7 +33,8 @@ pub struct Labels {
 }
 
 /// The upper ends of the buckets, in milliseconds: dense around the promises of one and two seconds.
-const BUCKETS_MS: [u64; 15] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 750, 1000, 2000, 5000, 10_000, 30_000];
+pub(crate) const BUCKETS_MS: [u64; 15] =
+    [1, 2, 5, 10, 25, 50, 100, 250, 500, 750, 1000, 2000, 5000, 10_000, 30_000];
 
 /// A handle to the metrics. Clones share them.
 #[derive(Clone, Default)]
@@ -38,6 +46,8 @@ struct Figures {
     latency: BTreeMap<Labels, Latency>,
     dlq: BTreeMap<Labels, u64>,
     retries: BTreeMap<Labels, u64>,
+    /// What was counted since it was last written down.
+    fresh: Fresh,
 }
 
 #[derive(Default)]
@@ -51,18 +61,40 @@ impl Metrics {
     /// One envelope was answered, after so long.
     pub fn answered(&self, labels: Labels, elapsed_us: u64) {
         let mut figures = self.0.lock();
+        figures.add_fresh(&labels.action, slo::REQUESTS);
+        if labels.status != SUCCESS {
+            figures.add_fresh(&labels.action, slo::FAILURES);
+        }
+        figures.add_fresh(&labels.action, slo::bucket(elapsed_us));
         *series(&mut figures.requests, labels.clone()) += 1;
         series(&mut figures.latency, labels).add(elapsed_us);
     }
 
     /// One envelope was given up and lies with the dead letters.
     pub fn dead_lettered(&self, labels: Labels) {
-        *series(&mut self.0.lock().dlq, labels) += 1;
+        let mut figures = self.0.lock();
+        figures.add_fresh(&labels.action, slo::DLQ);
+        *series(&mut figures.dlq, labels) += 1;
     }
 
     /// One envelope came again: delivered anew, or repeated by its sender.
     pub fn retried(&self, labels: Labels) {
-        *series(&mut self.0.lock().retries, labels) += 1;
+        let mut figures = self.0.lock();
+        figures.add_fresh(&labels.action, slo::RETRIES);
+        *series(&mut figures.retries, labels) += 1;
+    }
+
+    /// Takes what was counted since the last time.
+    pub(crate) fn take_fresh(&self) -> Fresh {
+        std::mem::take(&mut self.0.lock().fresh)
+    }
+
+    /// Puts back what could not be written down.
+    pub(crate) fn put_back(&self, fresh: Fresh) {
+        let mut figures = self.0.lock();
+        for (key, count) in fresh {
+            *figures.fresh.entry(key).or_default() += count;
+        }
     }
 
     /// Everything, in the text format of Prometheus.
@@ -77,6 +109,13 @@ impl Metrics {
         counter(&mut out, DLQ, "Envelopes given up.", &figures.dlq);
         counter(&mut out, RETRIES, "Envelopes that came again.", &figures.retries);
         out
+    }
+}
+
+impl Figures {
+    /// Actions are those of the registry, so there are only so many.
+    fn add_fresh(&mut self, action: &str, figure: &'static str) {
+        *self.fresh.entry((action.to_owned(), figure)).or_default() += 1;
     }
 }
 

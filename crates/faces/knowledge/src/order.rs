@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use orchestr8_contract::Fault;
+use orchestr8_contract::{Fault, canonical};
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::{Batch, Store};
 use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
 
 use crate::limits::SEQUENCES;
 use crate::tables;
@@ -17,6 +18,18 @@ pub(crate) struct Sender {
     pub tenant: String,
     pub principal: String,
     pub subject: String,
+}
+
+impl Sender {
+    /// The lane its numbered envelopes run in.
+    pub fn lane(&self) -> String {
+        let mut hash = Sha256::new();
+        for part in [&self.tenant, &self.principal, &self.subject] {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        format!("a2a:{}", canonical::hex(&hash.finalize()))
+    }
 }
 
 /// Whether an envelope comes in its turn.

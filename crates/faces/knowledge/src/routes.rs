@@ -6,12 +6,12 @@ use axum::Router;
 use axum::routing::{MethodRouter, delete, get, post};
 use orchestr8_kernel::Kernel;
 
-use crate::endpoints::{actions, artifacts, documents, program, requests, webhooks};
+use crate::endpoints::{actions, admin, artifacts, documents, program, publish, replies, requests, webhooks};
 use crate::face::{Face, at};
 use crate::settings::Settings;
 
 /// Below these paths this face checks credentials itself; the edge lets them through.
-pub const OWN_CREDENTIALS: [&str; 7] = [
+pub const OWN_CREDENTIALS: [&str; 8] = [
     "/mcp/actions",
     "/mcp/capabilities",
     "/mcp/heartbeat",
@@ -19,7 +19,11 @@ pub const OWN_CREDENTIALS: [&str; 7] = [
     "/documents",
     "/artifacts",
     "/webhooks",
+    "/a2a",
 ];
+
+/// Below this path whoever runs the server is at home; the edge asks for credentials where it asks for any.
+pub(crate) const ADMIN: &str = "/admin";
 
 /// The routes of this face.
 pub fn router(kernel: Kernel, settings: Settings) -> Router {
@@ -28,7 +32,7 @@ pub fn router(kernel: Kernel, settings: Settings) -> Router {
 
 pub(crate) fn of(face: &Arc<Face>) -> Router {
     let mut router = Router::new();
-    for (path, methods) in envelopes(face).into_iter().chain(people(face)) {
+    for (path, methods) in envelopes(face).into_iter().chain(people(face)).chain(operators(face)) {
         router = router.route(path, methods.fallback(at(face, program::not_this_method)));
     }
     router
@@ -45,7 +49,26 @@ fn envelopes(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
         ("/mcp/requests/{id}/cancel", post(at(face, requests::cancel))),
         ("/artifacts", post(at(face, artifacts::upload))),
         ("/artifacts/{kind}/{tenant}/{name}", get(at(face, artifacts::download))),
+        ("/a2a/publish", post(at(face, publish::publish))),
+        ("/a2a/replies/{inbox}", get(at(face, replies::read))),
         ("/metrics", get(at(face, program::metrics))),
+    ]
+}
+
+/// For whoever runs the server.
+fn operators(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
+    vec![
+        ("/admin/queues", get(at(face, admin::dead::queues))),
+        ("/admin/dead-letters", get(at(face, admin::dead::list))),
+        (
+            "/admin/dead-letters/{seq}",
+            get(at(face, admin::dead::show)).delete(at(face, admin::dead::discard)),
+        ),
+        ("/admin/dead-letters/{seq}/redrive", post(at(face, admin::dead::redrive))),
+        ("/admin/keys", get(at(face, admin::keys::list)).post(at(face, admin::keys::add))),
+        ("/admin/keys/{kid}/rotate", post(at(face, admin::keys::rotate))),
+        ("/admin/keys/{kid}/revoke", post(at(face, admin::keys::revoke))),
+        ("/admin/slo", get(at(face, admin::slo::show))),
     ]
 }
 

@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits;
 use crate::metrics::Metrics;
+use crate::pubsub::PubSub;
 use crate::security::jwt;
 
 /// How callers prove who they are (KNO-3).
@@ -37,8 +38,8 @@ pub struct Settings {
     pub public_url: Option<String>,
     /// Signs links. None: one is made and kept in the store.
     pub link_secret: Option<[u8; 32]>,
-    /// Whether envelopes are taken from the bus as well.
-    pub pubsub: bool,
+    /// Where envelopes are published and answered; none: they are only taken over HTTP.
+    pub pubsub: Option<PubSub>,
     /// Shared with whoever delivers envelopes another way.
     pub metrics: Metrics,
     /// Fires when the server stops.
@@ -59,7 +60,7 @@ impl Default for Settings {
             artifact_bytes: limits::ARTIFACT_BYTES,
             public_url: None,
             link_secret: None,
-            pubsub: false,
+            pubsub: None,
             metrics: Metrics::default(),
             shutdown: CancellationToken::new(),
         }

@@ -32,6 +32,12 @@ pub const MIGRATIONS: &[(&str, &str)] = &[(
      CREATE TABLE a2a_notice (
         name TEXT NOT NULL, period TEXT NOT NULL, at_ms INTEGER NOT NULL,
         PRIMARY KEY (name, period)) STRICT, WITHOUT ROWID;",
+), (
+    "knowledge-face-2",
+    "ALTER TABLE a2a_request ADD COLUMN queued INTEGER NOT NULL DEFAULT 0;
+     CREATE TABLE a2a_hour (
+        hour INTEGER NOT NULL, action TEXT NOT NULL, figure TEXT NOT NULL, count INTEGER NOT NULL,
+        PRIMARY KEY (hour, action, figure)) STRICT, WITHOUT ROWID;",
 )];
 
 /// Column: seq.
@@ -58,15 +64,25 @@ pub struct Acked<'a> {
     pub id: &'a str,
     pub principal: &'a str,
     pub action: &'a str,
+    /// Whether it waits in a queue; else it runs in this process.
+    pub queued: bool,
     pub now_ms: i64,
 }
 
 pub fn request_ack(row: &Acked<'_>) -> Statement {
     Statement::new(
-        "INSERT INTO a2a_request (tenant, id, principal, action, state, acked_ms, updated_ms)
-         VALUES (?1, ?2, ?3, ?4, 'ACKED', ?5, ?5)
-         ON CONFLICT (tenant, id) DO UPDATE SET state = 'ACKED', updated_ms = excluded.updated_ms, answer = NULL",
-        vec![row.tenant.into(), row.id.into(), row.principal.into(), row.action.into(), row.now_ms.into()],
+        "INSERT INTO a2a_request (tenant, id, principal, action, state, acked_ms, updated_ms, queued)
+         VALUES (?1, ?2, ?3, ?4, 'ACKED', ?5, ?5, ?6)
+         ON CONFLICT (tenant, id) DO UPDATE SET
+            state = 'ACKED', updated_ms = excluded.updated_ms, answer = NULL, queued = excluded.queued",
+        vec![
+            row.tenant.into(),
+            row.id.into(),
+            row.principal.into(),
+            row.action.into(),
+            row.now_ms.into(),
+            i64::from(row.queued).into(),
+        ],
     )
 }
 
@@ -83,10 +99,10 @@ pub fn request_state(
     )
 }
 
-/// Columns: principal, action, state, acked_ms, updated_ms, answer.
+/// Columns: principal, action, state, acked_ms, updated_ms, answer, queued.
 pub fn request_find(tenant: &str, id: &str) -> Statement {
     Statement::new(
-        "SELECT principal, action, state, acked_ms, updated_ms, answer FROM a2a_request WHERE tenant = ?1 AND id = ?2",
+        "SELECT principal, action, state, acked_ms, updated_ms, answer, queued FROM a2a_request WHERE tenant = ?1 AND id = ?2",
         vec![tenant.into(), id.into()],
     )
 }
@@ -190,6 +206,27 @@ pub fn notice_give(name: &str, period: &str, now_ms: i64) -> Statement {
         "INSERT INTO a2a_notice (name, period, at_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
         vec![name.into(), period.into(), now_ms.into()],
     )
+}
+
+/// Adds to a figure of an hour, counted from 1970.
+pub fn hour_add(hour: i64, action: &str, figure: &str, count: i64) -> Statement {
+    Statement::new(
+        "INSERT INTO a2a_hour (hour, action, figure, count) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (hour, action, figure) DO UPDATE SET count = a2a_hour.count + excluded.count",
+        vec![hour.into(), action.into(), figure.into(), count.into()],
+    )
+}
+
+/// Columns: action, figure, sum, since an hour.
+pub fn hours(since: i64) -> Statement {
+    Statement::new(
+        "SELECT action, figure, SUM(count) FROM a2a_hour WHERE hour >= ?1 GROUP BY action, figure",
+        vec![since.into()],
+    )
+}
+
+pub fn hours_forget(before: i64) -> Statement {
+    Statement::new("DELETE FROM a2a_hour WHERE hour < ?1", vec![before.into()])
 }
 
 /// What may go when it is old enough. Both statements take a time and a number of rows, and mean the same rows.

@@ -16,6 +16,7 @@ use serde_json::json;
 use crate::limits;
 use crate::security::roles;
 use crate::settings::Settings;
+use crate::slo;
 use crate::tables::{self, Age, Sweep};
 
 /// The news that a name is old and still works.
@@ -26,8 +27,33 @@ const OURSELVES: &str = "orchestr8";
 
 /// Runs until the server stops.
 pub async fn tend(kernel: Kernel, settings: Settings) {
+    tokio::join!(rounds(&kernel, &settings), figures(&kernel, &settings));
+}
+
+/// Writes down what was counted, a last time when the server stops.
+async fn figures(kernel: &Kernel, settings: &Settings) {
     loop {
-        if let Err(fault) = round(&kernel).await {
+        let stops = tokio::select! {
+            biased;
+            () = settings.shutdown.cancelled() => true,
+            () = kernel.ports().clock.sleep(Duration::from_millis(limits::FIGURES_MS)) => false,
+        };
+        if let Err(fault) = slo::write(kernel, &settings.metrics).await {
+            kernel.log().warn("figures could not be written down", json!({"error": fault.to_string()}));
+        }
+        if stops {
+            return;
+        }
+    }
+}
+
+async fn rounds(kernel: &Kernel, settings: &Settings) {
+    loop {
+        let swept = match &settings.pubsub {
+            Some(pubsub) => pubsub.broker.sweep().await,
+            None => Ok(()),
+        };
+        if let Err(fault) = swept.and(round(kernel).await) {
             kernel
                 .log()
                 .error("the knowledge face could not do its round", json!({"error": fault.to_string()}));

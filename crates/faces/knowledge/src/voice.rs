@@ -7,7 +7,7 @@ use orchestr8_contract::id::CorrelationId;
 use orchestr8_edge::Voice;
 
 use crate::failure::Failure;
-use crate::routes::OWN_CREDENTIALS;
+use crate::routes::{ADMIN, OWN_CREDENTIALS};
 
 /// How the edge says no below the paths of this face.
 pub fn voice() -> Voice {
@@ -15,7 +15,7 @@ pub fn voice() -> Voice {
         let below = |prefix: &str| {
             path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        if !OWN_CREDENTIALS.iter().any(|prefix| below(prefix)) {
+        if !OWN_CREDENTIALS.iter().chain([&ADMIN]).any(|prefix| below(prefix)) {
             return None;
         }
         let correlation = CorrelationId::parse(correlation.to_str().ok()?).ok()?;

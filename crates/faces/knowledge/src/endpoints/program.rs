@@ -29,7 +29,7 @@ pub(crate) async fn capabilities(call: Call) -> Outcome {
         max_concurrent: action.policy.concurrent_runs.unwrap_or(max_concurrent).min(max_concurrent),
     });
     let mut transports = vec!["http-sync"];
-    if call.face.settings.pubsub {
+    if call.face.settings.pubsub.is_some() {
         transports.push("pubsub-async");
     }
     let envelope_versions = versions::ENVELOPES.to_vec();

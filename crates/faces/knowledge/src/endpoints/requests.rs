@@ -28,7 +28,10 @@ pub(crate) async fn cancel(call: Call) -> Outcome {
     let (principal, mut seen) = find(&call).await?;
     match seen.state {
         State::Acked | State::Running => {
-            call.face.calls.cancel(&principal.tenant, &seen.id);
+            let runs = call.face.calls.cancel(&principal.tenant, &seen.id);
+            if seen.queued && !runs {
+                withdraw(&call, &principal, &mut seen).await?;
+            }
         }
         State::Failed if seen.acked_ms.is_some() => {
             seen.state = State::Compensated;
@@ -39,8 +42,19 @@ pub(crate) async fn cancel(call: Call) -> Outcome {
     Ok(present(&seen))
 }
 
+/// It waits in a queue: whoever takes it finds that nobody wants it any more.
+async fn withdraw(call: &Call, principal: &Principal, seen: &mut Seen) -> Result<(), Failure> {
+    let failure = Failure::of_action(Fault::new(Code::Cancelled, "it was cancelled before it began"));
+    let answer = failure.body(&call.correlation);
+    calls::record(&call.face, &principal.tenant, &seen.id, State::Cancelled, Some(answer.clone())).await?;
+    (seen.state, seen.answer) = (State::Cancelled, Some(answer));
+    Ok(())
+}
+
 struct Seen {
     id: String,
+    /// It came over the bus.
+    queued: bool,
     action: String,
     state: State,
     acked_ms: Option<i64>,
@@ -76,6 +90,8 @@ async fn find(call: &Call) -> Result<(Arc<Principal>, Seen), Failure> {
     if !seen.state.is_final() {
         match call.face.calls.look(&principal.tenant, &id) {
             Some(state) => seen.state = state,
+            // It waits for its turn, or to be tried again.
+            None if seen.queued => {}
             None => settle(call, &principal, &mut seen).await?,
         }
     }
@@ -87,6 +103,7 @@ async fn quick(call: &Call, principal: &Principal, id: &str) -> Result<Seen, Fai
     match outcome(call, principal, id).await? {
         Some(settled) if principal.has(OWNER) => Ok(Seen {
             id: id.to_owned(),
+            queued: false,
             action: String::new(),
             state: State::of(&settled),
             acked_ms: None,
@@ -137,6 +154,7 @@ fn read(id: &str, row: &Row) -> Result<(String, Seen), Error> {
     let answer = row.optional_text(5)?.map(serde_json::from_str).transpose();
     let seen = Seen {
         id: id.to_owned(),
+        queued: row.int(6)? != 0,
         action: row.text(1)?.to_owned(),
         state,
         acked_ms: Some(row.int(3)?),

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::tables;
 
 /// Whom a key speaks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Owner {
     pub tenant: String,
     pub principal: String,
@@ -109,13 +109,23 @@ pub async fn rotate(
     seed: [u8; 32],
     now_ms: i64,
 ) -> Result<Pair, Fault> {
+    let (pair, record) = make(kid, Owner::default(), seed, now_ms);
+    replace(store, old, record).await?;
+    Ok(pair)
+}
+
+/// Puts a key somebody else made in the place of an old one: it speaks for whom that one speaks for.
+pub async fn replace(store: &dyn Store, old: &str, mut record: Record) -> Result<Record, Fault> {
     let Some(known) = find(store, old).await? else { return Err(unknown(old)) };
-    let (pair, record) = make(kid, known.owner, seed, now_ms);
+    if known.revoked_ms.is_some_and(|revoked_ms| revoked_ms <= record.created_ms) {
+        return Err(Fault::new(Code::StateConflict, format!("the key {old} is revoked; make a new one")));
+    }
+    record.owner = known.owner;
     let mut batch = Batch::new();
     batch.then_one(insert(&record)?);
-    batch.then(tables::key_revoke(old, now_ms.saturating_add(limits::ROTATION_GRACE_MS)));
-    store.commit(batch).await.map_err(|error| taken(error, kid))?;
-    Ok(pair)
+    batch.then(tables::key_revoke(old, record.created_ms.saturating_add(limits::ROTATION_GRACE_MS)));
+    store.commit(batch).await.map_err(|error| taken(error, &record.kid))?;
+    Ok(record)
 }
 
 /// From now on the key signs nothing.

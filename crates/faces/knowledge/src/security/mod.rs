@@ -9,4 +9,4 @@ pub mod roles;
 mod who;
 
 pub use refused::Refused;
-pub(crate) use who::{Kind, Who, authenticate};
+pub(crate) use who::{Kind, Proven, Who, authenticate};

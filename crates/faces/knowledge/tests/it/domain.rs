@@ -44,6 +44,30 @@ impl Domain {
         kernel.registry().register(self.slow()).unwrap();
         kernel.registry().register(langroid()).unwrap();
         kernel.registry().register(fault()).unwrap();
+        kernel.registry().register(self.flaky()).unwrap();
+    }
+
+    /// Works after it has failed so many times; what it is asked for is written down when it works.
+    fn flaky(&self) -> Action {
+        let runs = self.runs.clone();
+        let work = move |args: Args, _: Context| {
+            let (name, fails) =
+                (args.text("name").unwrap().to_owned(), args.get("fails").and_then(Value::as_u64));
+            let mut runs = runs.lock().unwrap();
+            let run = runs.entry(name.clone()).or_default();
+            *run += 1;
+            let result = match u64::try_from(*run).unwrap() > fails.unwrap_or(0) {
+                true => Ok(Output::json(json!({"name": name, "run": *run})).into()),
+                false => Err(Fault::new(Code::Unavailable, "not yet").into()),
+            };
+            async move { result }.boxed()
+        };
+        public(
+            "test.flaky",
+            Policy { slotting: Slotting::Free, ..Policy::stored() },
+            json!({"a2a": true}),
+            work,
+        )
     }
 
     pub fn runs(&self, action: &str) -> usize {

@@ -9,11 +9,13 @@
 mod domain;
 mod world;
 
+mod admin;
 mod artifacts;
 mod delivered;
 mod errors;
 mod long_calls;
 mod people;
+mod pubsub;
 mod rbac;
 mod repeats;
 mod security;

@@ -6,15 +6,17 @@ use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
+use orchestr8_broker::Embedded;
 use orchestr8_edge::Caller;
 use orchestr8_kernel::ports::clock::{Clock, Simulated};
-use orchestr8_kernel::ports::ids;
+use orchestr8_kernel::ports::{ids, random};
 use orchestr8_knowledge_face::security::jws::{self, Claims, Form};
 use orchestr8_knowledge_face::security::keys::{self, Owner, Pair};
-use orchestr8_knowledge_face::{Envelopes, Security, Settings, tables};
+use orchestr8_knowledge_face::{Envelopes, PubSub, Security, Settings, tables};
 use orchestr8_stores::Sqlite;
 use orchestr8_testing::{Parts, memory};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use crate::domain::Domain;
@@ -38,8 +40,38 @@ impl World {
     }
 
     pub fn with(settings: Settings) -> Self {
-        let store = memory(&[tables::MIGRATIONS, orchestr8_knowledge::tables::MIGRATIONS]);
-        Self::on(store, Domain::default(), Arc::new(Simulated::new()), settings)
+        Self::on(fresh(), Domain::default(), Arc::new(Simulated::new()), settings)
+    }
+
+    /// With a bus that nobody takes messages from yet, and that tries again quickly.
+    pub async fn with_bus(settings: Settings) -> Self {
+        Self::on_bus(fresh(), Domain::default(), Arc::new(Simulated::new()), settings).await
+    }
+
+    async fn on_bus(store: Sqlite, domain: Domain, clock: Arc<Simulated>, settings: Settings) -> Self {
+        let quick = orchestr8_broker::Settings {
+            base_delay_ms: 1,
+            max_delay_ms: 2,
+            tenant_queued: 5,
+            ..orchestr8_broker::Settings::default()
+        };
+        let random = Arc::new(random::Seeded::new(1));
+        let opened = Embedded::open(Arc::new(store.clone()), clock.clone(), random, quick.clone()).await;
+        let pubsub = Some(PubSub { broker: Arc::new(opened.unwrap()), settings: quick });
+        let shutdown = CancellationToken::new();
+        Self::on(store, domain, clock, Settings { pubsub, shutdown, ..settings })
+    }
+
+    /// Runs what is published from now on.
+    pub fn consume(&self) {
+        tokio::spawn(orchestr8_knowledge_face::consume(self.envelopes.clone()));
+    }
+
+    /// The same in another process on the same store.
+    pub async fn restart_bus(self) -> Self {
+        self.settings.shutdown.cancel();
+        let settings = Settings { metrics: Default::default(), ..self.settings };
+        Self::on_bus(self.store, self.domain, self.clock, settings).await
     }
 
     fn on(store: Sqlite, domain: Domain, clock: Arc<Simulated>, settings: Settings) -> Self {
@@ -105,6 +137,14 @@ impl World {
         let claims = Claims { iat_s, exp_s: iat_s + 300, nonce, address: None };
         jws::sign(pair, body, &claims, form)
     }
+}
+
+fn fresh() -> Sqlite {
+    memory(&[
+        tables::MIGRATIONS,
+        orchestr8_knowledge::tables::MIGRATIONS,
+        orchestr8_broker::tables::MIGRATIONS,
+    ])
 }
 
 pub struct Answer {

@@ -1,0 +1,99 @@
+//! `POST /a2a/publish`: an envelope to be run when its turn comes (KNO-1). It is checked as one that is run at once.
+
+use orchestr8_broker::{Message, Subject};
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::authorize::authorize;
+use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::{Principal, Transport};
+
+use crate::call::{Call, Outcome};
+use crate::endpoints::actions::{acknowledged, admitted};
+use crate::envelope::Envelope;
+use crate::failure::Failure;
+use crate::headers;
+use crate::metrics::Labels;
+use crate::order;
+use crate::pubsub::{PubSub, Sender};
+use crate::security::Kind;
+use crate::tables::{self, Acked};
+
+/// Answers 202 once the envelope is on stable storage.
+pub(crate) async fn publish(call: Call) -> Outcome {
+    let (who, body) = call.authenticate(Kind::Envelope).await?;
+    let envelope = Envelope::read(&body, None)?;
+    let trace = envelope.trace_id.clone();
+    let published = async {
+        let (action, principal) = admitted(&call, who.clone(), &envelope, &mut Labels::default())?;
+        authorize(&action, &principal, Transport::Http)?;
+        let reply_to = envelope.reply_to.as_deref().map(|text| Subject::reply(&principal.tenant, text));
+        let reply_to =
+            reply_to.transpose().map_err(|wrong| Failure::invalid("/reply_to", wrong.to_string()))?;
+        let message = Message {
+            tenant: principal.tenant.clone(),
+            subject: Subject::of_action(&principal.tenant, &action.name),
+            id: envelope.request_id.clone(),
+            principal: principal.name.to_string(),
+            sender: Sender { who: who.clone(), key: key(&call, &envelope)? }.to_text(),
+            reply_to,
+            lane: lane(&envelope, &principal),
+            body: body.clone(),
+        };
+        queue(&call, message, action.name.as_str()).await
+    };
+    match (published.await, trace) {
+        (Err(failure), Some(trace)) => Err(failure.traced(&trace)),
+        (Err(failure), None) => Err(failure),
+        (Ok(()), _) => Ok(acknowledged(&envelope.request_id, envelope.tenant.as_str())),
+    }
+}
+
+/// The bus, or that there is none.
+pub(super) fn bus(call: &Call) -> Result<&PubSub, Failure> {
+    let nowhere = || Fault::new(Code::Unavailable, "this server takes no envelopes over the bus");
+    call.face
+        .settings
+        .pubsub
+        .as_ref()
+        .ok_or_else(|| Failure::from(nowhere().with("hint", "set knowledge.pubsub.enabled = true")))
+}
+
+/// The message and where to look for it, in one group of the store.
+async fn queue(call: &Call, message: Message, action: &str) -> Result<(), Failure> {
+    let broker = &bus(call)?.broker;
+    let acked = Acked {
+        tenant: message.tenant.as_str(),
+        id: &message.id,
+        principal: &message.principal,
+        action,
+        queued: true,
+        now_ms: call.face.now_ms(),
+    };
+    let mut batch = Batch::new();
+    batch.then(tables::request_ack(&acked));
+    let noted = call.face.kernel.ports().store.commit(batch);
+    let (noted, published) = futures::future::join(noted, broker.publish(message)).await;
+    noted.map_err(store_fault)?;
+    Ok(published?)
+}
+
+fn key(call: &Call, envelope: &Envelope) -> Result<Option<String>, Failure> {
+    let header = headers::idempotency_key(&call.parts.headers)?;
+    match (header, &envelope.key) {
+        (Some(header), Some(inside)) if header != *inside => {
+            Err(Failure::invalid("Idempotency-Key", "it is not the idempotency_key of the envelope"))
+        }
+        (header, _) => Ok(header.map(|key| key.as_str().to_owned())),
+    }
+}
+
+/// Envelopes with numbers are delivered in their order: a later one that overtook would make the earlier one too late.
+fn lane(envelope: &Envelope, principal: &Principal) -> Option<String> {
+    envelope.seq?;
+    let sender = order::Sender {
+        tenant: principal.tenant.as_str().to_owned(),
+        principal: principal.name.to_string(),
+        subject: envelope.subject().to_owned(),
+    };
+    Some(sender.lane())
+}

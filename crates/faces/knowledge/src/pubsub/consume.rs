@@ -1,0 +1,150 @@
+//! Takes envelopes from the bus, runs each as if it had come over HTTP, and decides what its outcome means for the message.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use orchestr8_broker::worker::{Receiver, Worker};
+use orchestr8_broker::{Delivery, Ended, Message, Verdict};
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ledger::store_fault;
+use serde_json::{Value, json};
+
+use super::{PubSub, Sender, reply};
+use crate::calls::{self, State};
+use crate::deliver::Envelopes;
+use crate::envelope::Envelope;
+use crate::face::Face;
+use crate::failure::Failure;
+use crate::metrics::Labels;
+use crate::tables;
+use crate::to_wire::Word;
+
+/// Runs published envelopes until the server stops; then what is in hand is finished.
+pub async fn consume(envelopes: Envelopes) {
+    let face = envelopes.face().clone();
+    let Some(PubSub { broker, settings }) = face.settings.pubsub.clone() else { return };
+    let receiver = Arc::new(Consumer { envelopes, attempts: settings.attempts });
+    let worker = Worker {
+        broker,
+        receiver,
+        settings,
+        clock: face.kernel.ports().clock.clone(),
+        log: face.kernel.log().clone(),
+        stop: face.settings.shutdown.clone(),
+    };
+    worker.run().await;
+}
+
+struct Consumer {
+    envelopes: Envelopes,
+    attempts: u32,
+}
+
+impl Receiver for Consumer {
+    fn receive(&self, delivery: Delivery) -> BoxFuture<'static, Verdict> {
+        let (envelopes, last) = (self.envelopes.clone(), delivery.receipt.attempt >= self.attempts);
+        async move { judge(&envelopes, delivery, last).await }.boxed()
+    }
+
+    fn ended(&self, message: &Message, ended: Ended) {
+        let metrics = &self.envelopes.face().settings.metrics;
+        match ended {
+            Ended::Gone | Ended::Late => {}
+            Ended::Again { .. } => metrics.retried(labels(message, "RETRY")),
+            Ended::Dead => metrics.dead_lettered(labels(message, "DEAD_LETTER")),
+        }
+    }
+
+    fn give_up(&self, message: &Message) -> Bytes {
+        let face = self.envelopes.face();
+        let failure = Failure::from(Fault::new(
+            Code::Unavailable,
+            "it was delivered and never settled, too often; it lies with the dead letters",
+        ));
+        let (status, body) = (Word::Unavailable.status().as_u16(), told(&failure, &message.id));
+        match Envelope::read(&message.body, None) {
+            Ok(envelope) => reply::reply(&envelope, status, body, face.now_ms()),
+            Err(_) => Bytes::from(body.to_string()),
+        }
+    }
+}
+
+fn labels(message: &Message, status: &'static str) -> Labels {
+    let prefix = format!("a2a.{}.", message.tenant);
+    let action = message.subject.as_str().strip_prefix(&prefix).unwrap_or_default().to_owned();
+    let (tenant, principal) = (message.tenant.as_str().to_owned(), message.principal.clone());
+    Labels { action, tenant, principal, status, error_code: "" }
+}
+
+/// The body of a failure that is not the answer to a request of its own.
+fn told(failure: &Failure, id: &str) -> Value {
+    let correlation = orchestr8_contract::id::CorrelationId::parse(id);
+    correlation.map_or(Value::Null, |correlation| failure.body(&correlation))
+}
+
+/// Runs an envelope. What may work another time is not final; everything else is an answer.
+async fn judge(envelopes: &Envelopes, delivery: Delivery, last: bool) -> Verdict {
+    let face = envelopes.face();
+    let message = &delivery.message;
+    let envelope = match (Envelope::read(&message.body, None), Sender::read(&message.sender)) {
+        (Ok(envelope), Ok(sender)) => (envelope, sender),
+        // Both were read when it was published, so this is damage, and somebody should see it.
+        (Err(failure), _) => return Verdict::Dead { why: failure.into_fault().to_string(), reply: None },
+        (_, Err(fault)) => return Verdict::Dead { why: fault.to_string(), reply: None },
+    };
+    let (envelope, sender) = envelope;
+    let answered = |status: u16, body: Value| Some(reply::reply(&envelope, status, body, face.now_ms()));
+    match cancelled(face, message).await {
+        Ok(None) => {}
+        Ok(Some(answer)) => {
+            return Verdict::Done { reply: answered(Word::Conflict.status().as_u16(), answer) };
+        }
+        Err(fault) => return Verdict::Again { why: fault.to_string(), reply: None },
+    }
+    let tenant = message.tenant.as_str();
+    let delivered = envelopes.redeliver(tenant, message.body.clone(), sender, delivery.round).await;
+    let body: Value = serde_json::from_slice(&delivered.body).unwrap_or_default();
+    let may_work_later = matches!(delivered.status, 429 | 500 | 503);
+    if may_work_later && face.settings.shutdown.is_cancelled() {
+        return Verdict::Returned;
+    }
+    let failed = delivered.status >= 400;
+    if !may_work_later || last {
+        let state = match delivered.code {
+            None => State::Succeeded,
+            Some(Code::Cancelled) => State::Cancelled,
+            Some(_) => State::Failed,
+        };
+        record(face, message, state, &body).await;
+    }
+    let why = || format!("{} {}", body["error"]["code"].as_str().unwrap_or("?"), body["error"]["message"]);
+    match (failed, may_work_later, &message.reply_to) {
+        (false, _, _) | (true, false, Some(_)) => Verdict::Done { reply: answered(delivered.status, body) },
+        (true, true, _) => Verdict::Again { why: why(), reply: answered(delivered.status, body) },
+        // Nobody would hear of it: it is kept where somebody looks.
+        (true, false, None) => Verdict::Dead { why: why(), reply: None },
+    }
+}
+
+/// The answer to one that was cancelled while it waited.
+async fn cancelled(face: &Face, message: &Message) -> Result<Option<Value>, Fault> {
+    let found = tables::request_find(message.tenant.as_str(), &message.id);
+    let rows = face.kernel.ports().store.query(found).await.map_err(store_fault)?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    if row.text(2).map_err(store_fault)? != State::Cancelled.as_str() {
+        return Ok(None);
+    }
+    let answer = row.optional_text(5).map_err(store_fault)?;
+    Ok(Some(answer.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()))
+}
+
+/// What `GET /mcp/requests/{id}` shows from now on. If it cannot be written, the reply still says it.
+async fn record(face: &Face, message: &Message, state: State, body: &Value) {
+    let stored = calls::record(face, &message.tenant, &message.id, state, Some(body.clone())).await;
+    if let Err(fault) = stored {
+        let about = json!({"requestId": message.id, "error": fault.to_string()});
+        face.kernel.log().error("the end of a published envelope could not be recorded", about);
+    }
+}

@@ -76,6 +76,7 @@ pub struct Settings {
     pub sessions_face: orchestr8_sessions_face::Settings,
     /// A port of its own for sessions.
     pub sessions_port: Option<u16>,
+    pub knowledge: Knowledge,
     pub mode: Mode,
     /// What is not wrong and probably not meant.
     pub warnings: Vec<String>,
@@ -90,6 +91,7 @@ impl Settings {
         let admin_token = review.admin_token(environment);
         let auth = review.auth();
         review.servers();
+        review.knowledge();
         if !review.problems.is_empty() {
             return Err(config::failure(&review.problems));
         }
@@ -99,7 +101,8 @@ impl Settings {
         let models = thinking::models(&loaded.config.models, &workflows.secrets, environment)?;
         let sessions = thinking::sessions(&loaded.config.sessions, &tool_filter, &place, environment);
         let sessions_face = thinking::face(&loaded.config);
-        let config = loaded.config;
+        let knowledge = Knowledge::new(&loaded.config.knowledge)?;
+        let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         let both_flags =
             config.tools.admin_registration_enabled && config.security.dynamic_registration_enabled;
         Ok(Self {
@@ -107,13 +110,7 @@ impl Settings {
             server_version: config.server.version,
             instructions: config.server.instructions,
             shutdown_limit: Duration::from_millis(config.server.shutdown_timeout_ms),
-            limits: Limits {
-                payload_bytes: config.tools.max_payload_bytes,
-                concurrent_runs: config.resources.max_concurrent_executions,
-                timeout_ms: config.tools.default_timeout_ms,
-                in_flight: limits::IN_FLIGHT,
-                dependency_wait_ms: limits::DEPENDENCY_WAIT_MS,
-            },
+            limits,
             state_bytes: config.tools.max_state_bytes,
             result_bytes: config.tools.max_result_bytes,
             search_above: config.tools.search_above,
@@ -149,6 +146,7 @@ impl Settings {
             sessions,
             sessions_face,
             sessions_port: config.sessions.port,
+            knowledge,
             mode,
             warnings: config::strangers(environment).iter().map(config::Stranger::to_string).collect(),
         })
@@ -280,6 +278,16 @@ fn place(config: &Config, mode: &Mode, environment: &Environment) -> Result<Plac
     }
 }
 
+fn kernel_limits(config: &Config) -> Limits {
+    Limits {
+        payload_bytes: config.tools.max_payload_bytes,
+        concurrent_runs: config.resources.max_concurrent_executions,
+        timeout_ms: config.tools.default_timeout_ms,
+        in_flight: limits::IN_FLIGHT,
+        dependency_wait_ms: limits::DEPENDENCY_WAIT_MS,
+    }
+}
+
 fn admin_mode(mode: config::AdminMode) -> AdminMode {
     match mode {
         config::AdminMode::DenyAll => AdminMode::DenyAll,
@@ -297,11 +305,13 @@ fn level(level: config::LogLevel) -> Level {
     }
 }
 
+mod knowledge;
 mod thinking;
 mod workflows;
 
+pub use knowledge::Knowledge;
 pub use thinking::CONFINE;
-pub use workflows::Workflows;
+pub use workflows::{Workflows, read_private};
 
 #[cfg(test)]
 mod tests;

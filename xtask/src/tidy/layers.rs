@@ -32,6 +32,8 @@ enum Layer {
     Process,
     /// Calls to servers out there, for domains that make some.
     Outbound,
+    /// Messages between agents, for faces that take some.
+    Broker,
     Domain,
     Edge,
     Face,
@@ -43,11 +45,11 @@ fn may_use(user: Layer, used: Layer) -> bool {
     let allowed: &[Layer] = match user {
         Layer::Contract => &[],
         Layer::Kernel => &[Layer::Contract],
-        Layer::Stores | Layer::Models | Layer::Process | Layer::Outbound | Layer::Edge => {
+        Layer::Stores | Layer::Models | Layer::Process | Layer::Outbound | Layer::Broker | Layer::Edge => {
             &[Layer::Contract, Layer::Kernel]
         }
         Layer::Domain => &[Layer::Contract, Layer::Kernel, Layer::Models, Layer::Process, Layer::Outbound],
-        Layer::Face => &[Layer::Contract, Layer::Kernel, Layer::Edge],
+        Layer::Face => &[Layer::Contract, Layer::Kernel, Layer::Edge, Layer::Broker],
         Layer::App => return used != Layer::Testing,
         Layer::Testing => &[Layer::Contract, Layer::Kernel, Layer::Stores],
     };
@@ -71,6 +73,7 @@ fn package(value: &Value) -> Option<Package> {
         "stores" => Layer::Stores,
         "models" => Layer::Models,
         "outbound" => Layer::Outbound,
+        "broker" => Layer::Broker,
         "process" => Layer::Process,
         "edge" => Layer::Edge,
         "app" => Layer::App,

@@ -12,6 +12,7 @@ mod confine;
 mod confirm;
 mod create;
 mod demo;
+mod dlq;
 mod doctor;
 mod errors;
 mod events;
@@ -24,6 +25,7 @@ mod inputs;
 mod inspect;
 mod install;
 mod interrupts;
+mod keys;
 mod list;
 mod logs;
 mod man;
@@ -36,7 +38,9 @@ mod run;
 mod schedule;
 mod serve;
 mod sessions;
+mod sign;
 mod signal;
+mod slo;
 mod telling;
 mod test;
 mod tools;
@@ -122,6 +126,16 @@ enum Command {
     Chat(Box<chat::Chat>),
     /// Look after sessions, the conversations with agents; or speak their protocol.
     Sessions(Box<sessions::Sessions>),
+    /// Look after messages that could not be delivered.
+    #[command(subcommand)]
+    Dlq(dlq::Dlq),
+    /// Look after the keys agents sign with.
+    #[command(subcommand)]
+    Keys(keys::Keys),
+    /// Sign a request by hand.
+    Sign(sign::Sign),
+    /// Show whether the promises to agents are kept.
+    Slo(slo::Slo),
     /// Keep workflows in the store.
     #[command(subcommand)]
     Workflows(workflows::Workflows),
@@ -277,7 +291,8 @@ fn spaced(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 const WITH_VALUE: [&str; 2] = ["--config", "--color"];
 
 /// Commands with commands in them.
-const GROUPS: [&str; 7] = ["create", "sessions", "workflows", "schedule", "tools", "config", "audit"];
+const GROUPS: [&str; 9] =
+    ["create", "sessions", "dlq", "keys", "workflows", "schedule", "tools", "config", "audit"];
 
 /// The command line as clap knows it, for completions and manual pages.
 pub fn command() -> clap::Command {
@@ -315,6 +330,10 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Confine(command) => command.run().map(ok),
         Command::Chat(command) => command.run(shell),
         Command::Sessions(command) => command.run(shell),
+        Command::Dlq(command) => command.run(shell).map(ok),
+        Command::Keys(command) => command.run(shell).map(ok),
+        Command::Sign(command) => command.run(shell).map(ok),
+        Command::Slo(command) => command.run(shell),
         Command::Workflows(command) => command.run(shell).map(ok),
         Command::Schedule(command) => command.run(shell),
         Command::Events(command) => command.run(shell).map(ok),

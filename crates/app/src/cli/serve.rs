@@ -76,16 +76,17 @@ async fn serve(shell: &Shell, runtime: &Runtime) -> Result<(), Failure> {
     let closing =
         tokio::spawn(close(sessions.clone(), runtime.stop.clone(), runtime.settings.sessions_face.drain_ms));
     let beside = beside(runtime, &sessions).await?;
-    let knowledge = knowledge::face_settings(runtime);
-    tokio::spawn(orchestr8_knowledge_face::tend(runtime.kernel.clone(), knowledge.clone()));
-    let knowledge = orchestr8_knowledge_face::router(runtime.kernel.clone(), knowledge);
+    let (knowledge, tending) = knowledge::serve(runtime).await?;
+    let tending = tokio::spawn(tending);
     let faces = faces.merge(runtime.router()).merge(sessions.router()).merge(knowledge);
     let drained = edge::serve(listener, edge::mount(faces, health), settings, runtime.stop.clone())
         .await
         .map_err(failure)?;
     log.info("no more connections", json!({"finished": drained.finished, "cut": drained.cut}));
-    // Both end with the server; a panic of theirs has been logged.
+    // They end with the server; a panic of theirs has been logged.
     let _ = closing.await;
+    // What the bus has in hand may take its time, and comes again if it takes too long.
+    let _ = tokio::time::timeout(runtime.countdown.left(), tending).await;
     if let Some(beside) = beside {
         let _ = beside.await;
     }

@@ -5,6 +5,7 @@
 
 mod environment;
 mod file;
+mod knowledge;
 mod layers;
 mod place;
 mod shape;
@@ -22,6 +23,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use environment::Environment;
+pub use knowledge::{Knowledge, KnowledgeProfile, KnowledgeSecurity};
 pub use layers::{Entry, Origin, Problem, Stranger, strangers};
 pub use suggest::suggestion;
 pub use table::{Preset, SETTINGS, Secrecy, Setting};
@@ -105,6 +107,7 @@ pub struct Config {
     #[serde(default)]
     pub models: Models,
     pub sessions: Sessions,
+    pub knowledge: Knowledge,
     #[serde(default)]
     pub mcp_servers: BTreeMap<String, McpServer>,
 }

@@ -2,8 +2,10 @@
 //!
 //! To add one: a line here and its use in `settings`. Its environment variable follows from its key.
 
+use orchestr8_broker::limits as broker;
 use orchestr8_contract::limits;
 use orchestr8_kernel::redact::DEFAULT_KEYS;
+use orchestr8_knowledge_face::limits as knowledge_face;
 use orchestr8_sessions::limits as sessions;
 use orchestr8_sessions_face::limits as sessions_face;
 use orchestr8_tools::remote::limits as remote;
@@ -202,6 +204,31 @@ pub const SETTINGS: &[Setting] = &[
     setting("sessions.shortTimeoutMs", ANY_TIMEOUT, Preset::Int(sessions::SHORT_MS), "How long a command that only reads may take."),
     setting("sessions.bash", Shape::Bool, Preset::Bool(false), "Let sessions run commands of the shell, confined to their folder."),
     setting("sessions.bashUnconfined", Shape::Bool, Preset::Bool(false), "Run them also on machines that cannot confine them."),
+    setting("knowledge.security.profile", Shape::Choice(&["local", "basic", "external"]), Preset::Text("local"), "How callers of documents and envelopes prove who they are. local: by nothing, on this machine. basic: by a JWT. external: by a signature with a key of orchestr8 keys."),
+    setting("knowledge.security.issuer", Shape::Text, Preset::Unset, "Who signs the tokens of profile basic: their iss."),
+    setting("knowledge.security.audience", Shape::Text, Preset::Unset, "For whom the tokens of profile basic are: their aud."),
+    setting("knowledge.security.keySetFile", Shape::Text, Preset::Unset, "A file with the JSON Web Key Set that the tokens of profile basic are checked against."),
+    setting("knowledge.security.keySet", Shape::Text, Preset::Unset, "The key set itself, instead of a file."),
+    setting("knowledge.security.tenantClaim", Shape::Text, Preset::Text("tenant_id"), "The claim that names the tenant."),
+    setting("knowledge.security.rolesClaim", Shape::Text, Preset::Text("roles"), "The claim that lists the roles."),
+    setting("knowledge.rate.perMinute", Shape::Int { min: 0, max: 1_000_000_000 }, Preset::Int(knowledge_face::RATE_PER_MINUTE as u64), "Calls a minute of one principal; 0 for as many as they like."),
+    setting("knowledge.ackMs", ANY_TIMEOUT, Preset::Int(knowledge_face::ACK_MS), "A call that takes longer is answered with where to look, and goes on."),
+    setting("knowledge.heartbeatMs", Shape::Int { min: 1000, max: DAY_MS }, Preset::Int(knowledge_face::HEARTBEAT_MS), "How often the server says among its peers that it is alive."),
+    setting("knowledge.artifacts.allowedHosts", Shape::Texts, Preset::Texts(&[]), "Hosts that artifacts may be fetched from, over https; only our own links if empty."),
+    setting("knowledge.artifacts.maxBytes", ANY_BYTES, Preset::Int(knowledge_face::ARTIFACT_BYTES as u64), "The largest artifact."),
+    setting("knowledge.webhooks.allowedHosts", Shape::Texts, Preset::Texts(&[]), "Hosts that webhooks may call although they are private."),
+    setting("knowledge.webhooks.allowPrivate", Shape::Bool, Preset::Bool(false), "Let webhooks call private and loopback addresses."),
+    setting("knowledge.publicUrl", Shape::Text, Preset::Unset, "Where the server is reached, as https://host, for links to artifacts; as the client called it if unset."),
+    setting("knowledge.webBase", Shape::Text, Preset::Unset, "Where people read documents: <base>/documents/<id> is the web_uri of one; none if unset."),
+    setting("knowledge.testMode", Shape::Bool, Preset::Bool(false), "Let routing.noop_qdrant skip the search. For tests only."),
+    setting("knowledge.pubsub.enabled", Shape::Bool, Preset::Bool(true), "Take envelopes over the bus as well: POST /a2a/publish."),
+    setting("knowledge.pubsub.maxAttempts", Shape::Int { min: 1, max: 100 }, Preset::Int(broker::ATTEMPTS as u64), "How often a message is delivered before it is a dead letter."),
+    setting("knowledge.pubsub.ackDeadlineMs", Shape::Int { min: 100, max: 3_600_000 }, Preset::Int(broker::ACK_DEADLINE_MS), "How long a message that nobody settles is held before it comes again; longer work asks for longer by itself."),
+    setting("knowledge.pubsub.baseDelayMs", Shape::Int { min: 1, max: 3_600_000 }, Preset::Int(broker::BASE_DELAY_MS), "The longest wait before the second attempt; it doubles with each."),
+    setting("knowledge.pubsub.maxDelayMs", Shape::Int { min: 1, max: 3_600_000 }, Preset::Int(broker::MAX_DELAY_MS), "No wait between attempts is longer."),
+    setting("knowledge.pubsub.maxQueued", Shape::Int { min: 1, max: 200_000 }, Preset::Int(broker::TENANT_QUEUED as u64), "Messages one tenant may have waiting; one more is refused with 429."),
+    setting("knowledge.pubsub.maxInFlight", Shape::Int { min: 1, max: 10_000 }, Preset::Int(broker::TENANT_IN_FLIGHT as u64), "Messages of one tenant that are worked on at once."),
+    setting("knowledge.pubsub.maxInFlightOverall", Shape::Int { min: 1, max: 10_000 }, Preset::Int(broker::IN_FLIGHT as u64), "Messages of all tenants that are worked on at once."),
     setting("mcpServers.*.type", Shape::Choice(&["stdio", "http"]), Preset::Unset, "How to reach this other MCP server; follows from command or url if unset."),
     setting("mcpServers.*.command", Shape::Text, Preset::Unset, "The program to start."),
     setting("mcpServers.*.args", Shape::Texts, Preset::Texts(&[]), "Its arguments.").secret(),

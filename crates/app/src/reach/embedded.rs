@@ -59,7 +59,7 @@ impl Embedded {
             }
             Intent::Sessions => runtime.sessions.start_alone().await?,
         }
-        let router = runtime.router();
+        let router = runtime.router().merge(crate::runtime::knowledge::own_router(&runtime).await?);
         Ok(Self { runtime, router })
     }
 

@@ -1,16 +1,20 @@
-//! Puts knowledge together: its documents, their search, and the face over them.
+//! Puts knowledge together: its documents, their search, the face over them, and the bus it takes envelopes from.
 
+use std::sync::Arc;
+
+use orchestr8_broker::Embedded;
 use orchestr8_contract::Code;
 use orchestr8_kernel::Kernel;
-use orchestr8_knowledge::{Hub, Settings, actions};
-use orchestr8_knowledge_face as face;
+use orchestr8_knowledge::{Hub, actions};
+use orchestr8_knowledge_face::{self as face, Envelopes, PubSub};
 
 use super::Runtime;
 use crate::failure::Failure;
+use crate::settings::Settings;
 
 /// Every action of knowledge.
-pub fn register(kernel: &Kernel) -> Result<Hub, Failure> {
-    let hub = Hub::new(kernel.clone(), Settings::default());
+pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
+    let hub = Hub::new(kernel.clone(), settings.knowledge.domain.clone());
     let broken = |error| Failure::new(Code::Internal, format!("an action is wrong: {error}"));
     for action in actions::all(&hub).map_err(broken)? {
         kernel.registry().register(action).map_err(broken)?;
@@ -18,13 +22,52 @@ pub fn register(kernel: &Kernel) -> Result<Hub, Failure> {
     Ok(hub)
 }
 
-/// The face over this kernel, for callers of this machine.
-pub fn face_settings(runtime: &Runtime) -> face::Settings {
-    let http = &runtime.settings.http;
-    face::Settings {
+/// The face over this kernel, as the settings have it. Takes up the messages that are in the store.
+pub async fn face_settings(runtime: &Runtime) -> Result<face::Settings, Failure> {
+    let (http, own) = (&runtime.settings.http, &runtime.settings.knowledge);
+    let pubsub = match &own.pubsub {
+        Some(settings) => Some(bus(&runtime.kernel, settings).await?),
+        None => None,
+    };
+    Ok(face::Settings {
+        security: own.security.clone(),
         body_limit_bytes: http.body_limit_bytes,
         body_timeout_ms: http.body_timeout_ms,
+        ack_ms: own.ack_ms,
+        rate_per_minute: own.rate_per_minute,
+        heartbeat_ms: own.heartbeat_ms,
+        artifact_hosts: own.artifact_hosts.clone(),
+        artifact_bytes: own.artifact_bytes,
+        public_url: own.public_url.clone(),
+        pubsub,
         shutdown: runtime.stop.clone(),
         ..face::Settings::default()
-    }
+    })
+}
+
+/// The face for a command of this process: whoever runs it owns the store, and nobody needs to be held up.
+pub async fn own_router(runtime: &Runtime) -> Result<axum::Router, Failure> {
+    let settings = face_settings(runtime).await?;
+    let own = face::Settings { security: face::Security::Local, rate_per_minute: None, ..settings };
+    Ok(face::router(runtime.kernel.clone(), own))
+}
+
+/// The face of a server, and what it does by itself: it ends with the server, when what is in hand is done.
+pub async fn serve(
+    runtime: &Runtime,
+) -> Result<(axum::Router, impl Future<Output = ()> + Send + use<>), Failure> {
+    let settings = face_settings(runtime).await?;
+    let envelopes = Envelopes::new(runtime.kernel.clone(), settings.clone());
+    let (router, kernel) = (envelopes.router(), runtime.kernel.clone());
+    let tending = async move {
+        tokio::join!(face::tend(kernel, settings), face::consume(envelopes));
+    };
+    Ok((router, tending))
+}
+
+async fn bus(kernel: &Kernel, settings: &orchestr8_broker::Settings) -> Result<PubSub, Failure> {
+    let ports = kernel.ports();
+    let (store, clock, random) = (ports.store.clone(), ports.clock.clone(), ports.random.clone());
+    let broker = Embedded::open(store, clock, random, settings.clone()).await?;
+    Ok(PubSub { broker: Arc::new(broker), settings: settings.clone() })
 }

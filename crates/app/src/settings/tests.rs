@@ -90,3 +90,59 @@ fn the_same_token_for_two_people_is_refused() {
     assert!(said[0].starts_with("auth.tokens[1].tenant: "), "{said:?}");
     assert_eq!(said[1], "auth.tokens[1].sha256: is there twice; which of the two names would count?");
 }
+
+#[test]
+fn kno_3_a_profile_needs_what_it_checks_with() {
+    assert_eq!(
+        lines("knowledge.security.profile = 'basic'"),
+        [
+            "knowledge.security.issuer: is missing; knowledge.security.profile = \"basic\" needs it (the default)",
+            "knowledge.security.audience: is missing; knowledge.security.profile = \"basic\" needs it (the default)",
+            "knowledge.security.keySetFile: is missing; knowledge.security.profile = \"basic\" needs it (the default)",
+        ]
+    );
+    let unused = lines("knowledge.security.issuer = 'https://id.example.org'");
+    assert_eq!(
+        unused,
+        ["knowledge.security.issuer: has a meaning only for knowledge.security.profile = \"basic\""]
+    );
+    let basic = "[knowledge.security]\nprofile = 'basic'\nissuer = 'i'\naudience = 'a'\n";
+    let home = [("HOME", "/home/ada")];
+    let wrong = |text: &str| settings(text, &home, Mode::default()).err().unwrap();
+    let missing = wrong(&format!("{basic}keySetFile = '/nowhere.json'"));
+    assert_eq!(missing.code, Code::Configuration);
+    assert!(
+        missing.message.starts_with("knowledge.security.keySetFile: /nowhere.json: "),
+        "{}",
+        missing.message
+    );
+    let nonsense = wrong(&format!("{basic}keySet = '{{\"keys\":[]}}'"));
+    assert!(nonsense.message.starts_with("knowledge.security.keySet: the key set: "), "{}", nonsense.message);
+    let key = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+    let good =
+        settings(&format!("{basic}keySet = '{key}'\nrolesClaim = 'scope'"), &home, Mode::default()).unwrap();
+    let orchestr8_knowledge_face::Security::Basic(trust) = good.knowledge.security else { panic!() };
+    assert_eq!((trust.issuer.as_str(), trust.roles_claim.as_str()), ("i", "scope"));
+}
+
+#[test]
+fn settings_of_knowledge_that_make_no_sense_together_are_refused() {
+    assert_eq!(
+        lines("knowledge.webBase = 'app.example.org'"),
+        ["knowledge.webBase: must begin with http:// or https://"]
+    );
+    assert_eq!(
+        lines("knowledge.pubsub.maxDelayMs = 100"),
+        ["knowledge.pubsub.maxDelayMs: is less than knowledge.pubsub.baseDelayMs"]
+    );
+    let open = "http.listen = '0.0.0.0:8088'\nknowledge.testMode = true";
+    assert_eq!(
+        lines(open),
+        ["knowledge.testMode: is for tests, and http.listen is an address others can reach"]
+    );
+    let home = [("HOME", "/home/ada")];
+    let given =
+        settings("knowledge.rate.perMinute = 0\nknowledge.pubsub.enabled = false", &home, Mode::default());
+    let knowledge = given.unwrap().knowledge;
+    assert!(knowledge.rate_per_minute.is_none() && knowledge.pubsub.is_none());
+}

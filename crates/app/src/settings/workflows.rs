@@ -63,16 +63,16 @@ impl Workflows {
 }
 
 fn secrets(file: Option<&Path>, environment: &Environment) -> Result<Secrets, Failure> {
-    let text = file.map(read_private).transpose()?;
+    let text = file.map(|path| read_private("workflows.secretsFile", path)).transpose()?;
     Secrets::gather(text.as_deref(), environment.all()).map_err(|fault| {
         Failure::from(fault).hinting("a secrets file is a JSON object of texts: {\"NAME\": \"value\"}")
     })
 }
 
 /// Secrets that others on this machine can read are none.
-fn read_private(path: &Path) -> Result<String, Failure> {
+pub fn read_private(what_for: &str, path: &Path) -> Result<String, Failure> {
     const OTHERS: u32 = 0o077;
-    let wrong = |what: String| Failure::new(Code::Configuration, format!("workflows.secretsFile: {what}"));
+    let wrong = |what: String| Failure::new(Code::Configuration, format!("{what_for}: {what}"));
     let metadata = std::fs::metadata(path).map_err(|cause| wrong(format!("{}: {cause}", path.display())))?;
     if metadata.mode() & OTHERS != 0 {
         return Err(wrong(format!("{} can be read by others", path.display()))

@@ -75,7 +75,7 @@ impl Drop for Server {
 /// One kept-alive connection.
 pub struct Http {
     stream: BufReader<TcpStream>,
-    address: SocketAddr,
+    pub address: SocketAddr,
 }
 
 #[derive(Debug)]

@@ -2,10 +2,11 @@
 
 use ed25519_dalek::SigningKey;
 use orchestr8_contract::id::Tenant;
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, Fault, canonical};
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::{Batch, Cell, Error, Row, Store};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::jose;
 use super::roles;
@@ -72,6 +73,16 @@ pub fn fresh_seed() -> Result<[u8; 32], Fault> {
     aws_lc_rs::rand::fill(&mut seed)
         .map(|()| seed)
         .map_err(|_| Fault::internal("the system has no randomness to give"))
+}
+
+/// A nonce nobody used before.
+pub fn fresh_nonce() -> Result<String, Fault> {
+    Ok(jose::encode(&fresh_seed()?[..18]))
+}
+
+/// What a key is called that nobody named.
+pub fn kid_of(public: &[u8; 32]) -> String {
+    format!("k-{}", &canonical::hex(&Sha256::digest(public))[..12])
 }
 
 /// A key from a seed; pure.

@@ -1,8 +1,9 @@
-//! Language models behind one small trait. Start reading at `model.rs`.
+//! Language models and embedders behind two small traits. Start reading at `model.rs` and `embedders/mod.rs`.
 
 mod anthropic;
 pub mod catalog;
 mod draft;
+pub mod embedders;
 #[cfg(test)]
 mod fixtures;
 mod history;

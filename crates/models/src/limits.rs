@@ -63,3 +63,25 @@ pub const BEGIN_BUDGET_MS: u64 = 900_000;
 
 /// Connections kept open to one provider while nobody uses them.
 pub const IDLE_CONNECTIONS: usize = 4;
+
+/// Pieces of a text that an embedder in this process looks at: what it was trained with.
+pub const PIECES: usize = 256;
+
+/// Pieces of one batch of it: enough to keep a machine busy, few enough that a question need not wait long behind them.
+pub const EMBED_ROWS: usize = 1024;
+
+/// Threads it takes, and how long it stays in memory while nobody uses it.
+pub const EMBED_THREADS: usize = 4;
+pub const EMBED_IDLE_MS: u64 = 300_000;
+
+/// Texts of one request to an embedder on the network, and characters of one of them.
+pub const EMBED_BATCH: usize = 64;
+pub const EMBED_BATCH_MAX: usize = 1_000;
+pub const EMBED_CHARS: usize = 8_000;
+
+/// How long one request for vectors may take, and bytes of its answer: a thousand vectors of four thousand numbers.
+pub const EMBED_TIMEOUT_MS: u64 = 30_000;
+pub const EMBED_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+
+/// Numbers of a vector.
+pub const DIMENSIONS: usize = 4_096;

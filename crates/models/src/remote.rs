@@ -289,7 +289,7 @@ impl Pull {
 
 impl Client {
     /// No redirects and no proxies: the key goes where the settings say, and nowhere else.
-    fn get(&self) -> Result<&reqwest::Client, Fault> {
+    pub(crate) fn get(&self) -> Result<&reqwest::Client, Fault> {
         let build = || {
             reqwest::Client::builder()
                 .redirect(Policy::none())
@@ -307,7 +307,7 @@ impl Client {
 }
 
 /// What a refusal begins with.
-async fn beginning(response: Response) -> Vec<u8> {
+pub(crate) async fn beginning(response: Response) -> Vec<u8> {
     let mut body = response.bytes_stream();
     let mut read = Vec::new();
     while let Some(Ok(bytes)) = body.next().await {

@@ -91,10 +91,7 @@ impl Provider {
 
     /// The key, if it has one that says something.
     pub(crate) fn secret(&self) -> Option<&Secret> {
-        match &self.key {
-            Key::Given(secret) if !secret.is_empty() => Some(secret),
-            Key::Given(_) | Key::Missing | Key::Unneeded => None,
-        }
+        self.key.secret()
     }
 
     /// Whether its models can be asked.
@@ -108,22 +105,17 @@ impl Provider {
 
     /// Where its requests go.
     pub(crate) fn url(&self, wire: &dyn Wire) -> Result<Url, Fault> {
-        let url = Url::parse(self.base_url.trim()).ok();
-        url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .filter(|url| url.username().is_empty() && url.password().is_none())
-            .filter(|url| url.query().is_none() && url.fragment().is_none())
-            .map(|mut url| {
-                let path = format!("{}{}", url.path().trim_end_matches('/'), wire.path());
-                url.set_path(&path);
-                url
-            })
-            .ok_or_else(|| {
-                let name = &self.name;
-                // The address itself is not shown: somebody may have written a key into it.
-                wrong(format!(
-                    "the base URL of {name} must be http:// or https:// and a host, without a key or a query"
-                ))
-            })
+        address(&self.name, &self.base_url, wire.path())
+    }
+}
+
+impl Key {
+    /// The key, if there is one that says something.
+    pub(crate) fn secret(&self) -> Option<&Secret> {
+        match self {
+            Key::Given(secret) if !secret.is_empty() => Some(secret),
+            Key::Given(_) | Key::Missing | Key::Unneeded => None,
+        }
     }
 }
 
@@ -164,4 +156,23 @@ impl Entry {
 
 pub(crate) fn wrong(what: String) -> Fault {
     Fault::new(Code::Configuration, format!("models: {what}"))
+}
+
+/// Where somebody is reached: a base that people wrote, and a path of the protocol.
+pub(crate) fn address(name: &str, base_url: &str, path: &str) -> Result<Url, Fault> {
+    let url = Url::parse(base_url.trim()).ok();
+    url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+        .filter(|url| url.username().is_empty() && url.password().is_none())
+        .filter(|url| url.query().is_none() && url.fragment().is_none())
+        .map(|mut url| {
+            let path = format!("{}{path}", url.path().trim_end_matches('/'));
+            url.set_path(&path);
+            url
+        })
+        .ok_or_else(|| {
+            // The address itself is not shown: somebody may have written a key into it.
+            wrong(format!(
+                "the base URL of {name} must be http:// or https:// and a host, without a key or a query"
+            ))
+        })
 }

@@ -6,6 +6,7 @@
 //! - [`Person`]: a client on the other side of a run.
 //! - [`settled`]: what became of a submission, or a panic that says what came instead.
 //! - [`words`]: command lines in documents.
+//! - [`embedder_file`]: the weights of the embedder that runs in this process.
 //! - [`until`], [`within`]: waiting, with an end.
 
 #![allow(
@@ -15,6 +16,7 @@
     reason = "a test that does not find what it expects has failed"
 )]
 
+mod embedder;
 mod parts;
 mod patience;
 mod person;
@@ -23,6 +25,7 @@ mod table;
 pub mod transcript;
 mod words;
 
+pub use embedder::embedder_file;
 pub use parts::{Parts, Tables, memory, migrations, submission};
 pub use patience::{PATIENCE, until, within};
 pub use person::{Answers, Person};

@@ -21,13 +21,7 @@ impl Wire for OpenAi {
     }
 
     fn headers(&self, key: Option<&Secret>) -> Option<HeaderMap> {
-        let mut headers = HeaderMap::new();
-        if let Some(key) = key {
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose().trim())).ok()?;
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
-        }
-        Some(headers)
+        bearer(key)
     }
 
     fn body(&self, spec: &Spec, request: &Request) -> Value {
@@ -37,4 +31,15 @@ impl Wire for OpenAi {
     fn fold(&self, spec: &Spec, request: &Request, now_ms: i64) -> Box<dyn Fold> {
         Box::new(fold::Completion::new(spec, request, now_ms))
     }
+}
+
+/// The key as a header, if there is one. None: it has characters that no header has.
+pub(crate) fn bearer(key: Option<&Secret>) -> Option<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    if let Some(key) = key {
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose().trim())).ok()?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    Some(headers)
 }

@@ -60,11 +60,15 @@ pub fn provider(kind: Kind, url: &str) -> Provider {
     provider
 }
 
-pub fn model(provider: Provider) -> Arc<dyn Model> {
+pub fn ports() -> Ports {
     let clock = Arc::new(Real::new());
     let bus = Bus::new(&Config::default(), clock.clone(), Log::off());
     let breakers = Arc::new(Breakers::new(clock.clone(), bus));
-    let ports = Ports { clock, random: Arc::new(Seeded::new(1)), breakers };
+    Ports { clock, random: Arc::new(Seeded::new(1)), breakers }
+}
+
+pub fn model(provider: Provider) -> Arc<dyn Model> {
+    let ports = ports();
     let settings = Settings { providers: vec![provider], default: None };
     Catalog::new(settings, ports).unwrap().default()
 }

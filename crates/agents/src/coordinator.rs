@@ -121,6 +121,11 @@ impl Coordinator {
         Some(seat.desk.state.read().clone())
     }
 
+    /// Whether there is such an agent.
+    pub fn has(&self, id: &AgentId) -> bool {
+        self.0.seats.read().get(id).is_some_and(|seat| seat.letters.is_some())
+    }
+
     /// The first agents in order of id, and whether there are more.
     pub fn list(&self, limit: usize) -> (Vec<AgentId>, bool) {
         let seats = self.0.seats.read();

@@ -82,6 +82,10 @@ fn name_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
 }
 
+fn message_character(c: char) -> bool {
+    name_character(c) || c == ':'
+}
+
 fn visible(c: char) -> bool {
     !c.is_control()
 }
@@ -114,11 +118,35 @@ text_id!(
     /// An agent that receives messages.
     AgentId, "an agent id", 256, "printable characters", visible
 );
+text_id!(
+    /// One transmission of a message between agents (AACP-1).
+    MessageId, "a message id", 128, "A-Z a-z 0-9 _ . : -", message_character
+);
+text_id!(
+    /// One wish of one agent to another, the same over all its retries (AACP-2).
+    RequestId, "a request id", 128, "A-Z a-z 0-9 _ . : -", message_character
+);
+
+impl MessageId {
+    pub fn from_uuid(id: Uuid) -> Self {
+        Self(hyphenated(id))
+    }
+}
+
+impl RequestId {
+    pub fn from_uuid(id: Uuid) -> Self {
+        Self(hyphenated(id))
+    }
+}
+
+fn hyphenated(id: Uuid) -> Arc<str> {
+    let mut buffer = Uuid::encode_buffer();
+    Arc::from(&*id.hyphenated().encode_lower(&mut buffer))
+}
 
 impl CorrelationId {
     pub fn from_uuid(id: Uuid) -> Self {
-        let mut buffer = Uuid::encode_buffer();
-        Self(Arc::from(&*id.hyphenated().encode_lower(&mut buffer)))
+        Self(hyphenated(id))
     }
 }
 

@@ -1,0 +1,288 @@
+//! Brings messages to agents that do not come for them: those inside the process, and those with a callback address. One run
+//! per agent at a time, in the order of its inbox.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use futures::StreamExt;
+use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::id::RequestId;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::log;
+use orchestr8_kernel::resilience::retry::may_retry;
+use orchestr8_outbound::client;
+use parking_lot::Mutex;
+use reqwest::{StatusCode, Url};
+use serde_json::{Map, Value, json};
+
+use super::desk::{Ack, Wish};
+use super::envelope::{Envelope, Kind, More, Target};
+use super::hub::Hub;
+use super::record::Address;
+use super::rows::{self, Item};
+use crate::agent::Message;
+use crate::limits;
+use crate::tables;
+
+/// The runs under way, and whether each must look again before it ends.
+#[derive(Default)]
+pub struct Runs(Mutex<HashMap<Address, bool>>);
+
+impl Runs {
+    /// Whether the caller has to run.
+    fn begin(&self, address: &Address) -> bool {
+        let mut runs = self.0.lock();
+        match runs.get_mut(address) {
+            Some(again) => {
+                *again = true;
+                false
+            }
+            None => runs.insert(address.clone(), false).is_none(),
+        }
+    }
+
+    /// Whether the run may end; if not, there is more.
+    fn end(&self, address: &Address) -> bool {
+        let mut runs = self.0.lock();
+        match runs.get_mut(address) {
+            Some(again) if *again => {
+                *again = false;
+                false
+            }
+            Some(_) | None => runs.remove(address).is_none_or(|_| true),
+        }
+    }
+}
+
+/// How an agent gets its messages.
+enum Way {
+    Local,
+    Callback(String),
+    /// It comes for them.
+    Inbox,
+}
+
+/// What an attempt to bring a message came to.
+enum Brought {
+    Taken,
+    Answered(Result<Value, StoredFault>),
+    /// Not there now; perhaps later.
+    Refused(Fault),
+}
+
+impl Hub {
+    /// Brings what waits for an agent, if it does not come for it itself.
+    pub fn dispatch(&self, address: &Address) {
+        if matches!(self.way(address), Way::Local | Way::Callback(_)) && self.0.runs.begin(address) {
+            let (hub, address) = (self.clone(), address.clone());
+            tokio::spawn(async move { hub.deliver_all(&address).await });
+        }
+    }
+
+    fn way(&self, address: &Address) -> Way {
+        match self.0.agents.get(address) {
+            Some(agent) => agent.registration.callback_url.map_or(Way::Inbox, Way::Callback),
+            None if self.0.coordinator.has(&address.agent) => Way::Local,
+            None => Way::Inbox,
+        }
+    }
+
+    async fn deliver_all(&self, address: &Address) {
+        let mut after = 0;
+        loop {
+            let items = match self.waiting(address, after).await {
+                Ok(items) => items,
+                Err(fault) => {
+                    let fields = json!({"agentId": address.agent, "error": log::error(&fault)});
+                    self.0.kernel.log().warn("messages could not be read", fields);
+                    Vec::new()
+                }
+            };
+            if items.is_empty() {
+                match self.0.runs.end(address) {
+                    true => return,
+                    // What was put back into an inbox lies behind what is there already.
+                    false => continue,
+                }
+            }
+            for item in items {
+                after = item.position;
+                if let Err(fault) = self.deliver(address, item).await {
+                    let fields = json!({"agentId": address.agent, "error": log::error(&fault)});
+                    self.0.kernel.log().warn("the end of a message could not be recorded", fields);
+                }
+            }
+        }
+    }
+
+    async fn waiting(&self, address: &Address, after: u64) -> Result<Vec<Item>, Fault> {
+        let store = &self.0.kernel.ports().store;
+        let (_, floor) = rows::bounds(store, address).await.map_err(store_fault)?;
+        let page = tables::inbox_waiting(address, after.max(floor), limits::INBOX_PAGE);
+        let rows = store.query(page).await.map_err(store_fault)?;
+        rows.iter().map(rows::item).collect::<Result<_, _>>().map_err(store_fault)
+    }
+
+    async fn deliver(&self, address: &Address, item: Item) -> Result<(), Fault> {
+        let brought = match self.way(address) {
+            Way::Local => self.work(address, &item).await,
+            Way::Callback(url) => self.call(address, &url, &item).await,
+            Way::Inbox => return Ok(()),
+        };
+        match (brought, &item.request) {
+            (Brought::Answered(answer), Some(request)) if item.kind == Kind::Request => {
+                self.respond(address, &item, request, answer).await
+            }
+            (Brought::Taken | Brought::Answered(_), _) => {
+                let what = Ack::Of { source: item.source, seq: item.seq };
+                self.acknowledge(address, what).await.map(|_| ())
+            }
+            (Brought::Refused(fault), request) => {
+                let (address, position) = (address.clone(), item.position);
+                let tenant = address.tenant.clone();
+                self.wish(Wish::GiveUp { address, position, fault: fault.clone() }).await?;
+                if let (Some(request), Kind::Request) = (request, item.kind) {
+                    self.wish(Wish::Broke { tenant, request: request.clone(), fault }).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Lets an agent inside the process work on it; it takes one message after the other.
+    async fn work(&self, address: &Address, item: &Item) -> Brought {
+        let worked = self.0.coordinator.send(&address.agent, message(item)).await;
+        match worked {
+            Ok(value) => Brought::Answered(Ok(value)),
+            Err(fault) if item.kind == Kind::Request && self.is_worth_another(address, item, &fault).await => {
+                Brought::Refused(fault)
+            }
+            Err(fault) => Brought::Answered(Err(StoredFault::from(&fault))),
+        }
+    }
+
+    /// Whether the policy wants another attempt after a failure (AACP-RETRY).
+    async fn is_worth_another(&self, address: &Address, item: &Item, fault: &Fault) -> bool {
+        let Some(request) = &item.request else { return false };
+        let policy = &self.0.settings.policy;
+        match self.request(&address.tenant, request).await {
+            Ok(Some(entry)) => entry.attempts < policy.max_attempts() && policy.should_retry(&entry, fault),
+            Ok(None) | Err(_) => false,
+        }
+    }
+
+    async fn respond(
+        &self,
+        address: &Address,
+        item: &Item,
+        request: &RequestId,
+        answer: Result<Value, StoredFault>,
+    ) -> Result<(), Fault> {
+        let (payload, error) = match answer {
+            Ok(payload) => (payload, None),
+            Err(error) => (Value::Null, Some(error)),
+        };
+        let causation = item.envelope.get("messageId").and_then(Value::as_str).map(str::to_owned);
+        let correlation = item.envelope.get("correlationId").and_then(Value::as_str).map(str::to_owned);
+        let envelope = Envelope {
+            message: None,
+            request: Some(request.clone()),
+            source: address.agent.clone(),
+            target: Target::Agent(item.source.clone()),
+            seq: None,
+            // What came before it from the same source was worked on before it.
+            ack: Some(item.seq),
+            kind: Kind::Response,
+            payload,
+            error,
+            ttl_ms: None,
+            timeout_ms: None,
+            more: More { causation_id: causation, correlation_id: correlation, ..More::default() },
+        };
+        self.send_unchecked(&address.tenant, envelope).await.map(|_| ())
+    }
+
+    /// Brings it to the callback address, again and again with longer waits: what follows from the same source waits.
+    async fn call(&self, address: &Address, url: &str, item: &Item) -> Brought {
+        let ports = self.0.kernel.ports();
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let fault = match self.post(url, item).await {
+                Ok(brought) => return brought,
+                Err(fault) => fault,
+            };
+            if item.kind == Kind::Request && !may_retry(&fault) {
+                return Brought::Answered(Err(StoredFault::from(&fault)));
+            }
+            let gone = !matches!(self.way(address), Way::Callback(_));
+            if attempts >= limits::CALLBACK_ATTEMPTS || gone || !may_retry(&fault) {
+                return Brought::Refused(fault);
+            }
+            let wait_ms = self.0.settings.policy.backoff_ms(attempts, ports.random.unit());
+            ports.clock.sleep(Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0))).await;
+        }
+    }
+
+    async fn post(&self, url: &str, item: &Item) -> Result<Brought, Fault> {
+        let url = Url::parse(url).map_err(|_| Fault::invalid("the callback address is none"))?;
+        // Checked with every delivery: what was allowed when it was registered may not be any more.
+        self.0.guard.check_url(&url)?;
+        let sent = self
+            .0
+            .client
+            .get()?
+            .post(url)
+            .timeout(Duration::from_millis(limits::CALLBACK_TIMEOUT_MS))
+            .header(reqwest::header::CONTENT_TYPE, "application/json")
+            .header("x-orchestr8-inbox-seq", item.position)
+            .body(item.envelope.to_string())
+            .send()
+            .await;
+        let response = sent.map_err(|error| client::fault("the callback", error))?;
+        match response.status() {
+            StatusCode::OK => Ok(answer(&read(response).await?)),
+            status if status.is_success() => Ok(Brought::Taken),
+            status => Err(Fault::new(Code::Unavailable, format!("the callback answered {status}"))),
+        }
+    }
+}
+
+/// The body, as far as it may go.
+async fn read(response: reqwest::Response) -> Result<Vec<u8>, Fault> {
+    let mut pieces = response.bytes_stream();
+    let mut body = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        body.extend_from_slice(&piece.map_err(|error| client::fault("the callback", error))?);
+        if body.len() > limits::CALLBACK_ANSWER_BYTES {
+            return Err(Fault::new(Code::PayloadTooLarge, "the answer of the callback is too large"));
+        }
+    }
+    Ok(body)
+}
+
+/// What an answer with a body says: a RESPONSE, or only its payload or error; anything else only that it was taken.
+fn answer(body: &[u8]) -> Brought {
+    let Ok(Value::Object(mut map)) = serde_json::from_slice::<Value>(body) else { return Brought::Taken };
+    if let Some(error) = map.remove("error").filter(|error| !error.is_null()) {
+        return Brought::Answered(Err(super::envelope::told(Some(&error))));
+    }
+    match map.remove("payload") {
+        Some(payload) => Brought::Answered(Ok(payload)),
+        None => Brought::Taken,
+    }
+}
+
+/// A message as agents inside the process know it: a payload with a `type` is one of theirs as it is.
+fn message(item: &Item) -> Message {
+    let payload = item.envelope.get("payload").cloned().unwrap_or_default();
+    let typed = |map: &Map<String, Value>| map.get("type").and_then(Value::as_str).map(str::to_owned);
+    match payload.as_object().and_then(typed) {
+        Some(kind) => {
+            let inner = payload.get("payload").cloned().unwrap_or_default();
+            Message { kind, payload: inner, source: Some(item.source.clone()) }
+        }
+        None => Message { kind: item.kind.as_str().to_owned(), payload, source: Some(item.source.clone()) },
+    }
+}

@@ -1,0 +1,168 @@
+//! What follows later: acknowledgements, outcomes, attempts that are due, messages nobody could be given.
+
+use std::sync::Arc;
+
+use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
+use orchestr8_contract::Fault;
+use serde_json::Value;
+
+use super::{Ack, Around, Desk, Done, Told, Waiting};
+use crate::aacp::envelope::wrong;
+use crate::aacp::ledger::{self, Act, Entry, Fact, Status};
+use crate::aacp::record::{Address, Known, Pair, Row, Write};
+
+impl Desk {
+    pub(super) fn check_ack(&self, pair: &Pair, ack: Option<u64>) -> Result<(), Fault> {
+        let Some(ack) = ack else { return Ok(()) };
+        let sent = self.state(&pair.back()).receiving.ack();
+        match ack <= sent {
+            true => Ok(()),
+            false => Err(wrong("/ack", &format!("{ack} was never sent; the last is {sent}")).with("lastSeq", sent)),
+        }
+    }
+
+    pub(super) fn acknowledge(&mut self, tenant: &Tenant, agent: &AgentId, what: &Ack) -> Result<Done, Fault> {
+        let address = Address { tenant: tenant.clone(), agent: agent.clone() };
+        let pair = |source: &AgentId| Pair { tenant: tenant.clone(), source: source.clone(), target: agent.clone() };
+        match what {
+            Ack::Of { source, seq } => {
+                let pair = pair(source);
+                let sent = self.state(&pair).receiving.ack();
+                if *seq > sent {
+                    let what = format!("{seq} was never sent; the last is {sent}");
+                    return Err(wrong("/seq", &what).with("lastSeq", sent));
+                }
+                self.acknowledge_pair(&pair, *seq);
+            }
+            Ack::UpTo(position) => {
+                let inbox = self.inboxes.entry(address.clone()).or_default();
+                if *position > inbox.last {
+                    let what = format!("{position} was never given; the last is {}", inbox.last);
+                    return Err(wrong("/inboxSeq", &what).with("lastInboxSeq", inbox.last));
+                }
+                let mut reached: Vec<(AgentId, u64)> = Vec::new();
+                for waiting in inbox.waiting.range(..=*position).map(|(_, waiting)| waiting) {
+                    match reached.iter_mut().find(|(source, _)| *source == waiting.source) {
+                        Some((_, seq)) => *seq = waiting.seq.max(*seq),
+                        None => reached.push((waiting.source.clone(), waiting.seq)),
+                    }
+                }
+                for (source, seq) in reached {
+                    self.acknowledge_pair(&pair(&source), seq);
+                }
+            }
+        }
+        let waiting = self.inboxes.get(&address).map_or(0, |inbox| inbox.waiting.len());
+        Ok(Done::Acknowledged { waiting })
+    }
+
+    /// The target of the pair has everything up to this number.
+    pub(super) fn acknowledge_pair(&mut self, pair: &Pair, ack: u64) {
+        if ack > self.state(pair).acked {
+            self.changing_pair(pair).acked = ack;
+        }
+        let address = pair.to();
+        let covers = |waiting: &Waiting| waiting.source == pair.source && waiting.seq <= ack;
+        if !self.inboxes.get(&address).is_some_and(|inbox| inbox.waiting.values().any(covers)) {
+            return;
+        }
+        let mut again = Vec::new();
+        self.changing_inbox(&address).waiting.retain(|_, waiting| {
+            let covered = covers(waiting);
+            if covered && waiting.reposted {
+                again.push(ended(&pair.tenant, &waiting.message, Status::Completed, None));
+            }
+            !covered
+        });
+        self.writes.extend(again);
+    }
+
+    /// Records what the ledger says, and does what follows from it.
+    pub(super) fn follow(&mut self, tenant: &Tenant, entry: Entry, act: Act, is_new: bool, around: &Around<'_>) {
+        let key = (tenant.clone(), entry.request.clone());
+        match act {
+            Act::Nothing => {}
+            Act::Redeliver => self.repost(tenant, &entry, around),
+            Act::Settle => {
+                self.take_out(tenant, &entry);
+                self.told.push(Told::Settled(tenant.clone(), Box::new(entry.clone())));
+            }
+        }
+        if is_new || self.requests.get(&key) != Some(&entry) {
+            self.told.extend(entry.due_ms.map(|due_ms| Told::Asked { due_ms }));
+            self.writes.push(Write::Request { tenant: tenant.clone(), entry: entry.clone(), is_new });
+        }
+        self.requests.insert(key, entry);
+    }
+
+    pub(super) fn broke(&mut self, tenant: &Tenant, request: &RequestId, fault: Fault, around: &Around<'_>) {
+        self.apply(tenant, request, Fact::Broke(fault), around);
+    }
+
+    pub(super) fn due(&mut self, tenant: &Tenant, request: &RequestId, around: &Around<'_>) {
+        self.apply(tenant, request, Fact::Due, around);
+    }
+
+    fn apply(&mut self, tenant: &Tenant, request: &RequestId, fact: Fact, around: &Around<'_>) {
+        let Some(entry) = self.requests.get(&(tenant.clone(), request.clone())) else { return };
+        let (entry, act) = ledger::next(entry, fact, around.policy, around.at);
+        self.follow(tenant, entry, act, false, around);
+    }
+
+    pub(super) fn give_up(&mut self, address: &Address, position: u64, fault: Fault) {
+        if !self.inboxes.contains_key(address) {
+            return;
+        }
+        let Some(waiting) = self.changing_inbox(address).waiting.remove(&position) else { return };
+        let error = Some(StoredFault::from(&fault));
+        self.writes.push(ended(&address.tenant, &waiting.message, Status::Failed, error));
+        self.told.push(Told::Ended(address.tenant.clone(), waiting.message, Some(fault)));
+    }
+
+    /// Hands a request to its target once more. What it has not acknowledged it still gets as it is.
+    fn repost(&mut self, tenant: &Tenant, entry: &Entry, around: &Around<'_>) {
+        let address = Address { tenant: tenant.clone(), agent: entry.target.clone() };
+        let inbox = self.changing_inbox(&address);
+        if !inbox.waiting.values().any(|waiting| waiting.message == entry.message) {
+            let message = entry.message.clone();
+            let position = inbox.place(Waiting {
+                source: entry.source.clone(),
+                seq: entry.seq,
+                message: message.clone(),
+                reposted: true,
+            });
+            let sent_as = MessageId::from_uuid((around.fresh)());
+            self.writes.push(Write::Repost { tenant: tenant.clone(), message, position, sent_as });
+        }
+        self.told.push(Told::Arrived(address));
+    }
+
+    /// What is answered need not be read any more.
+    fn take_out(&mut self, tenant: &Tenant, entry: &Entry) {
+        let address = Address { tenant: tenant.clone(), agent: entry.target.clone() };
+        let Some(inbox) = self.inboxes.get(&address) else { return };
+        let found = inbox.waiting.iter().find(|(_, waiting)| waiting.message == entry.message);
+        let Some(position) = found.map(|(position, _)| *position) else { return };
+        self.changing_inbox(&address).waiting.remove(&position);
+        self.writes.push(ended(tenant, &entry.message, entry.status, None));
+    }
+}
+
+fn ended(tenant: &Tenant, message: &MessageId, status: Status, error: Option<StoredFault>) -> Write {
+    Write::Ended { tenant: tenant.clone(), message: message.clone(), status, error }
+}
+
+/// What a row says that a repeat is compared with.
+pub(super) fn known(row: &Row) -> Known {
+    let mut envelope: Value = serde_json::from_str(&row.text).unwrap_or_default();
+    Known {
+        message: row.message.clone(),
+        source: row.source.clone(),
+        target: row.target.clone(),
+        kind: row.kind,
+        request: row.request.clone(),
+        seq: row.seq,
+        payload: Arc::new(envelope.get_mut("payload").map(Value::take).unwrap_or_default()),
+    }
+}

@@ -1,0 +1,424 @@
+//! The hub: everything of messages between agents, as the actions and other parts of the program use it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
+use orchestr8_contract::{Code, Event, Fault, Priority};
+use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::ports::store::{Batch, Row, Statement};
+use orchestr8_kernel::{Cancel, Kernel, Principal};
+use orchestr8_outbound::{Allowed, Client, Guard};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use super::delivery::Runs;
+use super::desk::{Ack, Done, Recipients, Sent, Told, Wish};
+use super::envelope::{Envelope, Target};
+use super::ledger::{Backoff, Entry, RetryPolicy};
+use super::post::{Order, Post};
+use super::record::Address;
+use super::registry::Agents;
+use super::rows;
+use crate::coordinator::{Coordinator, unknown};
+use crate::limits;
+use crate::tables;
+
+/// The news of messages, whose subject is the tenant: one was received, came to its end, failed.
+pub const MESSAGE_RECEIVED: &str = "aacp.message_received";
+pub const MESSAGE_COMPLETED: &str = "aacp.message_completed";
+pub const MESSAGE_FAILED: &str = "aacp.message_failed";
+
+/// What an installation sets for messages.
+#[derive(Clone)]
+pub struct Settings {
+    /// How long messages and outcomes are kept (`aacp.defaultTtlMs`).
+    pub ttl_ms: i64,
+    pub timeout_ms: i64,
+    pub inbox_messages: usize,
+    pub policy: Arc<dyn RetryPolicy>,
+    /// Where callbacks may lead.
+    pub callbacks: Allowed,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            ttl_ms: limits::TTL_MS,
+            timeout_ms: limits::REQUEST_TIMEOUT_MS,
+            inbox_messages: limits::INBOX_MESSAGES,
+            policy: Arc::new(Backoff::default()),
+            callbacks: Allowed { setting: "aacp.callbacks", ..Allowed::default() },
+        }
+    }
+}
+
+/// A handle. Clones share it; when the last one goes, the post ends.
+#[derive(Clone)]
+pub struct Hub(pub(super) Arc<Shared>);
+
+pub struct Shared {
+    pub kernel: Kernel,
+    pub coordinator: Coordinator,
+    pub agents: Agents,
+    pub settings: Arc<Settings>,
+    pub guard: Arc<Guard>,
+    pub client: Client,
+    pub(super) runs: Runs,
+    orders: mpsc::Sender<Order>,
+    waiters: Mutex<HashMap<(Tenant, RequestId), Vec<oneshot::Sender<Entry>>>>,
+    /// When the next request is due, and who wants to know that it is sooner than thought.
+    next_due_ms: AtomicI64,
+    sooner: Notify,
+}
+
+/// What a store's watchers of one inbox watch.
+pub fn topic(address: &Address) -> String {
+    format!("aacp:{}:{}", address.tenant, address.agent)
+}
+
+impl Hub {
+    /// Needs a tokio runtime around it.
+    pub fn new(kernel: Kernel, coordinator: Coordinator, settings: Settings) -> Self {
+        let (orders, waiting) = mpsc::channel(limits::WAITING_SENDS);
+        let (settings, guard) = (Arc::new(settings.clone()), Arc::new(Guard::new(&settings.callbacks)));
+        let shared = Arc::new(Shared {
+            coordinator,
+            agents: Agents::default(),
+            settings: settings.clone(),
+            client: Client::guarded(guard.clone()),
+            guard,
+            runs: Runs::default(),
+            orders,
+            waiters: Mutex::default(),
+            next_due_ms: AtomicI64::new(i64::MAX),
+            sooner: Notify::new(),
+            kernel,
+        });
+        let post = Post::new(shared.kernel.ports().clone(), settings, waiting, Arc::downgrade(&shared));
+        tokio::spawn(post.serve());
+        Self(shared)
+    }
+
+    /// Takes up what an earlier process has left, and looks after what is due until the cancel fires.
+    pub async fn run(&self, stop: Cancel) {
+        let log = self.0.kernel.log().clone();
+        if let Err(fault) = self.resume().await {
+            log.error("messages could not be taken up", json!({"error": orchestr8_kernel::log::error(&fault)}));
+        }
+        let mut purged_us = None;
+        loop {
+            let now_us = self.0.kernel.ports().clock.elapsed_us();
+            if purged_us.is_none_or(|at| now_us.saturating_sub(at) / 1000 >= limits::PURGE_EVERY_MS) {
+                purged_us = Some(now_us);
+                if let Err(fault) = self.purge_expired(self.now_ms()).await {
+                    log.warn("old messages could not be deleted", json!({"error": orchestr8_kernel::log::error(&fault)}));
+                }
+            }
+            let wait_ms = self.take_up_due().await.unwrap_or(RETRY_MS).min(limits::PURGE_EVERY_MS);
+            tokio::select! {
+                () = stop.fired() => return,
+                () = self.0.sooner.notified() => {}
+                () = self.0.kernel.ports().clock.sleep(Duration::from_millis(wait_ms)) => {}
+            }
+        }
+    }
+
+    /// Delivers what was not acknowledged before the process began (AACP-RESUME).
+    pub async fn resume(&self) -> Result<(), Fault> {
+        self.ready().await?;
+        let rows = self.0.kernel.ports().store.query(tables::inboxes_open()).await.map_err(store_fault)?;
+        for row in rows {
+            let (tenant, agent) = (row.text(0).map_err(store_fault)?, row.text(1).map_err(store_fault)?);
+            if let (Ok(tenant), Ok(agent)) = (Tenant::parse(tenant), AgentId::parse(agent)) {
+                self.dispatch(&Address { tenant, agent });
+            }
+        }
+        Ok(())
+    }
+
+    pub async fn ready(&self) -> Result<(), Fault> {
+        self.0.agents.ready(&self.0.kernel.ports().store).await
+    }
+
+    pub fn agents(&self) -> &Agents {
+        &self.0.agents
+    }
+
+    pub fn coordinator(&self) -> &Coordinator {
+        &self.0.coordinator
+    }
+
+    /// Whether messages may be brought there, as far as that can be told before a name is resolved.
+    pub fn check_callback(&self, url: &str) -> Result<(), Fault> {
+        let url = reqwest::Url::parse(url)
+            .map_err(|_| super::envelope::wrong("/callbackUrl", "must be an address such as https://host/path"))?;
+        self.0.guard.check_url(&url)
+    }
+
+    pub async fn query(&self, statement: Statement) -> Result<Vec<Row>, Fault> {
+        self.0.kernel.ports().store.query(statement).await.map_err(store_fault)
+    }
+
+    pub fn now_ms(&self) -> i64 {
+        self.0.kernel.ports().clock.now_ms()
+    }
+
+    /// Sends a message for somebody; durable when it returns.
+    pub async fn send(&self, principal: &Principal, envelope: Envelope) -> Result<Sent, Fault> {
+        self.ready().await?;
+        let tenant = &principal.tenant;
+        let source = Address { tenant: tenant.clone(), agent: envelope.source.clone() };
+        match self.0.agents.get(&source) {
+            Some(agent) => agent.check(&source.agent, principal)?,
+            None if self.0.coordinator.has(&source.agent) => {
+                let text = format!("'{}' is an agent of this server, and speaks for itself", source.agent);
+                return Err(Fault::new(Code::Unauthorized, text).with("agentId", source.agent.as_str()));
+            }
+            None => {}
+        }
+        self.0.agents.saw(&source, None, self.now_ms());
+        self.send_unchecked(tenant, envelope).await
+    }
+
+    /// The same for agents of our own.
+    pub(super) async fn send_unchecked(&self, tenant: &Tenant, envelope: Envelope) -> Result<Sent, Fault> {
+        let to = self.recipients(tenant, &envelope)?;
+        let wish = Wish::Send { tenant: tenant.clone(), envelope: Box::new(envelope), to };
+        match self.wish(wish).await? {
+            Done::Sent(sent) => Ok(*sent),
+            Done::Acknowledged { .. } | Done::Noted => Err(Fault::internal("a message got another answer")),
+        }
+    }
+
+    /// Who gets it. A response also goes to whoever has no inbox: the ledger keeps it for them.
+    fn recipients(&self, tenant: &Tenant, envelope: &Envelope) -> Result<Recipients, Fault> {
+        let agents = &self.0.agents;
+        let mut copies = match &envelope.target {
+            Target::Agent(target) => {
+                let address = Address { tenant: tenant.clone(), agent: target.clone() };
+                let has_inbox = agents.get(&address).is_some() || self.0.coordinator.has(target);
+                return match has_inbox || envelope.kind == super::Kind::Response {
+                    true => Ok(Recipients::One { has_inbox }),
+                    false => Err(unknown(target)),
+                };
+            }
+            Target::Topic(topic) => agents.listeners(tenant, Some(topic)),
+            Target::Everyone => agents.listeners(tenant, None),
+        };
+        copies.retain(|agent| *agent != envelope.source);
+        if copies.len() > limits::COPIES {
+            let text = format!("{} agents listen; a message goes to {} at most", copies.len(), limits::COPIES);
+            return Err(Fault::new(Code::ResourceExhausted, text).with("reason", "too_many_listeners"));
+        }
+        Ok(Recipients::Copies(copies))
+    }
+
+    /// Notes what an agent has, and says how much still waits for it.
+    pub async fn acknowledge(&self, address: &Address, what: Ack) -> Result<usize, Fault> {
+        let (tenant, agent) = (address.tenant.clone(), address.agent.clone());
+        match self.wish(Wish::Acknowledge { tenant, agent, what }).await? {
+            Done::Acknowledged { waiting } => Ok(waiting),
+            Done::Sent(_) | Done::Noted => Err(Fault::internal("an acknowledgement got another answer")),
+        }
+    }
+
+    pub(super) async fn wish(&self, wish: Wish) -> Result<Done, Fault> {
+        let (answer, answered) = oneshot::channel();
+        self.0.orders.try_send(Order { wish, answer }).map_err(|refused| match refused {
+            TrySendError::Full(_) => {
+                let text = format!("{} messages wait to be written; send again shortly", limits::WAITING_SENDS);
+                Fault::new(Code::ResourceExhausted, text).with("reason", "post_full")
+            }
+            TrySendError::Closed(_) => Fault::new(Code::ShuttingDown, "the server is shutting down"),
+        })?;
+        answered.await.unwrap_or_else(|_| Err(Fault::new(Code::ShuttingDown, "the server is shutting down")))
+    }
+
+    pub async fn request(&self, tenant: &Tenant, id: &RequestId) -> Result<Option<Entry>, Fault> {
+        rows::request(&self.0.kernel.ports().store, tenant, id).await.map_err(store_fault)
+    }
+
+    /// The request once it has ended, or as it is when the time is over or nobody waits any more.
+    pub async fn wait(
+        &self,
+        tenant: &Tenant,
+        id: &RequestId,
+        wait_ms: u64,
+        cancel: &Cancel,
+    ) -> Result<Option<Entry>, Fault> {
+        if wait_ms == 0 {
+            return self.request(tenant, id).await;
+        }
+        // Whoever listens first and looks then misses nothing.
+        let ended = self.listen(tenant, id);
+        let found = self.request(tenant, id).await?;
+        if found.as_ref().is_none_or(|entry| entry.status.is_final()) {
+            drop(ended);
+            self.hush(tenant, id);
+            return Ok(found);
+        }
+        self.until(tenant, id, ended, wait_ms, cancel).await
+    }
+
+    /// Waits for what is listened for.
+    pub async fn until(
+        &self,
+        tenant: &Tenant,
+        id: &RequestId,
+        ended: oneshot::Receiver<Entry>,
+        wait_ms: u64,
+        cancel: &Cancel,
+    ) -> Result<Option<Entry>, Fault> {
+        let over = self.0.kernel.ports().clock.sleep(Duration::from_millis(wait_ms));
+        let ended = tokio::select! {
+            biased;
+            ended = ended => ended.ok(),
+            () = over => None,
+            () = cancel.fired() => None,
+        };
+        match ended {
+            Some(entry) => Ok(Some(entry)),
+            None => {
+                self.hush(tenant, id);
+                self.request(tenant, id).await
+            }
+        }
+    }
+
+    /// Listens for the end of a request.
+    pub fn listen(&self, tenant: &Tenant, id: &RequestId) -> oneshot::Receiver<Entry> {
+        let (tell, told) = oneshot::channel();
+        self.0.waiters.lock().entry((tenant.clone(), id.clone())).or_default().push(tell);
+        told
+    }
+
+    /// Forgets listeners that are gone.
+    pub fn hush(&self, tenant: &Tenant, id: &RequestId) {
+        let mut waiters = self.0.waiters.lock();
+        let key = (tenant.clone(), id.clone());
+        if let Some(waiting) = waiters.get_mut(&key) {
+            waiting.retain(|tell| !tell.is_closed());
+            if waiting.is_empty() {
+                waiters.remove(&key);
+            }
+        }
+    }
+
+    /// Deletes what has expired, and says how much that was (AACP-PURGE).
+    pub async fn purge_expired(&self, now_ms: i64) -> Result<usize, Fault> {
+        let store = &self.0.kernel.ports().store;
+        let mut purged = 0;
+        loop {
+            let messages = store.query(tables::messages_expired(now_ms, limits::PURGE_ROWS)).await.map_err(store_fault)?;
+            let requests = store.query(tables::requests_expired(now_ms, limits::PURGE_ROWS)).await.map_err(store_fault)?;
+            if messages.is_empty() && requests.is_empty() {
+                return Ok(purged);
+            }
+            purged += messages.len() + requests.len();
+            let (mut batch, mut gone, mut ended) = (Batch::new(), Vec::new(), Vec::new());
+            for row in &messages {
+                batch.then(tables::message_delete(row.int(0).map_err(store_fault)?));
+                let (tenant, agent) = (row.text(1).map_err(store_fault)?, row.text(2).map_err(store_fault)?);
+                if let (Ok(tenant), Ok(agent), Ok(position)) =
+                    (Tenant::parse(tenant), AgentId::parse(agent), rows::number(row, 3))
+                {
+                    gone.push((Address { tenant, agent }, position));
+                }
+            }
+            for row in &requests {
+                let (tenant, id) = (row.text(0).map_err(store_fault)?, row.text(1).map_err(store_fault)?);
+                batch.then(tables::request_delete(tenant, id));
+                if let (Ok(tenant), Ok(id)) = (Tenant::parse(tenant), RequestId::parse(id)) {
+                    ended.push((tenant, id));
+                }
+            }
+            store.commit(batch).await.map_err(store_fault)?;
+            self.wish(Wish::Forget { messages: gone, requests: ended }).await?;
+        }
+    }
+
+    /// Lets the ledger decide about what is due; says how long until the next is.
+    async fn take_up_due(&self) -> Result<u64, Fault> {
+        let store = &self.0.kernel.ports().store;
+        loop {
+            let now_ms = self.now_ms();
+            let rows = store.query(tables::request_due(now_ms, limits::DUE_ROWS)).await.map_err(store_fault)?;
+            if rows.is_empty() {
+                break;
+            }
+            let mut wishes = Vec::new();
+            for row in &rows {
+                let entry = rows::entry(row).map_err(store_fault)?;
+                let tenant = Tenant::parse(row.text(14).map_err(store_fault)?)
+                    .map_err(|wrong| Fault::internal("a stored tenant is none").because(wrong))?;
+                wishes.push(self.wish(Wish::Due { tenant, request: entry.request }));
+            }
+            futures::future::try_join_all(wishes).await?;
+        }
+        // Before the look, so that what comes between is not overlooked.
+        self.0.next_due_ms.store(i64::MAX, Ordering::SeqCst);
+        let rows = store.query(tables::request_next_due()).await.map_err(store_fault)?;
+        let Some(due_ms) = rows.first().and_then(|row| row.int(0).ok()) else { return Ok(u64::MAX) };
+        self.0.next_due_ms.fetch_min(due_ms, Ordering::SeqCst);
+        Ok(u64::try_from(due_ms.saturating_sub(self.now_ms())).unwrap_or(0))
+    }
+}
+
+/// How long until a store that failed is asked again.
+const RETRY_MS: u64 = 1_000;
+
+impl Shared {
+    /// Tells everybody concerned what is on record now.
+    pub(super) fn tell(self: &Arc<Self>, told: Vec<Told>) {
+        let hub = Hub(self.clone());
+        for told in told {
+            match told {
+                Told::Arrived(address) => {
+                    hub.dispatch(&address);
+                    self.publish(MESSAGE_RECEIVED, &address.tenant, || json!({"agentId": address.agent}));
+                }
+                Told::Asked { due_ms } => {
+                    if due_ms < self.next_due_ms.fetch_min(due_ms, Ordering::SeqCst) {
+                        self.sooner.notify_one();
+                    }
+                }
+                Told::Settled(tenant, entry) => {
+                    let waiting = self.waiters.lock().remove(&(tenant.clone(), entry.request.clone()));
+                    for tell in waiting.into_iter().flatten() {
+                        let _ = tell.send((*entry).clone());
+                    }
+                    let name = match entry.status {
+                        super::Status::Completed => MESSAGE_COMPLETED,
+                        super::Status::Failed | super::Status::Pending | super::Status::Unknown => MESSAGE_FAILED,
+                    };
+                    self.publish(name, &tenant, || json!({"messageId": entry.message, "requestId": entry.request}));
+                }
+                Told::Ended(tenant, message, fault) => self.tell_ended(&tenant, &message, fault.as_ref()),
+            }
+        }
+    }
+
+    fn tell_ended(&self, tenant: &Tenant, message: &MessageId, fault: Option<&Fault>) {
+        let name = if fault.is_some() { MESSAGE_FAILED } else { MESSAGE_COMPLETED };
+        self.publish(name, tenant, || json!({"messageId": message}));
+    }
+
+    fn publish(&self, name: &'static str, tenant: &Tenant, data: impl FnOnce() -> Value) {
+        let bus = self.kernel.bus();
+        if !bus.has_listeners(name) {
+            return;
+        }
+        bus.publish(Event {
+            name,
+            subject: tenant.as_str().into(),
+            priority: Priority::Normal,
+            at_ms: self.kernel.ports().clock.now_ms(),
+            data: Arc::new(data()),
+        });
+    }
+}

@@ -1,0 +1,25 @@
+//! Reliable messages between agents (AACP): numbered per pair, acknowledged, sent again, never worked on twice.
+//!
+//! ```text
+//! action -> Hub -> post: gather, desk (pure: window, ledger) -> one commit -> whoever waits, deliver
+//! ```
+//!
+//! What is in memory is a part of what is in the store: dropped after a failed commit, and read anew.
+
+mod delivery;
+pub(crate) mod desk;
+mod envelope;
+mod hub;
+mod ledger;
+mod post;
+pub(crate) mod record;
+mod registry;
+pub(crate) mod rows;
+mod window;
+
+pub use envelope::{EVERYONE, Envelope, Kind, MEMBERS, Target};
+pub use hub::{Hub, MESSAGE_COMPLETED, MESSAGE_FAILED, MESSAGE_RECEIVED, Settings};
+pub(crate) use hub::topic;
+pub use ledger::{Act, Answer, Backoff, Entry, Fact, Moment, RetryPolicy, Status, next};
+pub use registry::{Agents, Condition, Registered, Registration};
+pub use window::{Acked, Arrival, Receiving, Sending};

@@ -1,0 +1,319 @@
+//! The post: takes all wishes that wait, lets the desk decide, and writes everything down in one commit. Nobody is answered
+//! before it is durable, and however many wait, they share one flush.
+
+use std::sync::{Arc, Weak};
+
+use futures::future::try_join_all;
+use orchestr8_contract::Fault;
+use orchestr8_contract::id::{MessageId, RequestId, Tenant};
+use orchestr8_kernel::Ports;
+use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::ports::store::{Batch, Error};
+use tokio::sync::{mpsc, oneshot};
+
+use super::desk::{Ack, Around, Desk, Done, Looked, Recipients, Stop, Told, Wish};
+use super::envelope::{Kind, Target};
+use super::hub::{Settings, Shared, topic};
+use super::ledger::Moment;
+use super::record::{Address, Known, Pair, Write};
+use super::rows;
+use crate::limits;
+use crate::tables;
+
+/// A wish on its way.
+pub struct Order {
+    pub wish: Wish,
+    pub answer: oneshot::Sender<Result<Done, Fault>>,
+}
+
+pub struct Post {
+    ports: Ports,
+    settings: Arc<Settings>,
+    desk: Desk,
+    orders: mpsc::Receiver<Order>,
+    hub: Weak<Shared>,
+}
+
+/// What a group of wishes needs to know before the desk can decide.
+#[derive(Default)]
+struct Needs {
+    pairs: Vec<Pair>,
+    inboxes: Vec<Address>,
+    requests: Vec<(Tenant, RequestId)>,
+    messages: Vec<(Tenant, MessageId)>,
+    places: Vec<(Pair, u64)>,
+}
+
+impl Post {
+    pub fn new(
+        ports: Ports,
+        settings: Arc<Settings>,
+        orders: mpsc::Receiver<Order>,
+        hub: Weak<Shared>,
+    ) -> Self {
+        Self { ports, settings, desk: Desk::default(), orders, hub }
+    }
+
+    /// Works until the last handle of the hub is gone.
+    pub async fn serve(mut self) {
+        while let Some(first) = self.orders.recv().await {
+            let mut group = vec![first];
+            while group.len() < limits::GROUP
+                && let Ok(order) = self.orders.try_recv()
+            {
+                group.push(order);
+            }
+            self.settle(group).await;
+        }
+    }
+
+    /// Decides and writes. Usually nothing is a repeat, so nothing is looked for: if something is, the store says so, nothing
+    /// was written, and everything is decided again with a look first.
+    async fn settle(&mut self, group: Vec<Order>) {
+        let mut look = false;
+        loop {
+            let decided = match self.decide(&group, look).await {
+                Ok(decided) => decided,
+                Err(Stop::LookFirst) if !look => {
+                    self.desk.clear();
+                    look = true;
+                    continue;
+                }
+                Err(Stop::LookFirst) => return self.fail(group, &Fault::internal("a message is neither old nor new")),
+                Err(Stop::Fault(fault)) => return self.fail(group, &fault),
+            };
+            let (writes, told) = self.desk.finish();
+            match self.commit(writes, &told).await {
+                Ok(()) => return self.answer(group, decided, told),
+                Err(Error::Conflict { .. }) if !look => {
+                    self.desk.clear();
+                    look = true;
+                }
+                Err(error) => return self.fail(group, &store_fault(error)),
+            }
+        }
+    }
+
+    async fn decide(&mut self, group: &[Order], look: bool) -> Result<Vec<Result<Done, Fault>>, Stop> {
+        self.gather(group, look).await?;
+        let ports = &self.ports;
+        let (policy, fresh) = (self.settings.policy.clone(), || ports.ids.fresh(For::Record));
+        let mut decided = Vec::with_capacity(group.len());
+        for order in group {
+            let around = Around {
+                at: Moment { now_ms: ports.clock.now_ms(), unit: ports.random.unit() },
+                policy: &*policy,
+                fresh: &fresh,
+                ttl_ms: self.settings.ttl_ms,
+                timeout_ms: self.settings.timeout_ms,
+                inbox_messages: self.settings.inbox_messages,
+            };
+            match self.desk.decide(order.wish.clone(), &around) {
+                Ok(done) => decided.push(Ok(done)),
+                Err(Stop::Fault(fault)) => decided.push(Err(fault)),
+                Err(Stop::LookFirst) => return Err(Stop::LookFirst),
+            }
+        }
+        Ok(decided)
+    }
+
+    async fn commit(&self, writes: Vec<Write>, told: &[Told]) -> Result<(), Error> {
+        if writes.is_empty() {
+            return Ok(());
+        }
+        let mut batch = Batch::new();
+        for write in writes {
+            rows::put(&mut batch, write);
+        }
+        for told in told {
+            if let Told::Arrived(address) = told {
+                batch.wake(topic(address));
+            }
+        }
+        self.ports.store.commit(batch).await
+    }
+
+    fn answer(&mut self, group: Vec<Order>, decided: Vec<Result<Done, Fault>>, told: Vec<Told>) {
+        for told in &told {
+            // What has ended is read from the store if somebody asks again.
+            if let Told::Settled(tenant, entry) = told {
+                self.desk.requests.remove(&(tenant.clone(), entry.request.clone()));
+            }
+        }
+        if self.desk.pairs.len() + self.desk.inboxes.len() + self.desk.requests.len() > limits::KEPT {
+            self.desk.clear();
+        }
+        if let Some(hub) = self.hub.upgrade() {
+            hub.tell(told);
+        }
+        for (order, done) in group.into_iter().zip(decided) {
+            // Nobody may be waiting for it any more.
+            let _ = order.answer.send(done);
+        }
+    }
+
+    /// Nothing is known to be written: what is in memory is dropped, and everybody is told.
+    fn fail(&mut self, group: Vec<Order>, fault: &Fault) {
+        self.desk.clear();
+        for order in group {
+            let _ = order.answer.send(Err(fault.clone()));
+        }
+    }
+
+    /// Reads what the desk does not know and the group needs.
+    async fn gather(&mut self, group: &[Order], look: bool) -> Result<(), Stop> {
+        let mut needs = Needs::default();
+        for order in group {
+            needs.of(&order.wish, look);
+        }
+        needs.drop_known(&self.desk);
+        self.read(&needs).await?;
+        // A request or a response stands between two agents; what the first reading found names them.
+        let mut more = Needs::default();
+        for (tenant, request) in group.iter().filter_map(|order| requested(&order.wish)) {
+            if let Some(entry) = self.desk.requests.get(&(tenant.clone(), request.clone())) {
+                more.inboxes.push(Address { tenant: tenant.clone(), agent: entry.target.clone() });
+            }
+        }
+        if look {
+            for (pair, seq) in group.iter().filter_map(|order| numbered(&order.wish)) {
+                if self.desk.pairs.get(&pair).is_some_and(|state| seq <= state.receiving.highest()) {
+                    more.places.push((pair, seq));
+                }
+            }
+        }
+        // An acknowledgement by place names no senders; they are those whose messages wait there.
+        for address in group.iter().filter_map(|order| placed(&order.wish)) {
+            let Some(inbox) = self.desk.inboxes.get(&address) else { continue };
+            more.pairs.extend(inbox.waiting.values().map(|waiting| Pair {
+                tenant: address.tenant.clone(),
+                source: waiting.source.clone(),
+                target: address.agent.clone(),
+            }));
+        }
+        more.drop_known(&self.desk);
+        self.read(&more).await?;
+        if look {
+            self.look(&needs, &more).await?;
+        }
+        Ok(())
+    }
+
+    async fn read(&mut self, needs: &Needs) -> Result<(), Fault> {
+        let store = &self.ports.store;
+        let pairs = try_join_all(needs.pairs.iter().map(|pair| rows::pair(store, pair)));
+        let inboxes = try_join_all(needs.inboxes.iter().map(|address| rows::inbox(store, address)));
+        let requests = try_join_all(needs.requests.iter().map(|(tenant, id)| rows::request(store, tenant, id)));
+        let (pairs, inboxes, requests) = futures::try_join!(pairs, inboxes, requests).map_err(store_fault)?;
+        self.desk.pairs.extend(needs.pairs.iter().cloned().zip(pairs));
+        self.desk.inboxes.extend(needs.inboxes.iter().cloned().zip(inboxes));
+        let found = needs.requests.iter().cloned().zip(requests);
+        self.desk.requests.extend(found.filter_map(|(key, entry)| Some((key, entry?))));
+        Ok(())
+    }
+
+    async fn look(&mut self, needs: &Needs, more: &Needs) -> Result<(), Fault> {
+        let store = &self.ports.store;
+        let messages = try_join_all(
+            needs.messages.iter().map(|(tenant, id)| rows::known(store, tables::message_known(tenant.as_str(), id.as_str()))),
+        );
+        let places =
+            try_join_all(more.places.iter().map(|(pair, seq)| rows::known(store, tables::message_at(pair, *seq))));
+        let (messages, places) = futures::try_join!(messages, places).map_err(store_fault)?;
+        let mut looked = Looked::default();
+        let found = needs.messages.iter().cloned().zip(messages);
+        looked.messages.extend(found.filter_map(|(key, known): (_, Option<Known>)| Some((key, known?))));
+        let found = more.places.iter().cloned().zip(places);
+        looked.places.extend(found.filter_map(|(key, known): (_, Option<Known>)| Some((key, known?))));
+        self.desk.looked = Some(looked);
+        Ok(())
+    }
+}
+
+impl Needs {
+    fn of(&mut self, wish: &Wish, look: bool) {
+        match wish {
+            Wish::Send { tenant, envelope, to } => {
+                let from = Address { tenant: tenant.clone(), agent: envelope.source.clone() };
+                let pair = |target| Pair { tenant: tenant.clone(), source: envelope.source.clone(), target };
+                let targets = match (&envelope.target, to) {
+                    (Target::Agent(agent), _) => vec![agent.clone()],
+                    (Target::Topic(_) | Target::Everyone, Recipients::Copies(agents)) => agents.clone(),
+                    (Target::Topic(_) | Target::Everyone, Recipients::One { .. }) => Vec::new(),
+                };
+                for target in targets {
+                    let pair = pair(target);
+                    self.inboxes.push(pair.to());
+                    if envelope.ack.is_some() {
+                        self.pairs.push(pair.back());
+                    }
+                    self.pairs.push(pair);
+                }
+                if envelope.ack.is_some() || envelope.kind == Kind::Response {
+                    self.inboxes.push(from);
+                }
+                if let Some(request) = &envelope.request
+                    && (look || envelope.kind == Kind::Response)
+                {
+                    self.requests.push((tenant.clone(), request.clone()));
+                }
+                if let (Some(id), true) = (&envelope.message, look) {
+                    self.messages.push((tenant.clone(), id.clone()));
+                }
+            }
+            Wish::Acknowledge { tenant, agent, what } => {
+                self.inboxes.push(Address { tenant: tenant.clone(), agent: agent.clone() });
+                if let Ack::Of { source, .. } = what {
+                    let (tenant, source, target) = (tenant.clone(), source.clone(), agent.clone());
+                    self.pairs.push(Pair { tenant, source, target });
+                }
+            }
+            Wish::Broke { tenant, request, .. } | Wish::Due { tenant, request } => {
+                self.requests.push((tenant.clone(), request.clone()));
+            }
+            Wish::GiveUp { address, .. } => self.inboxes.push(address.clone()),
+            Wish::Forget { .. } => {}
+        }
+    }
+
+    /// Leaves what must be read, each once.
+    fn drop_known(&mut self, desk: &Desk) {
+        let mut seen = std::collections::HashSet::new();
+        self.pairs.retain(|pair| !desk.pairs.contains_key(pair) && seen.insert(pair.clone()));
+        let mut seen = std::collections::HashSet::new();
+        self.inboxes.retain(|address| !desk.inboxes.contains_key(address) && seen.insert(address.clone()));
+        let mut seen = std::collections::HashSet::new();
+        self.requests.retain(|key| !desk.requests.contains_key(key) && seen.insert(key.clone()));
+    }
+}
+
+fn requested(wish: &Wish) -> Option<(&Tenant, &RequestId)> {
+    match wish {
+        Wish::Send { tenant, envelope, .. } => Some((tenant, envelope.request.as_ref()?)),
+        Wish::Broke { tenant, request, .. } | Wish::Due { tenant, request } => Some((tenant, request)),
+        Wish::Acknowledge { .. } | Wish::GiveUp { .. } | Wish::Forget { .. } => None,
+    }
+}
+
+fn numbered(wish: &Wish) -> Option<(Pair, u64)> {
+    let Wish::Send { tenant, envelope, .. } = wish else { return None };
+    let Target::Agent(target) = &envelope.target else { return None };
+    let pair = Pair { tenant: tenant.clone(), source: envelope.source.clone(), target: target.clone() };
+    Some((pair, envelope.seq?))
+}
+
+fn placed(wish: &Wish) -> Option<Address> {
+    match wish {
+        Wish::Acknowledge { tenant, agent, what: Ack::UpTo(_) } => {
+            Some(Address { tenant: tenant.clone(), agent: agent.clone() })
+        }
+        Wish::Acknowledge { .. }
+        | Wish::Send { .. }
+        | Wish::Broke { .. }
+        | Wish::Due { .. }
+        | Wish::GiveUp { .. }
+        | Wish::Forget { .. } => None,
+    }
+}
+

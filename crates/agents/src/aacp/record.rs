@@ -1,0 +1,132 @@
+//! What the store is told: each change as data, decided by the desk and written in one commit.
+
+use std::sync::Arc;
+
+use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
+use serde_json::Value;
+
+use super::envelope::Kind;
+use super::ledger::{Entry, Status};
+
+/// One agent of one tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Address {
+    pub tenant: Tenant,
+    pub agent: AgentId,
+}
+
+/// Two agents of one tenant, in the direction of their messages.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pair {
+    pub tenant: Tenant,
+    pub source: AgentId,
+    pub target: AgentId,
+}
+
+impl Pair {
+    pub fn back(&self) -> Pair {
+        Pair { tenant: self.tenant.clone(), source: self.target.clone(), target: self.source.clone() }
+    }
+
+    pub fn from(&self) -> Address {
+        Address { tenant: self.tenant.clone(), agent: self.source.clone() }
+    }
+
+    pub fn to(&self) -> Address {
+        Address { tenant: self.tenant.clone(), agent: self.target.clone() }
+    }
+}
+
+/// Whether a message waits behind a gap, and for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    No,
+    /// To be handed on once the gap is filled.
+    ToPlace,
+    /// To be counted only.
+    ToCount,
+}
+
+impl Held {
+    pub fn as_int(self) -> i64 {
+        match self {
+            Held::No => 0,
+            Held::ToPlace => 1,
+            Held::ToCount => 2,
+        }
+    }
+}
+
+/// One message as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    pub tenant: Tenant,
+    pub message: MessageId,
+    pub source: AgentId,
+    pub target: String,
+    pub seq: u64,
+    pub kind: Kind,
+    pub request: Option<RequestId>,
+    /// The envelope as it is handed on.
+    pub text: String,
+    /// Its place in the inbox of the target, if it is to be read there.
+    pub position: Option<u64>,
+    pub held: Held,
+    pub created_ms: i64,
+    pub expires_ms: i64,
+}
+
+/// One change.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Write {
+    Message(Box<Row>),
+    /// A message waits no longer behind a gap.
+    Release {
+        tenant: Tenant,
+        message: MessageId,
+        position: Option<u64>,
+    },
+    /// A message that was acknowledged is handed to the target once more, under a new id of transmission (AACP-1).
+    Repost {
+        tenant: Tenant,
+        message: MessageId,
+        position: u64,
+        sent_as: MessageId,
+    },
+    /// The end of a single message, whatever was acknowledged before it.
+    Ended {
+        tenant: Tenant,
+        message: MessageId,
+        status: Status,
+        error: Option<StoredFault>,
+    },
+    Request {
+        tenant: Tenant,
+        entry: Entry,
+        is_new: bool,
+    },
+    Pair {
+        pair: Pair,
+        received: u64,
+        acked: u64,
+    },
+    Inbox {
+        address: Address,
+        last: u64,
+        /// Everything up to here was acknowledged.
+        floor: u64,
+    },
+}
+
+/// What is known of a message that came before, to tell a repeat from another message.
+#[derive(Debug, Clone)]
+pub struct Known {
+    pub message: MessageId,
+    pub source: AgentId,
+    pub target: String,
+    pub kind: Kind,
+    pub request: Option<RequestId>,
+    pub seq: u64,
+    pub payload: Arc<Value>,
+}

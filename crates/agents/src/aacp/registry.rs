@@ -1,0 +1,168 @@
+//! The agents that messages can be sent to: those inside the process, and those elsewhere that have registered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use orchestr8_contract::id::{AgentId, Tenant};
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::Principal;
+use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::ports::Store;
+use orchestr8_kernel::ports::store::{Error, Row};
+use orchestr8_kernel::submission::OWNER;
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
+
+use super::record::Address;
+use crate::limits;
+use crate::tables;
+
+/// What an agent says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Registration {
+    /// Where its messages are brought; none: it reads its inbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_url: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub topics: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// How an agent says it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    Idle,
+    Busy,
+    /// It finishes what it has and wants nothing new.
+    Draining,
+}
+
+impl Condition {
+    pub const ALL: [Condition; 3] = [Condition::Idle, Condition::Busy, Condition::Draining];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Condition::Idle => "idle",
+            Condition::Busy => "busy",
+            Condition::Draining => "draining",
+        }
+    }
+}
+
+/// An agent that has registered.
+#[derive(Debug, Clone)]
+pub struct Registered {
+    /// Who registered it: only they, and the owner, act in its name.
+    pub owner: Arc<str>,
+    pub registration: Registration,
+    pub condition: Condition,
+    pub registered_ms: i64,
+    /// Its last sign of life in this process.
+    pub seen_ms: Option<i64>,
+}
+
+impl Registered {
+    /// What is told of it: as it says itself, or that it is gone.
+    pub fn state(&self, now_ms: i64) -> &'static str {
+        let silent = self.seen_ms.is_none_or(|seen_ms| now_ms.saturating_sub(seen_ms) > limits::ALIVE_MS);
+        if silent { "offline" } else { self.condition.as_str() }
+    }
+}
+
+/// All agents that have registered: read once, kept here and in the store.
+#[derive(Default)]
+pub struct Agents {
+    known: RwLock<BTreeMap<Address, Registered>>,
+    read: OnceCell<()>,
+}
+
+impl Agents {
+    /// Reads them, if that has not happened yet.
+    pub async fn ready(&self, store: &Arc<dyn Store>) -> Result<(), Fault> {
+        let read = async {
+            let limit = i64::try_from(limits::AGENTS).unwrap_or(i64::MAX);
+            let rows = store.query(tables::agents_all(limit)).await?;
+            let known = rows.iter().map(agent).collect::<Result<BTreeMap<_, _>, Error>>()?;
+            *self.known.write() = known;
+            Ok(())
+        };
+        self.read.get_or_try_init(|| read).await.map(|_| ()).map_err(store_fault)
+    }
+
+    pub fn get(&self, address: &Address) -> Option<Registered> {
+        self.known.read().get(address).cloned()
+    }
+
+    pub fn list(&self, tenant: &Tenant) -> Vec<(AgentId, Registered)> {
+        let known = self.known.read();
+        let own = known.iter().filter(|(address, _)| address.tenant == *tenant);
+        own.map(|(address, agent)| (address.agent.clone(), agent.clone())).collect()
+    }
+
+    /// Those of a tenant who listen to a topic; without one, all.
+    pub fn listeners(&self, tenant: &Tenant, topic: Option<&str>) -> Vec<AgentId> {
+        let listens = |agent: &Registered| {
+            topic.is_none_or(|topic| agent.registration.topics.iter().any(|own| own == topic))
+        };
+        let known = self.known.read();
+        let own = known.iter().filter(|(address, agent)| address.tenant == *tenant && listens(agent));
+        own.map(|(address, _)| address.agent.clone()).collect()
+    }
+
+    /// Whether there is room for one more.
+    pub fn check_room(&self, address: &Address) -> Result<(), Fault> {
+        let known = self.known.read();
+        if known.contains_key(address) || known.len() < limits::AGENTS {
+            return Ok(());
+        }
+        let what = format!("there are {} agents, and no more are taken", limits::AGENTS);
+        Err(Fault::new(Code::ResourceExhausted, what).with("reason", "too_many_agents"))
+    }
+
+    pub fn keep(&self, address: Address, agent: Registered) {
+        self.known.write().insert(address, agent);
+    }
+
+    pub fn forget(&self, address: &Address) {
+        self.known.write().remove(address);
+    }
+
+    /// Notes a sign of life.
+    pub fn saw(&self, address: &Address, condition: Option<Condition>, now_ms: i64) -> Option<Registered> {
+        let mut known = self.known.write();
+        let agent = known.get_mut(address)?;
+        agent.seen_ms = Some(now_ms);
+        agent.condition = condition.unwrap_or(agent.condition);
+        Some(agent.clone())
+    }
+}
+
+impl Registered {
+    /// Nobody speaks or reads for an agent that somebody else has registered.
+    pub fn check(&self, agent: &AgentId, principal: &Principal) -> Result<(), Fault> {
+        if self.owner == principal.name || principal.has(OWNER) {
+            return Ok(());
+        }
+        Err(Fault::new(Code::Unauthorized, format!("the agent '{agent}' was registered by somebody else"))
+            .with("agentId", agent.as_str()))
+    }
+}
+
+fn agent(row: &Row) -> Result<(Address, Registered), Error> {
+    let damaged = |what: &dyn std::fmt::Display| Error::Corrupt(what.to_string());
+    let address = Address {
+        tenant: Tenant::parse(row.text(0)?).map_err(|error| damaged(&error))?,
+        agent: AgentId::parse(row.text(1)?).map_err(|error| damaged(&error))?,
+    };
+    let registered = Registered {
+        owner: row.text(2)?.into(),
+        registration: serde_json::from_str(row.text(3)?).map_err(|error| damaged(&error))?,
+        condition: Condition::Idle,
+        registered_ms: row.int(4)?,
+        seen_ms: None,
+    };
+    Ok((address, registered))
+}

@@ -113,7 +113,8 @@ pub fn message_at(pair: &Pair, seq: u64) -> Statement {
 }
 
 fn of(pair: &Pair, more: Vec<Cell>) -> Vec<Cell> {
-    let mut cells = vec![pair.tenant.as_str().into(), pair.source.as_str().into(), pair.target.as_str().into()];
+    let mut cells =
+        vec![pair.tenant.as_str().into(), pair.source.as_str().into(), pair.target.as_str().into()];
     cells.extend(more);
     cells
 }
@@ -185,7 +186,8 @@ pub fn inbox_after(address: &Address, after: u64, limit: i64) -> Statement {
     )
 }
 
-const REQUEST: &str = "SELECT id, source, target, message, seq, status, attempts, timeout_ms, due_ms, asked_ms, ended_ms,
+const REQUEST: &str =
+    "SELECT id, source, target, message, seq, status, attempts, timeout_ms, due_ms, asked_ms, ended_ms,
         expires_ms, late, answer, tenant FROM aacp_request";
 
 fn requests(condition: &str, cells: Vec<Cell>) -> Statement {
@@ -209,7 +211,10 @@ pub fn request_list(tenant: &str, status: Option<&str>, agent: Option<&str>, lim
 
 /// Those whose moment has come. The same columns.
 pub fn request_due(now_ms: i64, limit: i64) -> Statement {
-    requests("WHERE due_ms IS NOT NULL AND due_ms <= ?1 ORDER BY due_ms LIMIT ?2", vec![now_ms.into(), limit.into()])
+    requests(
+        "WHERE due_ms IS NOT NULL AND due_ms <= ?1 ORDER BY due_ms LIMIT ?2",
+        vec![now_ms.into(), limit.into()],
+    )
 }
 
 /// Columns: due_ms.

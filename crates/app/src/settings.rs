@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use orchestr8_contract::Code;
@@ -57,6 +58,8 @@ pub struct Settings {
     pub search_above: usize,
     /// How long the outcome of a keyed call answers repeats.
     pub key_ttl_ms: u64,
+    /// Messages between agents.
+    pub messages: orchestr8_agents::aacp::Settings,
     pub tool_filter: ToolFilter,
     /// None: there are no admin tools.
     pub admin: Option<AdminMode>,
@@ -115,6 +118,7 @@ impl Settings {
             result_bytes: config.tools.max_result_bytes,
             search_above: config.tools.search_above,
             key_ttl_ms: config.aacp.default_ttl_ms,
+            messages: messages(&config.aacp),
             tool_filter,
             admin: both_flags.then(|| admin_mode(config.tools.admin_policy.mode)),
             admin_token,
@@ -312,6 +316,23 @@ mod workflows;
 pub use knowledge::Knowledge;
 pub use thinking::CONFINE;
 pub use workflows::{Workflows, read_private};
+
+fn messages(config: &config::Aacp) -> orchestr8_agents::aacp::Settings {
+    use orchestr8_agents::aacp::{Backoff, Settings};
+    let preset = Settings::default();
+    let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+    Settings {
+        ttl_ms: ms(config.default_ttl_ms),
+        timeout_ms: ms(config.request_timeout_ms),
+        inbox_messages: config.max_inbox_messages,
+        policy: Arc::new(Backoff { max_attempts: config.max_attempts, ..Backoff::default() }),
+        callbacks: orchestr8_outbound::Allowed {
+            hosts: config.callbacks.allowed_hosts.clone(),
+            private: config.callbacks.allow_private,
+            ..preset.callbacks
+        },
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,7 @@ pub fn migrations() -> Vec<Migration> {
         orchestr8_knowledge::tables::MIGRATIONS,
         orchestr8_knowledge_face::tables::MIGRATIONS,
         orchestr8_broker::tables::MIGRATIONS,
+        orchestr8_agents::tables::MIGRATIONS,
         OWN,
     ];
     lists.iter().flat_map(|list| list.iter()).map(|&(name, sql)| Migration { name, sql }).collect()

@@ -6,6 +6,7 @@
 //!
 //! A face is a plain `axum::Router`. It reads bodies with [`body::read`] and asks [`Caller::of`] who is calling.
 
+pub mod ask;
 mod auth;
 pub mod body;
 mod census;

@@ -155,7 +155,9 @@ impl Hub {
         let worked = self.0.coordinator.send(&address.agent, message(item)).await;
         match worked {
             Ok(value) => Brought::Answered(Ok(value)),
-            Err(fault) if item.kind == Kind::Request && self.is_worth_another(address, item, &fault).await => {
+            Err(fault)
+                if item.kind == Kind::Request && self.is_worth_another(address, item, &fault).await =>
+            {
                 Brought::Refused(fault)
             }
             Err(fault) => Brought::Answered(Err(StoredFault::from(&fault))),

@@ -102,6 +102,15 @@ pub const MEMBERS: [&str; 22] = [
     "priority",
 ];
 
+/// What the seed's shape and the later one call the same.
+const SHAPES: [(&str, &str); 5] = [
+    ("messageId", "id"),
+    ("sourceAgentId", "source"),
+    ("targetAgentId", "destination"),
+    ("topic", "destination"),
+    ("ttlMs", "ttl"),
+];
+
 /// The name that stands for every agent.
 pub const EVERYONE: &str = "*";
 
@@ -115,7 +124,11 @@ impl Envelope {
         let payload = map.remove("payload").unwrap_or_default();
         let members = Members(&map);
         let later = ["id", "source", "destination"].iter().any(|name| map.contains_key(*name));
-        let message: Option<MessageId> = members.id(if later { "id" } else { "messageId" }, MessageId::parse)?;
+        if let Some((name, later_name)) = SHAPES.iter().find(|(name, _)| later && map.contains_key(*name)) {
+            return Err(wrong(&format!("/{name}"), &format!("the later shape calls it {later_name}")));
+        }
+        let message: Option<MessageId> =
+            members.id(if later { "id" } else { "messageId" }, MessageId::parse)?;
         let kind = members.kind(later)?;
         let causation = members.text("causationId", CHAIN_LETTERS)?;
         let correlation = members.text("correlationId", CHAIN_LETTERS)?;
@@ -214,7 +227,9 @@ impl Members<'_> {
 
     fn text(&self, name: &str, letters: usize) -> Result<Option<String>, Fault> {
         let Some(value) = self.get(name) else { return Ok(None) };
-        let fit = |text: &&str| (1..=letters).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+        let fit = |text: &&str| {
+            (1..=letters).contains(&text.chars().count()) && !text.chars().any(char::is_control)
+        };
         match value.as_str().filter(fit) {
             Some(text) => Ok(Some(text.to_owned())),
             None => Err(wrong(&format!("/{name}"), &format!("must be 1 to {letters} printable characters"))),

@@ -2,22 +2,21 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
-use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
-use orchestr8_contract::{Code, Event, Fault, Priority};
+use orchestr8_contract::id::{RequestId, Tenant};
+use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ledger::store_fault;
-use orchestr8_kernel::ports::store::{Batch, Row, Statement};
+use orchestr8_kernel::ports::store::{Row, Statement};
 use orchestr8_kernel::{Cancel, Kernel, Principal};
 use orchestr8_outbound::{Allowed, Client, Guard};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::delivery::Runs;
-use super::desk::{Ack, Done, Recipients, Sent, Told, Wish};
+use super::desk::{Ack, Done, Recipients, Sent, Wish};
 use super::envelope::{Envelope, Target};
 use super::ledger::{Backoff, Entry, RetryPolicy};
 use super::post::{Order, Post};
@@ -26,7 +25,6 @@ use super::registry::Agents;
 use super::rows;
 use crate::coordinator::{Coordinator, unknown};
 use crate::limits;
-use crate::tables;
 
 /// The news of messages, whose subject is the tenant: one was received, came to its end, failed.
 pub const MESSAGE_RECEIVED: &str = "aacp.message_received";
@@ -70,11 +68,14 @@ pub struct Shared {
     pub client: Client,
     pub(super) runs: Runs,
     orders: mpsc::Sender<Order>,
-    waiters: Mutex<HashMap<(Tenant, RequestId), Vec<oneshot::Sender<Entry>>>>,
+    pub(super) waiters: Mutex<Waiters>,
     /// When the next request is due, and who wants to know that it is sooner than thought.
-    next_due_ms: AtomicI64,
-    sooner: Notify,
+    pub(super) next_due_ms: AtomicI64,
+    pub(super) sooner: Notify,
 }
+
+/// Who waits for the end of a request.
+type Waiters = HashMap<(Tenant, RequestId), Vec<oneshot::Sender<Entry>>>;
 
 /// What a store's watchers of one inbox watch.
 pub fn topic(address: &Address) -> String {
@@ -104,43 +105,6 @@ impl Hub {
         Self(shared)
     }
 
-    /// Takes up what an earlier process has left, and looks after what is due until the cancel fires.
-    pub async fn run(&self, stop: Cancel) {
-        let log = self.0.kernel.log().clone();
-        if let Err(fault) = self.resume().await {
-            log.error("messages could not be taken up", json!({"error": orchestr8_kernel::log::error(&fault)}));
-        }
-        let mut purged_us = None;
-        loop {
-            let now_us = self.0.kernel.ports().clock.elapsed_us();
-            if purged_us.is_none_or(|at| now_us.saturating_sub(at) / 1000 >= limits::PURGE_EVERY_MS) {
-                purged_us = Some(now_us);
-                if let Err(fault) = self.purge_expired(self.now_ms()).await {
-                    log.warn("old messages could not be deleted", json!({"error": orchestr8_kernel::log::error(&fault)}));
-                }
-            }
-            let wait_ms = self.take_up_due().await.unwrap_or(RETRY_MS).min(limits::PURGE_EVERY_MS);
-            tokio::select! {
-                () = stop.fired() => return,
-                () = self.0.sooner.notified() => {}
-                () = self.0.kernel.ports().clock.sleep(Duration::from_millis(wait_ms)) => {}
-            }
-        }
-    }
-
-    /// Delivers what was not acknowledged before the process began (AACP-RESUME).
-    pub async fn resume(&self) -> Result<(), Fault> {
-        self.ready().await?;
-        let rows = self.0.kernel.ports().store.query(tables::inboxes_open()).await.map_err(store_fault)?;
-        for row in rows {
-            let (tenant, agent) = (row.text(0).map_err(store_fault)?, row.text(1).map_err(store_fault)?);
-            if let (Ok(tenant), Ok(agent)) = (Tenant::parse(tenant), AgentId::parse(agent)) {
-                self.dispatch(&Address { tenant, agent });
-            }
-        }
-        Ok(())
-    }
-
     pub async fn ready(&self) -> Result<(), Fault> {
         self.0.agents.ready(&self.0.kernel.ports().store).await
     }
@@ -155,8 +119,9 @@ impl Hub {
 
     /// Whether messages may be brought there, as far as that can be told before a name is resolved.
     pub fn check_callback(&self, url: &str) -> Result<(), Fault> {
-        let url = reqwest::Url::parse(url)
-            .map_err(|_| super::envelope::wrong("/callbackUrl", "must be an address such as https://host/path"))?;
+        let url = reqwest::Url::parse(url).map_err(|_| {
+            super::envelope::wrong("/callbackUrl", "must be an address such as https://host/path")
+        })?;
         self.0.guard.check_url(&url)
     }
 
@@ -212,7 +177,8 @@ impl Hub {
         };
         copies.retain(|agent| *agent != envelope.source);
         if copies.len() > limits::COPIES {
-            let text = format!("{} agents listen; a message goes to {} at most", copies.len(), limits::COPIES);
+            let text =
+                format!("{} agents listen; a message goes to {} at most", copies.len(), limits::COPIES);
             return Err(Fault::new(Code::ResourceExhausted, text).with("reason", "too_many_listeners"));
         }
         Ok(Recipients::Copies(copies))
@@ -231,7 +197,8 @@ impl Hub {
         let (answer, answered) = oneshot::channel();
         self.0.orders.try_send(Order { wish, answer }).map_err(|refused| match refused {
             TrySendError::Full(_) => {
-                let text = format!("{} messages wait to be written; send again shortly", limits::WAITING_SENDS);
+                let text =
+                    format!("{} messages wait to be written; send again shortly", limits::WAITING_SENDS);
                 Fault::new(Code::ResourceExhausted, text).with("reason", "post_full")
             }
             TrySendError::Closed(_) => Fault::new(Code::ShuttingDown, "the server is shutting down"),
@@ -307,118 +274,5 @@ impl Hub {
                 waiters.remove(&key);
             }
         }
-    }
-
-    /// Deletes what has expired, and says how much that was (AACP-PURGE).
-    pub async fn purge_expired(&self, now_ms: i64) -> Result<usize, Fault> {
-        let store = &self.0.kernel.ports().store;
-        let mut purged = 0;
-        loop {
-            let messages = store.query(tables::messages_expired(now_ms, limits::PURGE_ROWS)).await.map_err(store_fault)?;
-            let requests = store.query(tables::requests_expired(now_ms, limits::PURGE_ROWS)).await.map_err(store_fault)?;
-            if messages.is_empty() && requests.is_empty() {
-                return Ok(purged);
-            }
-            purged += messages.len() + requests.len();
-            let (mut batch, mut gone, mut ended) = (Batch::new(), Vec::new(), Vec::new());
-            for row in &messages {
-                batch.then(tables::message_delete(row.int(0).map_err(store_fault)?));
-                let (tenant, agent) = (row.text(1).map_err(store_fault)?, row.text(2).map_err(store_fault)?);
-                if let (Ok(tenant), Ok(agent), Ok(position)) =
-                    (Tenant::parse(tenant), AgentId::parse(agent), rows::number(row, 3))
-                {
-                    gone.push((Address { tenant, agent }, position));
-                }
-            }
-            for row in &requests {
-                let (tenant, id) = (row.text(0).map_err(store_fault)?, row.text(1).map_err(store_fault)?);
-                batch.then(tables::request_delete(tenant, id));
-                if let (Ok(tenant), Ok(id)) = (Tenant::parse(tenant), RequestId::parse(id)) {
-                    ended.push((tenant, id));
-                }
-            }
-            store.commit(batch).await.map_err(store_fault)?;
-            self.wish(Wish::Forget { messages: gone, requests: ended }).await?;
-        }
-    }
-
-    /// Lets the ledger decide about what is due; says how long until the next is.
-    async fn take_up_due(&self) -> Result<u64, Fault> {
-        let store = &self.0.kernel.ports().store;
-        loop {
-            let now_ms = self.now_ms();
-            let rows = store.query(tables::request_due(now_ms, limits::DUE_ROWS)).await.map_err(store_fault)?;
-            if rows.is_empty() {
-                break;
-            }
-            let mut wishes = Vec::new();
-            for row in &rows {
-                let entry = rows::entry(row).map_err(store_fault)?;
-                let tenant = Tenant::parse(row.text(14).map_err(store_fault)?)
-                    .map_err(|wrong| Fault::internal("a stored tenant is none").because(wrong))?;
-                wishes.push(self.wish(Wish::Due { tenant, request: entry.request }));
-            }
-            futures::future::try_join_all(wishes).await?;
-        }
-        // Before the look, so that what comes between is not overlooked.
-        self.0.next_due_ms.store(i64::MAX, Ordering::SeqCst);
-        let rows = store.query(tables::request_next_due()).await.map_err(store_fault)?;
-        let Some(due_ms) = rows.first().and_then(|row| row.int(0).ok()) else { return Ok(u64::MAX) };
-        self.0.next_due_ms.fetch_min(due_ms, Ordering::SeqCst);
-        Ok(u64::try_from(due_ms.saturating_sub(self.now_ms())).unwrap_or(0))
-    }
-}
-
-/// How long until a store that failed is asked again.
-const RETRY_MS: u64 = 1_000;
-
-impl Shared {
-    /// Tells everybody concerned what is on record now.
-    pub(super) fn tell(self: &Arc<Self>, told: Vec<Told>) {
-        let hub = Hub(self.clone());
-        for told in told {
-            match told {
-                Told::Arrived(address) => {
-                    hub.dispatch(&address);
-                    self.publish(MESSAGE_RECEIVED, &address.tenant, || json!({"agentId": address.agent}));
-                }
-                Told::Asked { due_ms } => {
-                    if due_ms < self.next_due_ms.fetch_min(due_ms, Ordering::SeqCst) {
-                        self.sooner.notify_one();
-                    }
-                }
-                Told::Settled(tenant, entry) => {
-                    let waiting = self.waiters.lock().remove(&(tenant.clone(), entry.request.clone()));
-                    for tell in waiting.into_iter().flatten() {
-                        let _ = tell.send((*entry).clone());
-                    }
-                    let name = match entry.status {
-                        super::Status::Completed => MESSAGE_COMPLETED,
-                        super::Status::Failed | super::Status::Pending | super::Status::Unknown => MESSAGE_FAILED,
-                    };
-                    self.publish(name, &tenant, || json!({"messageId": entry.message, "requestId": entry.request}));
-                }
-                Told::Ended(tenant, message, fault) => self.tell_ended(&tenant, &message, fault.as_ref()),
-            }
-        }
-    }
-
-    fn tell_ended(&self, tenant: &Tenant, message: &MessageId, fault: Option<&Fault>) {
-        let name = if fault.is_some() { MESSAGE_FAILED } else { MESSAGE_COMPLETED };
-        self.publish(name, tenant, || json!({"messageId": message}));
-    }
-
-    fn publish(&self, name: &'static str, tenant: &Tenant, data: impl FnOnce() -> Value) {
-        let bus = self.kernel.bus();
-        if !bus.has_listeners(name) {
-            return;
-        }
-        bus.publish(Event {
-            name,
-            subject: tenant.as_str().into(),
-            priority: Priority::Normal,
-            at_ms: self.kernel.ports().clock.now_ms(),
-            data: Arc::new(data()),
-        });
     }
 }

@@ -15,11 +15,16 @@ mod post;
 pub(crate) mod record;
 mod registry;
 pub(crate) mod rows;
+mod telling;
+mod upkeep;
 mod window;
 
+#[cfg(test)]
+mod tests;
+
 pub use envelope::{EVERYONE, Envelope, Kind, MEMBERS, Target};
-pub use hub::{Hub, MESSAGE_COMPLETED, MESSAGE_FAILED, MESSAGE_RECEIVED, Settings};
 pub(crate) use hub::topic;
+pub use hub::{Hub, MESSAGE_COMPLETED, MESSAGE_FAILED, MESSAGE_RECEIVED, Settings};
 pub use ledger::{Act, Answer, Backoff, Entry, Fact, Moment, RetryPolicy, Status, next};
 pub use registry::{Agents, Condition, Registered, Registration};
 pub use window::{Acked, Arrival, Receiving, Sending};

@@ -80,7 +80,9 @@ impl Post {
                     look = true;
                     continue;
                 }
-                Err(Stop::LookFirst) => return self.fail(group, &Fault::internal("a message is neither old nor new")),
+                Err(Stop::LookFirst) => {
+                    return self.fail(group, &Fault::internal("a message is neither old nor new"));
+                }
                 Err(Stop::Fault(fault)) => return self.fail(group, &fault),
             };
             let (writes, told) = self.desk.finish();
@@ -204,7 +206,8 @@ impl Post {
         let store = &self.ports.store;
         let pairs = try_join_all(needs.pairs.iter().map(|pair| rows::pair(store, pair)));
         let inboxes = try_join_all(needs.inboxes.iter().map(|address| rows::inbox(store, address)));
-        let requests = try_join_all(needs.requests.iter().map(|(tenant, id)| rows::request(store, tenant, id)));
+        let requests =
+            try_join_all(needs.requests.iter().map(|(tenant, id)| rows::request(store, tenant, id)));
         let (pairs, inboxes, requests) = futures::try_join!(pairs, inboxes, requests).map_err(store_fault)?;
         self.desk.pairs.extend(needs.pairs.iter().cloned().zip(pairs));
         self.desk.inboxes.extend(needs.inboxes.iter().cloned().zip(inboxes));
@@ -216,10 +219,14 @@ impl Post {
     async fn look(&mut self, needs: &Needs, more: &Needs) -> Result<(), Fault> {
         let store = &self.ports.store;
         let messages = try_join_all(
-            needs.messages.iter().map(|(tenant, id)| rows::known(store, tables::message_known(tenant.as_str(), id.as_str()))),
+            needs
+                .messages
+                .iter()
+                .map(|(tenant, id)| rows::known(store, tables::message_known(tenant.as_str(), id.as_str()))),
         );
-        let places =
-            try_join_all(more.places.iter().map(|(pair, seq)| rows::known(store, tables::message_at(pair, *seq))));
+        let places = try_join_all(
+            more.places.iter().map(|(pair, seq)| rows::known(store, tables::message_at(pair, *seq))),
+        );
         let (messages, places) = futures::try_join!(messages, places).map_err(store_fault)?;
         let mut looked = Looked::default();
         let found = needs.messages.iter().cloned().zip(messages);
@@ -316,4 +323,3 @@ fn placed(wish: &Wish) -> Option<Address> {
         | Wish::Forget { .. } => None,
     }
 }
-

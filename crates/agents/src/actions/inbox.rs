@@ -34,7 +34,8 @@ pub fn read(hub: &Hub) -> Result<Action, schema::Error> {
 
 async fn follow(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt> {
     let address = own(hub, args, context).await?;
-    let limit = args.get("limit").and_then(Value::as_i64).unwrap_or(limits::INBOX_PAGE).clamp(1, limits::INBOX_PAGE);
+    let limit =
+        args.get("limit").and_then(Value::as_i64).unwrap_or(limits::INBOX_PAGE).clamp(1, limits::INBOX_PAGE);
     let wait_ms = number(args, "waitMs").unwrap_or(0).min(limits::WAIT_MS);
     let store = &context.kernel.ports().store;
     let mut watch = store.watch(&topic(&address));

@@ -58,7 +58,9 @@ async fn send_one(hub: &Hub, args: Args, context: &Context) -> Result<Reply, Hal
     // Whoever listens before sending hears the end without looking for it.
     let request = match envelope.request.take() {
         Some(request) => request,
-        None => RequestId::from_uuid(context.kernel.ports().ids.fresh(orchestr8_kernel::ports::ids::For::Record)),
+        None => {
+            RequestId::from_uuid(context.kernel.ports().ids.fresh(orchestr8_kernel::ports::ids::For::Record))
+        }
     };
     envelope.request = Some(request.clone());
     let ended = hub.listen(tenant, &request);
@@ -78,7 +80,8 @@ async fn send_one(hub: &Hub, args: Args, context: &Context) -> Result<Reply, Hal
 
 /// What became of a message, as its sender is told.
 fn told(sent: Sent) -> Value {
-    let mut told = json!({"messageId": sent.message, "seq": sent.seq, "ack": sent.ack, "duplicate": sent.duplicate});
+    let mut told =
+        json!({"messageId": sent.message, "seq": sent.seq, "ack": sent.ack, "duplicate": sent.duplicate});
     if sent.held {
         told["held"] = true.into();
     }
@@ -101,7 +104,8 @@ fn told(sent: Sent) -> Value {
 }
 
 pub fn show(hub: &Hub) -> Result<Action, schema::Error> {
-    let input = object(json!({"messageId": {"type": "string", "minLength": 1, "maxLength": 128}}), &["messageId"]);
+    let input =
+        object(json!({"messageId": {"type": "string", "minLength": 1, "maxLength": 128}}), &["messageId"]);
     let about = "Shows a message and what became of it: PENDING until the target has it, then COMPLETED, FAILED or UNKNOWN.";
     let action = working(("aacp.message", about), input, reading(), hub, |hub, args, context| async move {
         let id = args.text("messageId").unwrap_or_default();
@@ -118,7 +122,7 @@ pub fn show(hub: &Hub) -> Result<Action, schema::Error> {
         }
         answer(told)
     })?;
-    Ok(action.titled("Show a message"))
+    Ok(action.titled("Show a message").hidden())
 }
 
 fn no_message(id: &str) -> Fault {

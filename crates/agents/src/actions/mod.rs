@@ -73,7 +73,14 @@ fn reading() -> Policy {
 /// Changes only the store. A message is its own record, and is known again by its id: the kernel's journal and audit would say
 /// the same again, for another flush.
 fn recording() -> Policy {
-    Policy { journalled: false, audited: false, idempotent: true, timeout_ms: Some(TIMEOUT_MS), slotting: Slotting::Free, ..Policy::stored() }
+    Policy {
+        journalled: false,
+        audited: false,
+        idempotent: true,
+        timeout_ms: Some(TIMEOUT_MS),
+        slotting: Slotting::Free,
+        ..Policy::stored()
+    }
 }
 
 /// An action over the hub.

@@ -33,9 +33,10 @@ pub fn register(hub: &Hub) -> Result<Action, schema::Error> {
         &["agentId"],
     );
     let about = "Registers an agent, so that messages can be sent to it. Done again, it changes where and what it listens to.";
-    let action = working(("agents.register", about), input, changing(), hub, |hub, args, context| async move {
-        enlist(&hub, &args, &context).await
-    })?;
+    let action =
+        working(("agents.register", about), input, changing(), hub, |hub, args, context| async move {
+            enlist(&hub, &args, &context).await
+        })?;
     Ok(action.titled("Register an agent"))
 }
 
@@ -88,16 +89,18 @@ async fn enlist(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
 
 pub fn unregister(hub: &Hub) -> Result<Action, schema::Error> {
     let input = object(json!({"agentId": agent_schema()}), &["agentId"]);
-    let about = "Forgets an agent; nothing more can be sent to it. What it has not read stays until it expires.";
+    let about =
+        "Forgets an agent; nothing more can be sent to it. What it has not read stays until it expires.";
     let policy = Policy { destructive: true, ..changing() };
-    let action = working(("agents.unregister", about), input, policy, hub, |hub, args, context| async move {
-        let address = own(&hub, &args, &context).await?;
-        let mut effects = Batch::new();
-        effects.then(tables::agent_delete(&address));
-        let output = Output::json(json!({"agentId": address.agent, "unregistered": true}));
-        Ok(Reply::new(output, effects).then(move || hub.agents().forget(&address)))
-    })?;
-    Ok(action.titled("Unregister an agent"))
+    let action =
+        working(("agents.unregister", about), input, policy, hub, |hub, args, context| async move {
+            let address = own(&hub, &args, &context).await?;
+            let mut effects = Batch::new();
+            effects.then(tables::agent_delete(&address));
+            let output = Output::json(json!({"agentId": address.agent, "unregistered": true}));
+            Ok(Reply::new(output, effects).then(move || hub.agents().forget(&address)))
+        })?;
+    Ok(action.titled("Unregister an agent").hidden())
 }
 
 pub fn heartbeat(hub: &Hub) -> Result<Action, schema::Error> {
@@ -105,22 +108,25 @@ pub fn heartbeat(hub: &Hub) -> Result<Action, schema::Error> {
     let state = json!({"type": "string", "enum": words, "description": "How it is; without it, as before."});
     let input = object(json!({"agentId": agent_schema(), "state": state}), &["agentId"]);
     let about = "Says that an agent is alive, and how it is. Without a sign of life for a minute it counts as offline.";
-    let action = working(("agents.heartbeat", about), input, reading(), hub, |hub, args, context| async move {
-        let address = own(&hub, &args, &context).await?;
-        let word = args.text("state").unwrap_or_default();
-        let condition = Condition::ALL.into_iter().find(|condition| condition.as_str() == word);
-        let now_ms = hub.now_ms();
-        match hub.agents().saw(&address, condition, now_ms) {
-            Some(agent) => answer(shown(address.agent.as_str(), &agent, now_ms)),
-            None => Err(crate::coordinator::unknown(&address.agent).into()),
-        }
-    })?;
-    Ok(action.titled("Give a sign of life"))
+    let action =
+        working(("agents.heartbeat", about), input, reading(), hub, |hub, args, context| async move {
+            let address = own(&hub, &args, &context).await?;
+            let word = args.text("state").unwrap_or_default();
+            let condition = Condition::ALL.into_iter().find(|condition| condition.as_str() == word);
+            let now_ms = hub.now_ms();
+            match hub.agents().saw(&address, condition, now_ms) {
+                Some(agent) => answer(shown(address.agent.as_str(), &agent, now_ms)),
+                None => Err(crate::coordinator::unknown(&address.agent).into()),
+            }
+        })?;
+    Ok(action.titled("Give a sign of life").hidden())
 }
 
 pub fn list(hub: &Hub) -> Result<Action, schema::Error> {
-    let about = "Lists the agents that messages can be sent to: those of this server and those that have registered.";
-    let input = object(json!({"topic": {"type": "string", "description": "Only those who listen to it."}}), &[]);
+    let about =
+        "Lists the agents that messages can be sent to: those of this server and those that have registered.";
+    let input =
+        object(json!({"topic": {"type": "string", "description": "Only those who listen to it."}}), &[]);
     let action = working(("agents.list", about), input, reading(), hub, |hub, args, context| async move {
         hub.ready().await?;
         let now_ms = hub.now_ms();

@@ -17,17 +17,20 @@ pub fn show(hub: &Hub) -> Result<Action, schema::Error> {
     let input = object(json!({"requestId": id, "waitMs": wait_schema()}), &["requestId"]);
     let about = "Tells what became of a request: PENDING, COMPLETED with its response, FAILED with its error, or UNKNOWN. With waitMs \
                  it waits for the end.";
-    let action = working(("aacp.request_status", about), input, reading(), hub, |hub, args, context| async move {
-        let text = args.text("requestId").unwrap_or_default();
-        let missing = || Fault::new(Code::NotFound, format!("there is no request '{text}'")).with("requestId", text);
-        let id = RequestId::parse(text).map_err(|_| missing())?;
-        let wait_ms = number(&args, "waitMs").unwrap_or(0).min(limits::WAIT_MS);
-        let tenant = &context.principal.tenant;
-        match hub.wait(tenant, &id, wait_ms, &context.cancel).await? {
-            Some(entry) => answer(shown(&entry)),
-            None => Err(missing().into()),
-        }
-    })?;
+    let action =
+        working(("aacp.request_status", about), input, reading(), hub, |hub, args, context| async move {
+            let text = args.text("requestId").unwrap_or_default();
+            let missing = || {
+                Fault::new(Code::NotFound, format!("there is no request '{text}'")).with("requestId", text)
+            };
+            let id = RequestId::parse(text).map_err(|_| missing())?;
+            let wait_ms = number(&args, "waitMs").unwrap_or(0).min(limits::WAIT_MS);
+            let tenant = &context.principal.tenant;
+            match hub.wait(tenant, &id, wait_ms, &context.cancel).await? {
+                Some(entry) => answer(shown(&entry)),
+                None => Err(missing().into()),
+            }
+        })?;
     Ok(action.titled("Show a request"))
 }
 
@@ -44,8 +47,10 @@ pub fn list(hub: &Hub) -> Result<Action, schema::Error> {
     let action = working(("aacp.requests", about), input, reading(), hub, |hub, args, context| async move {
         let limit = args.get("limit").and_then(Value::as_i64).unwrap_or(100).clamp(1, limits::PAGE);
         let tenant = context.principal.tenant.as_str();
-        let found = hub.query(tables::request_list(tenant, args.text("status"), args.text("agentId"), limit)).await?;
-        let entries: Vec<Entry> = found.iter().map(rows::entry).collect::<Result<_, _>>().map_err(store_fault)?;
+        let found =
+            hub.query(tables::request_list(tenant, args.text("status"), args.text("agentId"), limit)).await?;
+        let entries: Vec<Entry> =
+            found.iter().map(rows::entry).collect::<Result<_, _>>().map_err(store_fault)?;
         answer(json!({"requests": entries.iter().map(shown).collect::<Vec<_>>()}))
     })?;
     Ok(action.titled("List requests").hidden())

@@ -168,7 +168,12 @@ async fn everybody(world: &mut World, kernel: &Kernel) {
         if !world.is_wild() {
             world.store.set_rates(Rates::default());
         }
-        assert!(world.turn < TURNS, "seed {}: no rest after {TURNS} turns: {:?}", world.seed, world.history.last());
+        assert!(
+            world.turn < TURNS,
+            "seed {}: no rest after {TURNS} turns: {:?}",
+            world.seed,
+            world.history.last()
+        );
         for at in 0..world.peers.len() {
             turn(world, kernel, at).await;
         }
@@ -214,7 +219,8 @@ async fn send(world: &mut World, kernel: &Kernel, at: usize) {
             world.note("lost");
             continue;
         }
-        let id = world.random.random_bool(0.7).then(|| format!("{}-{}-{}", world.peers[at].name, key.0, key.1));
+        let id =
+            world.random.random_bool(0.7).then(|| format!("{}-{}-{}", world.peers[at].name, key.0, key.1));
         // An acknowledgement on the way may have made it needless.
         let Some(envelope) = world.peers[at].transmission(&key, id) else { continue };
         let copies = if world.chance(0.2) { 2 } else { 1 };
@@ -285,7 +291,9 @@ async fn rests(world: &mut World, kernel: &Kernel) -> bool {
         return false;
     }
     for (id, _) in world.requests.clone() {
-        let Ok(status) = ask(kernel, "aacp.request_status", json!({"requestId": id})).await else { return false };
+        let Ok(status) = ask(kernel, "aacp.request_status", json!({"requestId": id})).await else {
+            return false;
+        };
         let given_up = status["status"] == "UNKNOWN" && status.get("nextRetryAt").is_none();
         let ended = if world.swallowed.contains(&id) { given_up } else { status["status"] == "COMPLETED" };
         if !ended {

@@ -52,7 +52,9 @@ fn every_promise_holds_for_every_seed() {
         let halves = [0..half, half..seeds].map(|range| {
             scope.spawn(move || {
                 range
-                    .filter_map(|seed| simulate(seed).err().map(|broken| format!("seed {seed}: {}", broken.0)))
+                    .filter_map(|seed| {
+                        simulate(seed).err().map(|broken| format!("seed {seed}: {}", broken.0))
+                    })
                     .collect::<Vec<_>>()
             })
         });
@@ -79,7 +81,17 @@ fn everything_that_can_go_wrong_does() {
             *seen.entry(what).or_default() += count;
         }
     }
-    for what in ["lost", "answer lost", "doubled", "out of order", "parted", "agent crash", "server crash", "swallowed", "late"] {
+    for what in [
+        "lost",
+        "answer lost",
+        "doubled",
+        "out of order",
+        "parted",
+        "agent crash",
+        "server crash",
+        "swallowed",
+        "late",
+    ] {
         assert!(seen.contains_key(what), "{what} never happened: {seen:?}");
     }
 }

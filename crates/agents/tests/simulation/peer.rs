@@ -80,7 +80,11 @@ impl Peer {
         let reached = self.reached.get(target).unwrap_or(&empty);
         let prefix = (1..).take_while(|seq| reached.contains(seq)).last().unwrap_or(0);
         if ack > prefix {
-            self.broken.push(format!("{} -> {target}: ack {ack} passes the gap at {}", self.name, prefix + 1));
+            self.broken.push(format!(
+                "{} -> {target}: ack {ack} passes the gap at {}",
+                self.name,
+                prefix + 1
+            ));
         }
         self.memory.sending.entry(target.to_owned()).or_default().acknowledge(ack);
         self.memory.outbox.retain(|(to, seq), _| to != target || *seq > ack);
@@ -104,7 +108,11 @@ impl Peer {
             "REQUEST" if swallows(&request) => {}
             "REQUEST" => self.work(&source, &request, &envelope["payload"]),
             "RESPONSE" => {
-                let first = self.memory.outcomes.entry(request.clone()).or_insert_with(|| envelope["payload"].clone());
+                let first = self
+                    .memory
+                    .outcomes
+                    .entry(request.clone())
+                    .or_insert_with(|| envelope["payload"].clone());
                 if *first != envelope["payload"] {
                     self.broken.push(format!("{request} has two answers"));
                 }

@@ -217,6 +217,17 @@ pub struct Security {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Aacp {
     pub default_ttl_ms: u64,
+    pub request_timeout_ms: u64,
+    pub max_attempts: u32,
+    pub max_inbox_messages: usize,
+    pub callbacks: Callbacks,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Callbacks {
+    pub allowed_hosts: Vec<String>,
+    pub allow_private: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -2,6 +2,7 @@
 //!
 //! To add one: a line here and its use in `settings`. Its environment variable follows from its key.
 
+use orchestr8_agents::limits as agents;
 use orchestr8_broker::limits as broker;
 use orchestr8_contract::limits;
 use orchestr8_kernel::redact::DEFAULT_KEYS;
@@ -147,7 +148,12 @@ pub const SETTINGS: &[Setting] = &[
     setting("logging.redactKeys", Shape::Texts, Preset::Texts(&DEFAULT_KEYS), "Names whose values never reach log, journal or audit.").also("MCP_LOGGING_REDACT_KEYS"),
     setting("security.dynamicRegistrationEnabled", Shape::Bool, Preset::Bool(false), "The second switch for the admin tools.").also("MCP_SECURITY_DYNAMIC_REGISTRATION_ENABLED"),
     setting("security.allowArbitraryCodeTools", Shape::Bool, Preset::Bool(false), "Reserved; no tool runs code it was sent."),
-    setting("aacp.defaultTtlMs", Shape::Int { min: 1000, max: 365 * DAY_MS }, Preset::Int(limits::KEY_TTL_MS), "How long the outcome of a keyed call is remembered.").also("MCP_AACP_DEFAULT_TTL_MS"),
+    setting("aacp.defaultTtlMs", Shape::Int { min: 1000, max: 365 * DAY_MS }, Preset::Int(limits::KEY_TTL_MS), "How long messages between agents and the outcomes of keyed calls are remembered.").also("MCP_AACP_DEFAULT_TTL_MS"),
+    setting("aacp.requestTimeoutMs", ANY_TIMEOUT, Preset::Int(agents::REQUEST_TIMEOUT_MS.unsigned_abs()), "How long a request to an agent may stay without an answer before its outcome is UNKNOWN."),
+    setting("aacp.maxAttempts", Shape::Int { min: 1, max: 100 }, Preset::Int(agents::REQUEST_ATTEMPTS as u64), "How often a request whose outcome is UNKNOWN is handed to its target in all."),
+    setting("aacp.maxInboxMessages", Shape::Int { min: 1, max: 1_000_000 }, Preset::Int(agents::INBOX_MESSAGES as u64), "Messages that one agent has not acknowledged; one more is refused."),
+    setting("aacp.callbacks.allowedHosts", Shape::Texts, Preset::Texts(&[]), "Hosts that messages may be brought to although they are private."),
+    setting("aacp.callbacks.allowPrivate", Shape::Bool, Preset::Bool(false), "Bring messages to private and loopback addresses too."),
     setting("store.path", Shape::Text, Preset::Unset, "The data file; orchestr8.sqlite3 in the data directory if unset."),
     setting("store.sync", Shape::Choice(&["full", "normal"]), Preset::Text("full"), "full: what is acknowledged survives a loss of power. normal: faster; a loss of power may lose the newest acknowledged work."),
     setting("store.retentionDays", Shape::Int { min: 1, max: 36_500 }, Preset::Int(30), "How long the journal is kept. The audit chain is kept for ever."),

@@ -3,6 +3,7 @@
 mod bridge;
 mod countdown;
 pub mod knowledge;
+mod messages;
 mod sessions;
 mod signals;
 mod sink;
@@ -14,9 +15,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestr8_agents::{Coordinator, Echo};
-use orchestr8_contract::id::AgentId;
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::Code;
 use orchestr8_kernel::bus::{self, Bus};
 use orchestr8_kernel::log::Level;
 use orchestr8_kernel::ports::{Clock, Ids, Random, clock, ids, random};
@@ -68,6 +67,7 @@ pub struct Runtime {
     pub workflows: Hub,
     pub sessions: orchestr8_sessions::Hub,
     pub knowledge: orchestr8_knowledge::Hub,
+    pub messages: orchestr8_agents::aacp::Hub,
     sink: Stderr,
 }
 
@@ -111,6 +111,7 @@ impl Runtime {
         let ports = Ports { clock, ids, random, store: Arc::new(store.clone()), log: log.clone(), redactor };
         let kernel = Kernel::new(ports, settings.limits.clone(), bus);
         register(&kernel, &settings)?;
+        let messages = messages::register(&kernel, &settings)?;
         let workflows = workflows::register(&kernel, &settings)?;
         let sessions = sessions::register(&kernel, &settings)?;
         let knowledge = knowledge::register(&kernel, &settings)?;
@@ -137,6 +138,7 @@ impl Runtime {
             workflows,
             sessions,
             knowledge,
+            messages,
             sink,
         })
     }
@@ -147,6 +149,8 @@ impl Runtime {
         self.sessions.start().await.map_err(Failure::from)?;
         let (knowledge, stop) = (self.knowledge.clone(), Cancel::from_token(self.stop.clone()));
         tokio::spawn(async move { knowledge.run(stop).await });
+        let (messages, stop) = (self.messages.clone(), Cancel::from_token(self.stop.clone()));
+        tokio::spawn(async move { messages.run(stop).await });
         self.workflows.start().await.map_err(Failure::from)
     }
 
@@ -156,9 +160,9 @@ impl Runtime {
         self.workflows.start_alone().await.map_err(Failure::from)
     }
 
-    /// The REST face over this kernel.
+    /// The REST faces over this kernel that commands call too.
     pub fn router(&self) -> axum::Router {
-        workflows::router(self)
+        workflows::router(self).merge(messages::router(self))
     }
 
     /// The face of sessions over this kernel.
@@ -241,10 +245,6 @@ fn register(kernel: &Kernel, settings: &Settings) -> Result<(), Failure> {
     let broken = |error: orchestr8_kernel::schema::Error| {
         Failure::new(Code::Internal, format!("an action is wrong: {error}"))
     };
-    let ports = kernel.ports();
-    let agents = Coordinator::new(kernel.bus().clone(), ports.clock.clone(), ports.log.clone());
-    let echo = AgentId::parse(Echo::ID).map_err(|wrong| Failure::new(Code::Internal, wrong.to_string()))?;
-    agents.register(echo, Arc::new(Echo)).map_err(|fault: Fault| Failure::from(fault))?;
     let tools = orchestr8_tools::Settings {
         state_bytes: settings.state_bytes,
         search_above: settings.search_above,
@@ -252,14 +252,12 @@ fn register(kernel: &Kernel, settings: &Settings) -> Result<(), Failure> {
         conformance: settings.mode.conformance,
         ..orchestr8_tools::Settings::new(&settings.server_name, &settings.server_version)
     };
-    let of_agents =
-        orchestr8_agents::all(&agents, &orchestr8_agents::Settings { state_bytes: settings.state_bytes });
     let of_admins = match settings.admin {
         Some(mode) if !settings.servers.is_empty() => remote::admin_tools(mode).map_err(broken)?,
         Some(_) | None => Vec::new(),
     };
     let of_tools = orchestr8_tools::all(&tools).map_err(broken)?;
-    for action in of_tools.into_iter().chain(of_agents.map_err(broken)?).chain(of_admins) {
+    for action in of_tools.into_iter().chain(of_admins) {
         kernel.registry().register(action).map_err(broken)?;
     }
     orchestr8_tools::changed(kernel, settings.search_above).map_err(broken)

@@ -133,9 +133,15 @@ fn the_handshake_then_tools_then_an_answer() {
     assert_eq!(
         names,
         [
+            "aacp.ack",
+            "aacp.inbox",
+            "aacp.request_status",
+            "aacp.send",
             "agent.getState",
             "agent.list",
             "agent.sendMessage",
+            "agents.list",
+            "agents.register",
             "cancel_workflow",
             "echo",
             "get_document",

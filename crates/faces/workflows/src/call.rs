@@ -12,6 +12,7 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_edge::ask::{self, Query};
 use orchestr8_edge::{Caller, body};
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::submission::{Identity, Scope};
@@ -20,9 +21,7 @@ use serde_json::{Map, Value};
 
 use crate::face::Face;
 use crate::failure::Failure;
-use crate::from_wire;
 use crate::headers::{self, Media};
-use crate::query::Query;
 
 /// What an endpoint gives: a response, or why there is none.
 pub(crate) type Outcome = Result<Response, Failure>;
@@ -64,7 +63,7 @@ impl Call {
     /// Takes a request apart and its body in. The correlation id is known whatever else is wrong.
     pub async fn open(face: Arc<Face>, request: Request) -> (Result<Self, Failure>, CorrelationId) {
         let (mut parts, body) = request.into_parts();
-        let correlation = headers::correlation(&parts.headers)
+        let correlation = ask::correlation(&parts.headers)
             .unwrap_or_else(|| CorrelationId::from_uuid(face.kernel.ports().ids.fresh(For::Correlation)));
         let timeout = Duration::from_millis(face.settings.body_timeout_ms);
         let body = match body::read(body, face.settings.body_limit_bytes, timeout).await {
@@ -102,7 +101,7 @@ impl Call {
     }
 
     pub fn query(&self, known: &[&str]) -> Result<Query, Failure> {
-        Query::read(&self.parts.uri, known)
+        Ok(Query::read(&self.parts.uri, known)?)
     }
 
     /// The prefix the client calls us under; what we point to keeps it.
@@ -120,15 +119,15 @@ impl Call {
     }
 
     /// A body of JSON that must be there.
-    pub fn read(&self, known: &[&str]) -> Result<from_wire::Body, Failure> {
+    pub fn read(&self, known: &[&str]) -> Result<ask::Body, Failure> {
         self.expect_json()?;
-        from_wire::object(&self.body, known)
+        Ok(ask::object(&self.body, known)?)
     }
 
     /// A body of JSON that may be left out.
-    pub fn read_if_any(&self, known: &[&str]) -> Result<from_wire::Body, Failure> {
+    pub fn read_if_any(&self, known: &[&str]) -> Result<ask::Body, Failure> {
         match self.body.is_empty() {
-            true => Ok(from_wire::Body { members: Map::new(), text_bytes: 0 }),
+            true => Ok(ask::Body { members: Map::new(), text_bytes: 0 }),
             false => self.read(known),
         }
     }

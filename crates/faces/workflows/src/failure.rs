@@ -8,6 +8,7 @@ use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, StatusCode};
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Code, Fault};
+use orchestr8_edge::ask::Wrong;
 use orchestr8_edge::body;
 use orchestr8_kernel::ports::clock;
 use serde_json::{Map, Value, json};
@@ -63,6 +64,18 @@ impl From<body::Error> for Failure {
                 Fault::invalid("the body ended early or is not framed as HTTP says").into()
             }
         }
+    }
+}
+
+impl From<Wrong> for Failure {
+    fn from(wrong: Wrong) -> Self {
+        vec![wrong].into()
+    }
+}
+
+impl From<Vec<Wrong>> for Failure {
+    fn from(mistakes: Vec<Wrong>) -> Self {
+        Self::mistakes(mistakes.into_iter().map(|wrong| (wrong.path, wrong.message)).collect())
     }
 }
 

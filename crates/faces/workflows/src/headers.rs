@@ -2,7 +2,8 @@
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName};
-use orchestr8_contract::id::{CorrelationId, Key};
+use orchestr8_contract::id::Key;
+use orchestr8_edge::ask::one;
 
 use crate::failure::Failure;
 
@@ -11,9 +12,6 @@ pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id
 
 /// The longest key a header may carry (ADR-003).
 const KEY_BYTES: usize = 255;
-
-/// Longer ids of others are not taken over, as at the edge.
-const CORRELATION_BYTES: usize = 128;
 
 /// What a body says it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,19 +22,6 @@ pub(crate) enum Media {
     XmlOrYaml,
     Other,
     Unsaid,
-}
-
-/// The one value of a header. An error: it is there more than once, or is no text.
-pub(crate) fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Failure> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Ok(None),
-        (Some(value), None) => match value.to_str() {
-            Ok(text) => Ok(Some(text.trim_ascii())),
-            Err(_) => Err(Failure::invalid(name.as_str(), "the header must be visible ASCII")),
-        },
-        (Some(_), Some(_)) => Err(Failure::invalid(name.as_str(), "the header must be given once")),
-    }
 }
 
 /// The key that makes repeats of a request recognisable: `^[A-Za-z0-9_-]{1,255}$` (ADR-003).
@@ -50,13 +35,6 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Key>, Failur
             Err(Failure::invalid("Idempotency-Key", "must be 1 to 255 of A-Z a-z 0-9 _ -"))
         }
     }
-}
-
-/// The client's own id for this request, if it is fit to be one.
-pub(crate) fn correlation(headers: &HeaderMap) -> Option<CorrelationId> {
-    let value = headers.get(&orchestr8_edge::CORRELATION)?;
-    let fit = value.len() <= CORRELATION_BYTES && value.as_bytes().iter().all(u8::is_ascii_graphic);
-    CorrelationId::parse(value.to_str().ok().filter(|_| fit)?).ok()
 }
 
 pub(crate) fn media(headers: &HeaderMap) -> Media {
@@ -131,13 +109,5 @@ mod tests {
         assert!(wants_page(&headers(&[("accept", "text/html,application/xhtml+xml;q=0.9")])));
         assert!(!wants_page(&headers(&[("accept", "*/*")])));
         assert!(!wants_page(&HeaderMap::new()));
-    }
-
-    #[test]
-    fn a_correlation_id_is_taken_if_it_is_fit() {
-        assert_eq!(correlation(&headers(&[("x-correlation-id", "req-1")])).unwrap().as_str(), "req-1");
-        for unfit in ["", "two words", &"x".repeat(129)] {
-            assert!(correlation(&headers(&[("x-correlation-id", unfit)])).is_none(), "{unfit}");
-        }
     }
 }

@@ -18,9 +18,6 @@ pub const SYNC_BYTES: usize = 1_048_576;
 /// What one answer with entries of a journal may hold (ADR-015).
 pub const JOURNAL_BYTES: usize = 10_485_760;
 
-/// The longest wait a client can ask for: below the idle limits of common proxies together with its answer.
-pub const WAIT_LIMIT_MS: u64 = 60_000;
-
 /// Entries of a journal on one page (WF-19.7).
 pub const ENTRIES_LIMIT: u64 = 1000;
 

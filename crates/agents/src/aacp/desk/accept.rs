@@ -5,7 +5,6 @@ use std::sync::Arc;
 use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::clock::iso;
-use orchestr8_kernel::resilience::retry::RETRY_AFTER_MS;
 
 use super::{Around, Desk, PairState, Recipients, Sent, Stop, Told, Waiting};
 use crate::aacp::envelope::{Envelope, Kind, More, Target, Written, wrong};
@@ -64,7 +63,8 @@ impl Desk {
             };
             return Err(Fault::new(Code::IdConflict, what).with("path", "/messageId"));
         }
-        let mut sent = Sent { message: Some(known.message.clone()), duplicate: true, seq: known.seq, ..Sent::default() };
+        let mut sent =
+            Sent { message: Some(known.message.clone()), duplicate: true, seq: known.seq, ..Sent::default() };
         sent.request.clone_from(&known.request);
         if let Some(pair) = pair_of(tenant, envelope) {
             self.answer_window(&mut sent, &pair);
@@ -110,7 +110,8 @@ impl Desk {
         let entry = self.record_request(tenant, judged, around);
         let row = self.row(&pair, &envelope, &message, seq, around);
         self.take_in(&pair, row, place, arrival);
-        let mut sent = Sent { message: Some(message), request: envelope.request, seq, entry, ..Sent::default() };
+        let mut sent =
+            Sent { message: Some(message), request: envelope.request, seq, entry, ..Sent::default() };
         sent.held = arrival == Arrival::BeyondGap;
         self.answer_window(&mut sent, &pair);
         Ok(sent)
@@ -218,10 +219,17 @@ impl Desk {
         Some(entry)
     }
 
-    fn row(&self, pair: &Pair, envelope: &Envelope, message: &MessageId, seq: u64, around: &Around<'_>) -> Row {
+    pub(super) fn row(
+        &self,
+        pair: &Pair,
+        envelope: &Envelope,
+        message: &MessageId,
+        seq: u64,
+        around: &Around<'_>,
+    ) -> Row {
         let now_ms = around.at.now_ms;
         let more = envelope.more.clone();
-        let now = more.timestamp.is_none().then(|| iso(now_ms)).unwrap_or_default();
+        let now = if more.timestamp.is_none() { iso(now_ms) } else { String::new() };
         let topic = match &envelope.target {
             Target::Agent(_) => None,
             Target::Topic(topic) => Some(topic.as_str()),
@@ -264,7 +272,7 @@ impl Desk {
     }
 
     /// Counts the message in, and hands it on with all that waited for it; or lets it wait.
-    fn take_in(&mut self, pair: &Pair, mut row: Row, place: bool, arrival: Arrival) {
+    pub(super) fn take_in(&mut self, pair: &Pair, mut row: Row, place: bool, arrival: Arrival) {
         let (message, seq) = (row.message.clone(), row.seq);
         let held = if place { Held::ToPlace } else { Held::ToCount };
         let state = self.changing_pair(pair);
@@ -285,7 +293,7 @@ impl Desk {
         }
     }
 
-    fn note(&mut self, row: Row) {
+    pub(super) fn note(&mut self, row: Row) {
         if let Some(looked) = &mut self.looked {
             let known = super::follow::known(&row);
             if let Ok(target) = AgentId::parse(&row.target) {
@@ -304,63 +312,6 @@ impl Desk {
         let position = inbox.place(waiting);
         self.told.push(Told::Arrived(address));
         position
-    }
-
-    /// One copy for each agent, numbered for each; whose mailbox is full gets none, and the sender is told.
-    fn copy(
-        &mut self,
-        tenant: &Tenant,
-        envelope: &Envelope,
-        agents: Vec<AgentId>,
-        around: &Around<'_>,
-    ) -> Result<Sent, Stop> {
-        let message = envelope.message.clone().unwrap_or_else(|| MessageId::from_uuid((around.fresh)()));
-        let mut sent = Sent { message: Some(message.clone()), ..Sent::default() };
-        let mut more = envelope.more.clone();
-        more.causation_id.get_or_insert_with(|| message.as_str().to_owned());
-        for agent in agents {
-            let copy = Envelope { message: None, more: more.clone(), ..envelope.clone() };
-            let pair = Pair { tenant: tenant.clone(), source: envelope.source.clone(), target: agent.clone() };
-            if self.check_room(&pair, around).is_err() {
-                sent.skipped.push(agent);
-                continue;
-            }
-            let seq = self.state(&pair).receiving.highest() + 1;
-            let arrival = self.state(&pair).receiving.judge(seq, limits::WINDOW_REACH);
-            let id = MessageId::from_uuid((around.fresh)());
-            let row = self.row(&pair, &copy, &id, seq, around);
-            self.take_in(&pair, row, true, arrival);
-            sent.copies.push((agent, id));
-        }
-        // The message itself is recorded too, so that a repeat of its id is recognised.
-        let own = Pair { tenant: tenant.clone(), source: envelope.source.clone(), target: envelope.source.clone() };
-        let mut row = self.row(&own, envelope, &message, 0, around);
-        row.target = target_name(&envelope.target);
-        self.note(row);
-        Ok(sent)
-    }
-
-    fn check_room(&self, pair: &Pair, around: &Around<'_>) -> Result<(), Fault> {
-        let waiting = self.inboxes.get(&pair.to()).map_or(0, |inbox| inbox.waiting.len());
-        let max = around.inbox_messages;
-        if waiting < max {
-            return Ok(());
-        }
-        let text = format!("{waiting} messages wait for the agent '{}' already", pair.target);
-        Err(Fault::new(Code::ResourceExhausted, text)
-            .with("reason", "mailbox_full")
-            .with("agentId", pair.target.as_str())
-            .with("maxMessages", max)
-            .with(RETRY_AFTER_MS, 1000))
-    }
-
-    fn too_far(&self, pair: &Pair, seq: u64) -> Fault {
-        let state = self.state(pair);
-        let missing = state.receiving.ack() + 1;
-        Fault::new(Code::ResourceExhausted, format!("/seq: {seq} is too far beyond {missing}, which is missing"))
-            .with("reason", "window_exceeded")
-            .with("missingSeq", missing)
-            .with(RETRY_AFTER_MS, 1000)
     }
 
     fn answer_window(&self, sent: &mut Sent, pair: &Pair) {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use orchestr8_contract::Fault;
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
-use orchestr8_contract::Fault;
 use serde_json::Value;
 
 use super::{Ack, Around, Desk, Done, Told, Waiting};
@@ -18,13 +18,21 @@ impl Desk {
         let sent = self.state(&pair.back()).receiving.ack();
         match ack <= sent {
             true => Ok(()),
-            false => Err(wrong("/ack", &format!("{ack} was never sent; the last is {sent}")).with("lastSeq", sent)),
+            false => {
+                Err(wrong("/ack", &format!("{ack} was never sent; the last is {sent}")).with("lastSeq", sent))
+            }
         }
     }
 
-    pub(super) fn acknowledge(&mut self, tenant: &Tenant, agent: &AgentId, what: &Ack) -> Result<Done, Fault> {
+    pub(super) fn acknowledge(
+        &mut self,
+        tenant: &Tenant,
+        agent: &AgentId,
+        what: &Ack,
+    ) -> Result<Done, Fault> {
         let address = Address { tenant: tenant.clone(), agent: agent.clone() };
-        let pair = |source: &AgentId| Pair { tenant: tenant.clone(), source: source.clone(), target: agent.clone() };
+        let pair =
+            |source: &AgentId| Pair { tenant: tenant.clone(), source: source.clone(), target: agent.clone() };
         match what {
             Ack::Of { source, seq } => {
                 let pair = pair(source);
@@ -79,7 +87,14 @@ impl Desk {
     }
 
     /// Records what the ledger says, and does what follows from it.
-    pub(super) fn follow(&mut self, tenant: &Tenant, entry: Entry, act: Act, is_new: bool, around: &Around<'_>) {
+    pub(super) fn follow(
+        &mut self,
+        tenant: &Tenant,
+        entry: Entry,
+        act: Act,
+        is_new: bool,
+        around: &Around<'_>,
+    ) {
         let key = (tenant.clone(), entry.request.clone());
         match act {
             Act::Nothing => {}

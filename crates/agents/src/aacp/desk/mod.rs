@@ -2,6 +2,7 @@
 //! it decides is handed back as changes to be written in one commit.
 
 mod accept;
+mod copies;
 mod follow;
 
 use std::collections::{BTreeMap, HashMap};
@@ -157,9 +158,7 @@ pub enum Ack {
 #[derive(Debug, Clone)]
 pub enum Done {
     Sent(Box<Sent>),
-    Acknowledged {
-        waiting: usize,
-    },
+    Acknowledged { waiting: usize },
     Noted,
 }
 

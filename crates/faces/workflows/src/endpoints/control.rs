@@ -9,7 +9,7 @@ use crate::actions::{CANCEL, FORK, PAUSE, RESOLVE, RESUME, RETRY, SIGNAL};
 use crate::answer;
 use crate::call::{Call, Given, Outcome};
 use crate::failure::Failure;
-use crate::from_wire::Body;
+use orchestr8_edge::ask::Body;
 
 /// The longest id of a step a parameter takes.
 const STEP: usize = 256;

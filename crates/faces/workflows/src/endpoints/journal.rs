@@ -13,9 +13,9 @@ use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::etag::{self, Condition};
 use crate::failure::Failure;
-use crate::query::{Query, digits};
 use crate::settings::{ENTRIES_LIMIT, JOURNAL_BYTES};
 use crate::to_wire;
+use orchestr8_edge::ask::{Query, digits};
 
 /// Entries on a page, unless the client wants another number (WF-19.7).
 const PAGE: u64 = 100;

@@ -8,9 +8,9 @@ use crate::actions::{EXECUTIONS, RETRY_MANY};
 use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::failure::Failure;
-use crate::query::Query;
 use crate::settings::PAGE_LIMIT;
 use crate::to_wire;
+use orchestr8_edge::ask::Query;
 use orchestr8_kernel::Args;
 
 pub(crate) const STATUSES: [&str; 7] =

@@ -12,7 +12,7 @@ use crate::actions::{
 use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::failure::Failure;
-use crate::from_wire::Body;
+use orchestr8_edge::ask::Body;
 
 const MEMBERS: [&str; 8] =
     ["id", "workflowId", "cron", "timeZone", "inputs", "overlap", "backfill", "paused"];

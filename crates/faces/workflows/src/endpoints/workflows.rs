@@ -46,8 +46,9 @@ pub(crate) async fn show(call: Call) -> Outcome {
 pub(crate) async fn revision(call: Call) -> Outcome {
     call.query(&[])?;
     let missing = || crate::failure::Failure::not_found("there is no such revision");
-    let revision =
-        crate::query::digits(call.param("revision")?).filter(|number| *number > 0).ok_or_else(missing)?;
+    let revision = orchestr8_edge::ask::digits(call.param("revision")?)
+        .filter(|number| *number > 0)
+        .ok_or_else(missing)?;
     let args = Arguments::of("id", call.param("id")?).with("revision", revision);
     Ok(answer::json(StatusCode::OK, &call.ask(WORKFLOW, args.into_map()).await?))
 }

@@ -1,9 +1,9 @@
 //! What is said on a WebSocket, in both directions.
 
+use orchestr8_edge::ask;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::from_wire;
 use crate::to_wire::{Within, word};
 
 /// What a client says.
@@ -27,7 +27,7 @@ const MEMBERS: [&str; 3] = ["type", "executionId", "lastEventId"];
 const ID_BYTES: usize = 256;
 
 pub(crate) fn read(text: &str) -> Result<Said, Failure> {
-    let members = from_wire::object(text.as_bytes(), &MEMBERS)?.members;
+    let members = ask::object(text.as_bytes(), &MEMBERS)?.members;
     let execution = match members.get("executionId") {
         None => None,
         Some(Value::String(id)) if (1..=ID_BYTES).contains(&id.len()) => Some(id.clone()),

@@ -7,6 +7,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
+use orchestr8_edge::ask::{digits, one};
 use orchestr8_kernel::Transport;
 use orchestr8_kernel::ports::clock;
 use orchestr8_kernel::ports::ids::For;
@@ -18,8 +19,7 @@ use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::endpoints::text;
 use crate::failure::Failure;
-use crate::headers::{LAST_EVENT, one};
-use crate::query::digits;
+use crate::headers::LAST_EVENT;
 use crate::settings::RETRY_MS;
 use crate::wire::{Connection, Established};
 

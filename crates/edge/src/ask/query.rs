@@ -5,27 +5,27 @@ use std::ops::RangeInclusive;
 use http::Uri;
 use jiff::Timestamp;
 
-use crate::failure::Failure;
-use crate::settings::WAIT_LIMIT_MS;
+use super::Wrong;
 
+/// The longest wait a client can ask for: below the idle limits of common proxies together with its answer.
+pub const WAIT_LIMIT_MS: u64 = 60_000;
+
+/// The parameters, read.
 #[derive(Debug, Default)]
-pub(crate) struct Query(Vec<(String, String)>);
+pub struct Query(Vec<(String, String)>);
 
 impl Query {
     /// Reads the target. A name that is not known is refused: it is a mistake the client should hear of.
-    pub fn read(uri: &Uri, known: &[&str]) -> Result<Self, Failure> {
+    pub fn read(uri: &Uri, known: &[&str]) -> Result<Self, Wrong> {
         let Some(query) = uri.query() else { return Ok(Self::default()) };
         let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         for (place, (name, _)) in pairs.iter().enumerate() {
             if !known.contains(&name.as_str()) {
                 let names = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Err(Failure::invalid(
-                    &at(name),
-                    format!("there is no such parameter; known: {names}"),
-                ));
+                return Err(Wrong::new(at(name), format!("there is no such parameter; known: {names}")));
             }
             if pairs[..place].iter().any(|(before, _)| before == name) {
-                return Err(Failure::invalid(&at(name), "the parameter is given twice"));
+                return Err(Wrong::new(at(name), "the parameter is given twice"));
             }
         }
         Ok(Self(pairs))
@@ -36,46 +36,46 @@ impl Query {
     }
 
     /// A text of 1 to `limit` characters without control characters.
-    pub fn bounded(&self, name: &str, limit: usize) -> Result<Option<&str>, Failure> {
+    pub fn bounded(&self, name: &str, limit: usize) -> Result<Option<&str>, Wrong> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let count = text.chars().count();
         if count == 0 || count > limit || text.chars().any(char::is_control) {
-            return Err(Failure::invalid(&at(name), format!("must be 1 to {limit} printable characters")));
+            return Err(Wrong::new(at(name), format!("must be 1 to {limit} printable characters")));
         }
         Ok(Some(text))
     }
 
-    pub fn one_of<'a>(&self, name: &str, words: &[&'a str]) -> Result<Option<&'a str>, Failure> {
+    pub fn one_of<'a>(&self, name: &str, words: &[&'a str]) -> Result<Option<&'a str>, Wrong> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let found = words.iter().find(|word| **word == text).copied();
         match found {
             Some(word) => Ok(Some(word)),
-            None => Err(Failure::invalid(&at(name), format!("must be one of {}", words.join(", ")))),
+            None => Err(Wrong::new(at(name), format!("must be one of {}", words.join(", ")))),
         }
     }
 
-    pub fn number(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Failure> {
+    pub fn number(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Wrong> {
         let Some(text) = self.text(name) else { return Ok(None) };
         match digits(text).filter(|number| range.contains(number)) {
             Some(number) => Ok(Some(number)),
             None => {
                 let rule = format!("must be a whole number from {} to {}", range.start(), range.end());
-                Err(Failure::invalid(&at(name), rule))
+                Err(Wrong::new(at(name), rule))
             }
         }
     }
 
     /// A moment in ISO 8601 with its offset.
-    pub fn moment(&self, name: &str) -> Result<Option<&str>, Failure> {
+    pub fn moment(&self, name: &str) -> Result<Option<&str>, Wrong> {
         let Some(text) = self.text(name) else { return Ok(None) };
         match text.parse::<Timestamp>() {
             Ok(_) => Ok(Some(text)),
-            Err(_) => Err(Failure::invalid(&at(name), "must be a time like 2026-01-01T00:00:00Z")),
+            Err(_) => Err(Wrong::new(at(name), "must be a time like 2026-01-01T00:00:00Z")),
         }
     }
 
     /// How long to wait: `10` or `10s` seconds, or `500ms`. More than the limit is the limit.
-    pub fn wait_ms(&self, name: &str) -> Result<Option<u64>, Failure> {
+    pub fn wait_ms(&self, name: &str) -> Result<Option<u64>, Wrong> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let (number, factor) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
             (Some(number), _) => (number, 1),
@@ -84,9 +84,7 @@ impl Query {
         };
         match digits(number) {
             Some(number) => Ok(Some(number.saturating_mul(factor).min(WAIT_LIMIT_MS))),
-            None => {
-                Err(Failure::invalid(&at(name), "must be seconds like 10 or 10s, or milliseconds like 500ms"))
-            }
+            None => Err(Wrong::new(at(name), "must be seconds like 10 or 10s, or milliseconds like 500ms")),
         }
     }
 }
@@ -99,7 +97,7 @@ fn at(name: &str) -> String {
 }
 
 /// `parse` would also take a plus sign.
-pub(crate) fn digits(text: &str) -> Option<u64> {
+pub fn digits(text: &str) -> Option<u64> {
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
@@ -107,7 +105,7 @@ pub(crate) fn digits(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn read(target: &str) -> Result<Query, Failure> {
+    fn read(target: &str) -> Result<Query, Wrong> {
         Query::read(&target.parse().unwrap(), &["a", "b"])
     }
 
@@ -115,8 +113,8 @@ mod tests {
     fn unknown_and_repeated_names_are_refused_by_name() {
         assert_eq!(read("/x?a=1&b=%C3%A9+c").unwrap().text("b"), Some("é c"));
         assert!(read("/x?").unwrap().text("a").is_none());
-        assert_eq!(read("/x?c=1").unwrap_err().message(), "?c: there is no such parameter; known: a, b");
-        assert_eq!(read("/x?a=1&a=1").unwrap_err().message(), "?a: the parameter is given twice");
+        assert_eq!(read("/x?c=1").unwrap_err().to_string(), "?c: there is no such parameter; known: a, b");
+        assert_eq!(read("/x?a=1&a=1").unwrap_err().to_string(), "?a: the parameter is given twice");
     }
 
     #[test]

@@ -1,37 +1,35 @@
 //! Reads JSON bodies: one object, no name twice, not too deep, and only members that are known.
 
-use std::borrow::Cow;
-
 use orchestr8_contract::json;
 use orchestr8_contract::place::Place;
 use serde_json::{Map, Value};
 
-use crate::failure::Failure;
+use super::Wrong;
 
 /// The members of a body, and the length of the text they were read from.
 #[derive(Debug)]
-pub(crate) struct Body {
+pub struct Body {
     pub members: Map<String, Value>,
     pub text_bytes: usize,
 }
 
 /// Reads an object.
-pub(crate) fn object(text: &[u8], known: &[&str]) -> Result<Body, Failure> {
+pub fn object(text: &[u8], known: &[&str]) -> Result<Body, Vec<Wrong>> {
     let doubled = |_: &Place<'_>, name: &str| Err(format!("the member {name:?} is given twice"));
     let members = match json::read(text, doubled) {
         Ok(Value::Object(members)) => members,
         Ok(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-            return Err(Failure::invalid("/", "the body must be a JSON object"));
+            return Err(vec![Wrong::new("/", "the body must be a JSON object")]);
         }
         Err(error) => {
-            return Err(Failure::invalid("/", format!("the body is not the JSON we take: {error}")));
+            return Err(vec![Wrong::new("/", format!("the body is not the JSON we take: {error}"))]);
         }
     };
     let unknown = members.keys().filter(|name| !known.contains(&name.as_str()));
-    let mistakes: Vec<(String, Cow<'static, str>)> =
-        unknown.take(MISTAKES).map(|name| (pointer(name), strange(known).into())).collect();
+    let mistakes: Vec<Wrong> =
+        unknown.take(MISTAKES).map(|name| Wrong::new(pointer(name), strange(known))).collect();
     if !mistakes.is_empty() {
-        return Err(Failure::mistakes(mistakes));
+        return Err(mistakes);
     }
     Ok(Body { members, text_bytes: text.len() })
 }
@@ -60,7 +58,7 @@ mod tests {
     use serde_json::json;
 
     fn refused(text: &str) -> String {
-        object(text.as_bytes(), &["a", "b"]).unwrap_err().message().to_owned()
+        object(text.as_bytes(), &["a", "b"]).unwrap_err()[0].to_string()
     }
 
     #[test]
@@ -94,8 +92,8 @@ mod tests {
 
     #[test]
     fn every_unknown_member_is_named_with_its_path() {
-        let failure =
+        let wrong =
             object(json!({"a": 1, "c/d": 2, "e": 3}).to_string().as_bytes(), &["a", "b"]).unwrap_err();
-        assert_eq!(failure.message(), "/c~1d: there is no such member; known: a, b");
+        assert_eq!(wrong[0].to_string(), "/c~1d: there is no such member; known: a, b");
     }
 }

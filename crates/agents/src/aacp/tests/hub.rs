@@ -1,0 +1,189 @@
+//! The hub over the real store: one flush for many, nothing kept after a failure, agents inside the process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
+use orchestr8_contract::id::{AgentId, RequestId};
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ports::Store;
+use orchestr8_kernel::ports::store::{Batch, Error, Row, Statement};
+use orchestr8_kernel::{Cancel, Principal};
+use orchestr8_testing::{Parts, memory, within};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::aacp::{Answer, Envelope, Hub, Settings, Status};
+use crate::{Agent, Coordinator, Echo, Message, Surroundings, tables};
+
+/// Counts commits, and lets those fail that it is told to.
+struct Counting {
+    store: Arc<dyn Store>,
+    commits: AtomicUsize,
+    failing: Mutex<usize>,
+}
+
+impl Store for Counting {
+    fn commit(&self, batch: Batch) -> BoxFuture<'static, Result<(), Error>> {
+        self.commits.fetch_add(1, Ordering::SeqCst);
+        let mut failing = self.failing.lock();
+        if *failing > 0 {
+            *failing -= 1;
+            return async { Err(Error::Full("as wished".into())) }.boxed();
+        }
+        self.store.commit(batch)
+    }
+
+    fn query(&self, statement: Statement) -> BoxFuture<'static, Result<Vec<Row>, Error>> {
+        self.store.query(statement)
+    }
+
+    fn watch(&self, topic: &str) -> watch::Receiver<u64> {
+        self.store.watch(topic)
+    }
+}
+
+struct World {
+    hub: Hub,
+    store: Arc<Counting>,
+    coordinator: Coordinator,
+}
+
+fn world() -> World {
+    let store = Arc::new(Counting {
+        store: Arc::new(memory(&[tables::MIGRATIONS])),
+        commits: AtomicUsize::new(0),
+        failing: Mutex::new(0),
+    });
+    let kernel = Parts::on(store.clone()).kernel();
+    let ports = kernel.ports();
+    let coordinator = Coordinator::new(kernel.bus().clone(), ports.clock.clone(), ports.log.clone());
+    coordinator.register(AgentId::parse(Echo::ID).unwrap(), Arc::new(Echo)).unwrap();
+    let hub = Hub::new(kernel, coordinator.clone(), Settings::default());
+    World { hub, store, coordinator }
+}
+
+fn request(id: &str, source: &str, target: &str) -> Envelope {
+    let envelope = json!({
+        "messageId": format!("m-{id}"), "requestId": id, "sourceAgentId": source, "targetAgentId": target,
+        "messageType": "REQUEST", "payload": {"type": "t", "payload": id}
+    });
+    let Value::Object(map) = envelope else { unreachable!() };
+    Envelope::read(map).unwrap()
+}
+
+async fn outcome(hub: &Hub, id: &str) -> (Status, Option<Answer>) {
+    let (local, id) = (Principal::local(), RequestId::parse(id).unwrap());
+    let entry = within(hub.wait(&local.tenant, &id, 60_000, &Cancel::new())).await.unwrap().unwrap();
+    (entry.status, entry.answer)
+}
+
+#[tokio::test]
+async fn however_many_send_at_once_they_share_flushes() {
+    let world = world();
+    let local = Principal::local();
+    world.hub.ready().await.unwrap();
+    let sends = (0..200).map(|n| world.hub.send(&local, request(&format!("r{n}"), "ann", "echo")));
+    let sent = join_all(sends).await;
+    let mut seqs: Vec<u64> = sent.into_iter().map(|sent| sent.unwrap().seq).collect();
+    seqs.sort_unstable();
+    assert_eq!(seqs, (1..=200).collect::<Vec<u64>>());
+    for n in 0..200 {
+        assert_eq!(outcome(&world.hub, &format!("r{n}")).await.0, Status::Completed);
+    }
+    let commits = world.store.commits.load(Ordering::SeqCst);
+    assert!(commits <= 400, "{commits} flushes for 200 messages and 200 answers");
+    let alone = world.store.commits.load(Ordering::SeqCst);
+    world.hub.send(&local, request("alone", "ann", "echo")).await.unwrap();
+    assert_eq!(outcome(&world.hub, "alone").await.0, Status::Completed);
+    assert_eq!(
+        world.store.commits.load(Ordering::SeqCst) - alone,
+        2,
+        "one for the request, one for its answer"
+    );
+}
+
+#[tokio::test]
+async fn what_could_not_be_written_did_not_happen_and_can_be_sent_again() {
+    let world = world();
+    let local = Principal::local();
+    *world.store.failing.lock() = 1;
+    let refused = world.hub.send(&local, request("r1", "ann", "echo")).await.unwrap_err();
+    assert_eq!(refused.code, Code::StoreFailed);
+    let sent = world.hub.send(&local, request("r1", "ann", "echo")).await.unwrap();
+    assert_eq!((sent.seq, sent.duplicate), (1, false), "no number was lost");
+    assert_eq!(outcome(&world.hub, "r1").await.0, Status::Completed);
+    let again = world.hub.send(&local, request("r1", "ann", "echo")).await.unwrap();
+    assert!(again.duplicate);
+}
+
+/// Counts what it works on; the first so many times it is not able to.
+struct Moody {
+    worked: AtomicUsize,
+    failures: usize,
+    fault: Fault,
+}
+
+impl Agent for Moody {
+    fn receive<'a>(&'a self, message: Message, _: Surroundings<'a>) -> BoxFuture<'a, Result<Value, Fault>> {
+        let worked = self.worked.fetch_add(1, Ordering::SeqCst);
+        let answer = if worked < self.failures { Err(self.fault.clone()) } else { Ok(message.payload) };
+        async move { answer }.boxed()
+    }
+}
+
+fn moody(world: &World, failures: usize, fault: Fault) -> Arc<Moody> {
+    let agent = Arc::new(Moody { worked: AtomicUsize::new(0), failures, fault });
+    world.coordinator.register(AgentId::parse("moody").unwrap(), agent.clone()).unwrap();
+    agent
+}
+
+#[tokio::test]
+async fn aacp_6_sixty_four_repeats_at_once_are_worked_on_once() {
+    let world = world();
+    let agent = moody(&world, 0, Fault::internal("never"));
+    let local = Principal::local();
+    let send = |n: usize| {
+        let mut envelope = request("r1", "ann", "moody");
+        envelope.message = None;
+        let (hub, local) = (world.hub.clone(), &local);
+        async move { hub.send(local, envelope).await.map(|sent| (n, sent.seq)) }
+    };
+    let mut seqs: Vec<u64> =
+        join_all((0..64).map(send)).await.into_iter().map(|sent| sent.unwrap().1).collect();
+    seqs.sort_unstable();
+    assert_eq!(seqs, (1..=64).collect::<Vec<u64>>(), "each is a message of its own");
+    assert_eq!(outcome(&world.hub, "r1").await.0, Status::Completed);
+    assert_eq!(agent.worked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn aacp_retry_a_passing_failure_is_tried_again_and_another_is_told() {
+    let world = world();
+    let agent = moody(&world, 1, Fault::new(Code::Unavailable, "not now"));
+    let local = Principal::local();
+    let stop = Cancel::new();
+    tokio::spawn({
+        let (hub, stop) = (world.hub.clone(), stop.clone());
+        async move { hub.run(stop).await }
+    });
+    world.hub.send(&local, request("r1", "ann", "moody")).await.unwrap();
+    let (status, answer) = outcome(&world.hub, "r1").await;
+    assert_eq!((status, answer), (Status::Completed, Some(Answer::Payload(Arc::new(json!("r1"))))));
+    assert_eq!(agent.worked.load(Ordering::SeqCst), 2);
+    stop.fire(orchestr8_kernel::Why::Client);
+}
+
+#[tokio::test]
+async fn a_lasting_failure_is_an_outcome() {
+    let world = world();
+    let agent = moody(&world, 9, Fault::invalid("nonsense"));
+    let local = Principal::local();
+    world.hub.send(&local, request("r1", "ann", "moody")).await.unwrap();
+    let (status, answer) = outcome(&world.hub, "r1").await;
+    assert_eq!(status, Status::Failed);
+    assert!(matches!(answer, Some(Answer::Error(fault)) if fault.code == Code::InvalidArgument));
+    assert_eq!(agent.worked.load(Ordering::SeqCst), 1);
+}

@@ -1,0 +1,5 @@
+//! What the ledger, the envelope and the hub promise, each under its tag.
+
+mod envelope;
+mod hub;
+mod ledger;

@@ -1,0 +1,127 @@
+//! `GET /agents/{id}/inbox`: messages as server-sent events. A client that reconnects goes on where it was, and one that never
+//! said where it was gets what it has not acknowledged. A client that does not want a stream gets a page.
+
+use std::convert::Infallible;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::stream;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use orchestr8_edge::ask::{Wrong, digits, one};
+use serde_json::{Map, Value};
+
+use crate::actions::INBOX;
+use crate::answer;
+use crate::call::{Call, Outcome};
+use crate::failure::Failure;
+use crate::settings::{PAGE, RETRY_MS};
+
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
+/// Some proxies hold answers back unless told otherwise.
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Keeps a silent connection alive: a comment, which clients pass over.
+const HEARTBEAT: Bytes = Bytes::from_static(b": heartbeat\n\n");
+
+pub(crate) async fn read(call: Call) -> Outcome {
+    let query = call.query(&["afterSeq", "limit", "wait"])?;
+    let agent = call.id()?.to_owned();
+    let after = position(&call, query.text("afterSeq"))?;
+    let limit = query.number("limit", 1..=PAGE)?.unwrap_or(PAGE);
+    let wait_ms = query.wait_ms("wait")?;
+    let reading = Reading { agent, after, limit, wait_ms: 0, call, first: None };
+    if !wants_stream(&reading.call.parts.headers) {
+        let page = reading.page(wait_ms.unwrap_or(0)).await?;
+        return Ok(answer::json(StatusCode::OK, &page));
+    }
+    // What is wrong with the request is told before the stream begins.
+    let page = reading.page(0).await?;
+    let heartbeat_ms = reading.call.face.settings.heartbeat_ms;
+    let opening = BytesMut::from(format!("retry: {RETRY_MS}\n\n").as_bytes());
+    let mut reading = Reading { wait_ms: heartbeat_ms, ..reading };
+    let opening = reading.write(opening, &page);
+    reading.first = Some(opening);
+    let body = stream::unfold(reading, |mut reading| async move {
+        let chunk = reading.next().await?;
+        Some((Ok::<_, Infallible>(chunk), reading))
+    });
+    let mut response = Response::new(Body::from_stream(body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, EVENTS);
+    headers.insert(CACHE_CONTROL, NOT_KEPT);
+    headers.insert(BUFFERING, HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+fn wants_stream(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|range| {
+        range.split(';').next().unwrap_or_default().trim_ascii().eq_ignore_ascii_case("text/event-stream")
+    })
+}
+
+/// Where the client was: what it says by itself when it reconnects goes before what the address said once.
+fn position(call: &Call, parameter: Option<&str>) -> Result<Option<u64>, Failure> {
+    let header = one(&call.parts.headers, &LAST_EVENT)?.filter(|id| !id.is_empty());
+    let (path, given) = match (header, parameter) {
+        (Some(id), _) => ("Last-Event-ID", id),
+        (None, Some(id)) => ("?afterSeq", id),
+        (None, None) => return Ok(None),
+    };
+    // The store counts with one bit less.
+    match digits(given).filter(|number| i64::try_from(*number).is_ok()) {
+        Some(id) => Ok(Some(id)),
+        None => Err(Wrong::new(path, "must be an inboxSeq").into()),
+    }
+}
+
+/// A stream that is read only as fast as its client takes it; it holds one page in memory.
+struct Reading {
+    agent: String,
+    /// None: what was not acknowledged.
+    after: Option<u64>,
+    limit: u64,
+    wait_ms: u64,
+    call: Call,
+    first: Option<Bytes>,
+}
+
+impl Reading {
+    async fn page(&self, wait_ms: u64) -> Result<Map<String, Value>, Failure> {
+        let mut args = Map::new();
+        args.insert(String::from("agentId"), self.agent.as_str().into());
+        args.insert(String::from("limit"), self.limit.into());
+        args.insert(String::from("waitMs"), wait_ms.into());
+        if let Some(after) = self.after {
+            args.insert(String::from("afterSeq"), after.into());
+        }
+        self.call.ask(INBOX, args).await
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        // Whatever is wrong, the client comes back with its last id.
+        let page = self.page(self.wait_ms).await.ok()?;
+        let empty = page.get("messages").and_then(Value::as_array).is_none_or(Vec::is_empty);
+        if empty { Some(HEARTBEAT) } else { Some(self.write(BytesMut::new(), &page)) }
+    }
+
+    /// Appends the messages of a page as events. Our JSON is written without line breaks, so the data is one line.
+    fn write(&mut self, mut out: BytesMut, page: &Map<String, Value>) -> Bytes {
+        let messages = page.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for message in messages {
+            let place = message.get("inboxSeq").and_then(Value::as_u64).unwrap_or(0);
+            out.put_slice(format!("id: {place}\nevent: message\ndata: ").as_bytes());
+            out.put_slice(message.get("envelope").map(Value::to_string).unwrap_or_default().as_bytes());
+            out.put_slice(b"\n\n");
+            self.after = Some(place);
+        }
+        out.freeze()
+    }
+}

@@ -1,0 +1,100 @@
+//! Agents with a callback address: what they get, what they may answer, and what happens when they are not there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::routing::post;
+use http::StatusCode;
+use orchestr8_agents::aacp::Settings;
+use orchestr8_outbound::Allowed;
+use orchestr8_testing::within;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::world::{World, settings};
+
+/// An agent on a port of its own: it fails so often, then answers requests in the same breath.
+struct Elsewhere {
+    url: String,
+    heard: Arc<Mutex<Vec<Value>>>,
+}
+
+async fn elsewhere(failures: usize) -> Elsewhere {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/in", listener.local_addr().unwrap());
+    let (heard, calls) = (Arc::<Mutex<Vec<Value>>>::default(), Arc::new(AtomicUsize::new(0)));
+    let kept = heard.clone();
+    let answer = move |axum::Json(envelope): axum::Json<Value>| {
+        let (kept, calls) = (kept.clone(), calls.clone());
+        async move {
+            if calls.fetch_add(1, Ordering::SeqCst) < failures {
+                return (StatusCode::SERVICE_UNAVAILABLE, axum::Json(json!({})));
+            }
+            let payload = json!({"doubled": envelope["payload"]["n"].as_u64().unwrap_or(0) * 2});
+            let is_request = envelope["messageType"] == "REQUEST";
+            kept.lock().push(envelope);
+            match is_request {
+                true => (StatusCode::OK, axum::Json(json!({"payload": payload}))),
+                false => (StatusCode::ACCEPTED, axum::Json(json!({}))),
+            }
+        }
+    };
+    tokio::spawn(
+        async move { axum::serve(listener, Router::new().route("/in", post(answer))).await.unwrap() },
+    );
+    Elsewhere { url, heard }
+}
+
+fn open() -> Settings {
+    Settings {
+        callbacks: Allowed { private: true, ..settings().callbacks },
+        timeout_ms: 60_000,
+        ..settings()
+    }
+}
+
+#[tokio::test]
+async fn messages_are_brought_in_order_and_an_answer_may_come_back_at_once() {
+    let (world, agent) = (World::with(open()), elsewhere(2).await);
+    let put = json!({"agentId": "far", "callbackUrl": agent.url});
+    assert_eq!(world.post("/aacp/agents", put).await.json()["kind"], "callback");
+    for n in 1..=3 {
+        let event = json!({"sourceAgentId": "me", "targetAgentId": "far", "messageType": "EVENT", "payload": {"n": n}});
+        assert_eq!(world.post("/aacp/messages", event).await.status, 201);
+    }
+    let request = json!({"sourceAgentId": "me", "targetAgentId": "far", "messageType": "REQUEST", "payload": {"n": 21}});
+    let answer = within(world.post("/aacp/messages?wait=50", request)).await.json();
+    assert_eq!(answer["request"]["response"], json!({"doubled": 42}), "{answer}");
+    let seqs: Vec<u64> =
+        agent.heard.lock().iter().map(|envelope| envelope["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, [1, 2, 3, 4], "each once, in order, though the first attempts failed");
+    let first = agent.heard.lock()[0]["messageId"].as_str().unwrap().to_owned();
+    let told = world.get(&format!("/aacp/messages/{first}")).await.json();
+    assert_eq!(told["outcome"], "COMPLETED");
+}
+
+#[tokio::test]
+async fn an_agent_that_is_never_there_leaves_the_outcome_unknown() {
+    let world = World::with(open());
+    let nobody = "http://127.0.0.1:9/in";
+    world.post("/aacp/agents", json!({"agentId": "far", "callbackUrl": nobody})).await;
+    let message = |kind: &str, id: &str| json!({"messageId": id, "sourceAgentId": "me", "targetAgentId": "far", "messageType": kind, "payload": {}});
+    world.post("/aacp/messages", message("EVENT", "event")).await;
+    let mut request = message("REQUEST", "request");
+    request["requestId"] = "r1".into();
+    world.post("/aacp/messages", request).await;
+    let failed = world.until("/aacp/messages/event", |told| told["outcome"] == "FAILED").await;
+    assert_eq!(failed["error"]["code"], "UNAVAILABLE", "{failed}");
+    let unknown = world.until("/aacp/requests/r1", |told| told["status"] == "UNKNOWN").await;
+    assert!(unknown.get("completedAt").is_none(), "{unknown}");
+}
+
+#[tokio::test]
+async fn addresses_inside_are_refused_unless_somebody_allows_them() {
+    let world = World::new();
+    for url in ["http://127.0.0.1:1/in", "http://169.254.169.254/latest", "file:///etc/passwd", "nothing"] {
+        let answer = world.post("/aacp/agents", json!({"agentId": "far", "callbackUrl": url})).await;
+        assert!(answer.status.is_client_error(), "{url}: {}", answer.text);
+    }
+}

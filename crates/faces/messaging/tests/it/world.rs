@@ -1,0 +1,152 @@
+//! A server in memory: the real domain behind the real face, with a clock that tests move.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use http::{Method, Request, StatusCode};
+use orchestr8_agents::aacp::{Backoff, Hub, Settings};
+use orchestr8_agents::{Coordinator, Echo, of_messages, tables};
+use orchestr8_contract::id::AgentId;
+use orchestr8_edge::Caller;
+use orchestr8_kernel::ports::clock;
+use orchestr8_messaging_face as face;
+use orchestr8_stores::Sqlite;
+use orchestr8_testing::{Parts, memory, within};
+use serde_json::Value;
+use tower::ServiceExt;
+
+pub struct World {
+    pub store: Sqlite,
+    pub clock: Arc<clock::Simulated>,
+    pub hub: Hub,
+    router: Router,
+    settings: Settings,
+}
+
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: http::HeaderMap,
+    pub text: String,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    pub fn code(&self) -> String {
+        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// Timeouts of a second, three attempts, and no waits that a test would have to guess.
+pub fn settings() -> Settings {
+    let policy = Backoff { max_attempts: 3, base_delay_ms: 0, max_delay_ms: 0 };
+    Settings { timeout_ms: 1000, policy: Arc::new(policy), ..Settings::default() }
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self::with(settings())
+    }
+
+    pub fn with(settings: Settings) -> Self {
+        Self::on(memory(&[tables::MIGRATIONS]), Arc::new(clock::Simulated::new()), settings)
+    }
+
+    fn on(store: Sqlite, clock: Arc<clock::Simulated>, settings: Settings) -> Self {
+        let parts = Parts { clock: clock.clone(), ..Parts::on(Arc::new(store.clone())) };
+        let kernel = parts.kernel();
+        let ports = kernel.ports();
+        let coordinator = Coordinator::new(kernel.bus().clone(), ports.clock.clone(), ports.log.clone());
+        coordinator.register(AgentId::parse(Echo::ID).unwrap(), Arc::new(Echo)).unwrap();
+        let hub = Hub::new(kernel.clone(), coordinator, settings.clone());
+        for action in of_messages(&hub).unwrap() {
+            kernel.registry().register(action).unwrap();
+        }
+        let router = face::router(kernel, face::Settings::default());
+        Self { store, clock, hub, router, settings }
+    }
+
+    /// Another server over the same store, that takes up what this one has left.
+    pub async fn restart(self) -> Self {
+        let world = Self::on(self.store, self.clock, self.settings);
+        world.hub.resume().await.unwrap();
+        world
+    }
+
+    /// Lets time pass, and what is due happen.
+    pub async fn pass(&self, ms: u64) {
+        self.clock.advance(Duration::from_millis(ms));
+        self.hub.take_up_due().await.unwrap();
+    }
+
+    pub async fn ask(
+        &self,
+        method: Method,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> Answer {
+        let response = self.open(method, target, headers, body, None).await;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        Answer { status, headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+    }
+
+    /// The same as somebody whom the edge has verified.
+    pub async fn ask_as(&self, caller: Caller, method: Method, target: &str, body: Option<&Value>) -> Answer {
+        let body = body.map(Value::to_string);
+        let response = self.open(method, target, &[], body.as_deref(), Some(caller)).await;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        Answer { status, headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+    }
+
+    pub async fn post(&self, target: &str, body: Value) -> Answer {
+        self.ask(Method::POST, target, &[], Some(&body.to_string())).await
+    }
+
+    pub async fn get(&self, target: &str) -> Answer {
+        self.ask(Method::GET, target, &[], None).await
+    }
+
+    /// What is told at a path, once it is so.
+    pub async fn until(&self, target: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        within(async {
+            loop {
+                let told = self.get(target).await.json();
+                if is_so(&told) {
+                    return told;
+                }
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+    }
+
+    pub async fn open(
+        &self,
+        method: Method,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: Option<&str>,
+        caller: Option<Caller>,
+    ) -> axum::response::Response {
+        let mut request = Request::builder().method(method).uri(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if body.is_some() && !headers.iter().any(|(name, _)| *name == "content-type") {
+            request = request.header("content-type", "application/json");
+        }
+        let mut request =
+            request.body(body.map_or_else(Body::empty, |body| Body::from(body.to_owned()))).unwrap();
+        if let Some(caller) = caller {
+            request.extensions_mut().insert(Arc::new(caller));
+        }
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+}

@@ -64,6 +64,9 @@ pub const LOG_BYTES_KEPT: u64 = LOG_PAGES as u64 * LOG_FRAME_BYTES;
 /// Room reserved for the log at a time: a few milliseconds of writing, serving some hundred commits.
 pub const ROOM_BYTES: u64 = 2 * 1024 * 1024;
 
+/// Room is written in pieces of this size, so that an idle server has not once held all of it in memory.
+pub const ROOM_PIECE_BYTES: usize = 64 * 1024;
+
 /// Page cache of the writer and of each reader, in KiB, filled only as pages are used.
 pub const WRITER_CACHE_KIB: i64 = 16 * 1024;
 pub const READER_CACHE_KIB: i64 = 4 * 1024;

@@ -90,9 +90,11 @@ impl Room {
         let length = file.metadata()?.len();
         self.reserved = length;
         if used + limits::ROOM_BYTES / 4 >= length && length < limits::LOG_BYTES_KEPT {
-            let zeros = vec![0; usize::try_from(limits::ROOM_BYTES).unwrap_or(0)];
-            file.write_all_at(&zeros, length)?;
-            self.reserved += limits::ROOM_BYTES;
+            let zeros = vec![0; limits::ROOM_PIECE_BYTES];
+            for _ in 0..limits::ROOM_BYTES / limits::ROOM_PIECE_BYTES as u64 {
+                file.write_all_at(&zeros, self.reserved)?;
+                self.reserved += limits::ROOM_PIECE_BYTES as u64;
+            }
         }
         Ok(())
     }

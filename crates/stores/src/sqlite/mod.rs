@@ -6,6 +6,7 @@ mod check;
 mod engine;
 mod errors;
 mod faults;
+mod fresh;
 mod heads;
 mod limits;
 mod lock;
@@ -73,10 +74,10 @@ pub fn open(options: Options) -> Result<Sqlite, Error> {
     let writer = Writer::new(engine, log, jobs, topics.clone(), options.on_fatal.clone());
     let thread = std::thread::Builder::new().name(String::from("store-writer"));
     let writer = thread.spawn(move || writer.run()).map_err(no_thread)?;
-    let readers = match &opened.file {
-        None => None,
-        Some(file) => Some(Readers::start(options.readers, || open::reader(&file.path))?),
-    };
+    let readers = opened.file.as_ref().map(|file| {
+        let path = file.path.clone();
+        Readers::new(options.readers, move || open::reader(&path))
+    });
     Ok(Sqlite(Arc::new(Shared {
         queue: Some(queue),
         writer: Some(writer),

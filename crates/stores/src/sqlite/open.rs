@@ -1,8 +1,8 @@
 //! Opens a database: whose it is, its settings, its migrations. Nothing is changed before all of that is in order.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use orchestr8_kernel::ports::store;
@@ -12,6 +12,7 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
 use super::errors::store_error;
+use super::fresh;
 use super::limits;
 use super::lock::{self, Lock};
 use super::options::{Options, Place, Sync};
@@ -66,7 +67,9 @@ pub(super) fn open(options: &Options) -> Result<Opened, Error> {
                 lock::Error::Held(pid) => Error::Held { path: path.clone(), pid },
                 lock::Error::Io(cause) => Error::Io { path: lock::path_of(&path), cause },
             })?;
-            create(&path).map_err(|cause| Error::Io { path: path.clone(), cause })?;
+            if is_fresh(&path) {
+                fresh::create(&path, &options.migrations)?;
+            }
             let connection = writer(&path, options.sync)?;
             migrate(&connection, &options.migrations)?;
             set_pages_max(&connection, options)?;
@@ -118,14 +121,9 @@ fn folder(path: &Path) -> io::Result<PathBuf> {
     Ok(folder.canonicalize()?.join(name))
 }
 
-/// Creates the file for its owner alone. Only whoever has the lock may: closing a file takes SQLite's own locks on it away
-/// from the whole process.
-fn create(path: &Path) -> io::Result<()> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    match path.parent() {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => Ok(()),
-    }
+/// Only whoever has the lock may look: closing a file takes SQLite's own locks on it away from the whole process.
+fn is_fresh(path: &Path) -> bool {
+    path.metadata().map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |found| found.len() == 0)
 }
 
 fn writer(path: &Path, sync: Sync) -> Result<Connection, Error> {
@@ -166,7 +164,7 @@ fn flags() -> OpenFlags {
 }
 
 /// The settings every connection has, in memory or on disk.
-fn guard(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn guard(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(limits::BUSY)?;
     connection.set_prepared_statement_cache_capacity(limits::STATEMENTS_CACHED);
     connection
@@ -194,9 +192,8 @@ fn set_pages_max(connection: &Connection, options: &Options) -> Result<(), Error
     set.map_err(|error| store_error(error).into())
 }
 
-/// All that is outstanding in one transaction: whichever of them fails, nothing has changed, and a fresh file is flushed
-/// once and not once for each.
-fn migrate(connection: &Connection, lists: &[Migration]) -> Result<(), Error> {
+/// All that is outstanding in one transaction: whichever of them fails, nothing has changed.
+pub(super) fn migrate(connection: &Connection, lists: &[Migration]) -> Result<(), Error> {
     let transaction = connection.unchecked_transaction().map_err(store_error)?;
     sign(&transaction).map_err(store_error)?;
     let applied = applied(&transaction).map_err(store_error)?;

@@ -19,11 +19,17 @@ use super::limits;
 type Answer = Result<Vec<Row>, Error>;
 
 pub(super) struct Readers {
-    short: Vec<Mutex<Short>>,
+    connect: Connect,
+    /// Opened when they are first needed: each holds the shape of the whole database in memory.
+    short: Vec<Mutex<Option<Short>>>,
     /// `None` only while it is being dropped: without a sender the threads end.
     queue: Option<mpsc::Sender<Question>>,
-    threads: Vec<JoinHandle<()>>,
+    questions: Arc<Mutex<mpsc::Receiver<Question>>>,
+    /// Started when the first long reads come, at most as many as there are short connections.
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
+
+type Connect = Box<dyn Fn() -> Result<Connection, Error> + Send + Sync>;
 
 struct Question {
     statement: Statement,
@@ -32,18 +38,18 @@ struct Question {
 
 impl Readers {
     /// Half the connections are for short reads, half for threads.
-    pub fn start(count: usize, connect: impl Fn() -> Result<Connection, Error>) -> Result<Self, Error> {
+    pub fn new(
+        count: usize,
+        connect: impl Fn() -> Result<Connection, Error> + Send + Sync + 'static,
+    ) -> Self {
         let (queue, questions) = mpsc::channel(limits::QUEUE_READS_MAX);
-        let mut readers = Self { short: Vec::new(), queue: Some(queue), threads: Vec::new() };
-        let questions = Arc::new(Mutex::new(questions));
-        for _ in 0..count.max(1) {
-            readers.short.push(Mutex::new(Short::of(connect()?)?));
-            let (connection, questions) = (connect()?, questions.clone());
-            let thread = std::thread::Builder::new().name(String::from("store-reader"));
-            let thread = thread.spawn(move || serve(&connection, &questions));
-            readers.threads.push(thread.map_err(super::no_thread)?);
+        Self {
+            connect: Box::new(connect),
+            short: (0..count.max(1)).map(|_| Mutex::new(None)).collect(),
+            queue: Some(queue),
+            questions: Arc::new(Mutex::new(questions)),
+            threads: Mutex::default(),
         }
-        Ok(readers)
     }
 
     pub async fn query(&self, statement: Statement) -> Answer {
@@ -52,6 +58,7 @@ impl Readers {
         if let Some(answer) = self.read_now(&statement) {
             return answer;
         }
+        self.one_more_thread()?;
         let (answer, receiver) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or(Error::Closed)?;
         queue.send(Question { statement, answer }).await.map_err(|_| Error::Closed)?;
@@ -60,14 +67,33 @@ impl Readers {
 
     /// Nothing if the read is too much work or all connections are taken.
     fn read_now(&self, statement: &Statement) -> Option<Answer> {
-        self.short.iter().find_map(|short| short.try_lock())?.read(statement)
+        let mut free = self.short.iter().find_map(|short| short.try_lock())?;
+        let short = match &mut *free {
+            Some(short) => short,
+            none => match (self.connect)().and_then(Short::of) {
+                Ok(short) => none.insert(short),
+                Err(error) => return Some(Err(error)),
+            },
+        };
+        short.read(statement)
+    }
+
+    fn one_more_thread(&self) -> Result<(), Error> {
+        let mut threads = self.threads.lock();
+        if threads.len() == self.short.len() {
+            return Ok(());
+        }
+        let (connection, questions) = ((self.connect)()?, self.questions.clone());
+        let thread = std::thread::Builder::new().name(String::from("store-reader"));
+        threads.push(thread.spawn(move || serve(&connection, &questions)).map_err(super::no_thread)?);
+        Ok(())
     }
 }
 
 impl Drop for Readers {
     fn drop(&mut self) {
         drop(self.queue.take());
-        for thread in self.threads.drain(..) {
+        for thread in self.threads.get_mut().drain(..) {
             // A thread that panicked has nothing left to give back.
             let _ = thread.join();
         }
@@ -125,7 +151,7 @@ mod tests {
     #[tokio::test]
     async fn what_takes_long_is_answered_by_a_thread() {
         let connect = || Connection::open_in_memory().map_err(super::super::errors::store_error);
-        let readers = Readers::start(1, connect).unwrap();
+        let readers = Readers::new(1, connect);
         let answer = readers.query(Statement::new(COUNT, vec![100_000.into()])).await.unwrap();
         assert_eq!(answer[0].int(0).unwrap(), 100_000);
     }
@@ -133,10 +159,47 @@ mod tests {
     #[tokio::test]
     async fn with_every_short_connection_taken_a_thread_answers() {
         let connect = || Connection::open_in_memory().map_err(super::super::errors::store_error);
-        let readers = Arc::new(Readers::start(1, connect).unwrap());
+        let readers = Arc::new(Readers::new(1, connect));
         let held = readers.short[0].lock();
         assert!(readers.read_now(&Statement::new("SELECT 1", vec![])).is_none());
+        let waiting = {
+            let readers = readers.clone();
+            tokio::spawn(async move { readers.query(Statement::new("SELECT 7", vec![])).await })
+        };
+        assert_eq!(waiting.await.unwrap().unwrap()[0].int(0).unwrap(), 7);
         drop(held);
         assert!(readers.read_now(&Statement::new("SELECT 1", vec![])).is_some());
+    }
+
+    #[tokio::test]
+    async fn connections_and_threads_come_when_they_are_needed_and_no_more_than_that() {
+        let opened = Arc::new(AtomicU32::new(0));
+        let counted = opened.clone();
+        let readers = Readers::new(2, move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Connection::open_in_memory().map_err(super::super::errors::store_error)
+        });
+        let seen = |readers: &Readers| (opened.load(Ordering::Relaxed), readers.threads.lock().len());
+        assert_eq!(seen(&readers), (0, 0));
+        for _ in 0..3 {
+            readers.query(Statement::new("SELECT 1", vec![])).await.unwrap();
+        }
+        assert_eq!(seen(&readers), (1, 0));
+        for _ in 0..5 {
+            readers.query(Statement::new(COUNT, vec![100_000.into()])).await.unwrap();
+        }
+        assert_eq!(seen(&readers), (3, 2));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_cannot_be_opened_is_the_answer_and_tried_again_the_next_time() {
+        let broken = Arc::new(AtomicU32::new(1));
+        let left = broken.clone();
+        let readers = Readers::new(1, move || match left.swap(0, Ordering::Relaxed) {
+            0 => Connection::open_in_memory().map_err(super::super::errors::store_error),
+            _ => Err(Error::Full(String::from("no more files"))),
+        });
+        assert!(matches!(readers.query(Statement::new("SELECT 1", vec![])).await, Err(Error::Full(_))));
+        assert!(readers.query(Statement::new("SELECT 1", vec![])).await.is_ok());
     }
 }

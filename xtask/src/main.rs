@@ -14,7 +14,9 @@ mod coverage;
 mod deny;
 mod interop;
 mod lint;
+mod llvm;
 mod node;
+mod order;
 mod process;
 mod prove;
 mod python;
@@ -31,7 +33,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <task>
 
-  test [lint|tidy|unit|transcripts|api|conformance|interop]   everything, or one part of it
+  test [lint|tidy|unit|coverage|transcripts|api|conformance|interop]   everything, or one part of it
        --url URL     run conformance or the HTTP half of interop against a server that already runs
        --binary PATH use this orchestr8 instead of building one (also for bench)
   tidy                                                     the house rules a compiler does not know
@@ -42,6 +44,8 @@ usage: cargo xtask <task>
        --rounds N    repeat each case N times (mcp, default 5; workflows, default 3)
        --quick       make few calls, to see that it runs (workflows)
   deny                                                     licences, advisories and duplicates
+  order                                                    which functions start-up runs, for the linker (needs valgrind)
+       --binary PATH use this build with symbols instead of making one
 
   --verbose          show the output of every step, not only of those that fail";
 
@@ -57,6 +61,13 @@ pub struct Request {
 }
 
 fn main() -> ExitCode {
+    if coverage::stands_in() {
+        eprintln!(
+            "xtask: the compiler cannot be started: {}",
+            coverage::become_rustc(std::env::args_os().skip(1))
+        );
+        return ExitCode::FAILURE;
+    }
     let request = match parse(std::env::args().skip(1)) {
         Ok(request) => request,
         Err(message) => {
@@ -74,6 +85,7 @@ fn main() -> ExitCode {
         ["prove"] => prove::run(&request),
         ["bench", what] => bench::run(what, &request),
         ["deny"] => deny::run(&request),
+        ["order"] => order::run(&request),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -57,6 +57,12 @@ impl Group {
         self.child.id()
     }
 
+    /// As Ctrl-C in a terminal would.
+    pub fn ask_to_end(&self) {
+        // It may have ended by itself.
+        let _ = kill_process_group(self.pid, Signal::INT);
+    }
+
     pub fn has_ended(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)) | Err(_))
     }

@@ -32,12 +32,15 @@ pub fn part(name: &str, request: &Request) -> Result<bool> {
         "lint" => lint::stages(&mut tally, request.verbose),
         "tidy" => tidy_stage(&mut tally),
         "unit" => unit::stages(&mut tally, request.verbose),
+        "coverage" => unit::counted(&mut tally, request.verbose),
         "transcripts" => unit::transcripts(&mut tally, request.verbose),
         "api" => api::stages(&mut tally, request),
         "conformance" => conformance::stages(&mut tally, request),
         "interop" => interop::stages(&mut tally, request),
         _ => {
-            bail!("no part called {name}; there are lint, tidy, unit, transcripts, api, conformance, interop")
+            bail!(
+                "no part called {name}; there are lint, tidy, unit, coverage, transcripts, api, conformance, interop"
+            )
         }
     }
     Ok(tally.close())

@@ -1,5 +1,6 @@
 //! Every Rust test of the workspace: unit, property, simulation, integration, transcripts.
 use crate::cargo_tools;
+use crate::coverage::Probe;
 use crate::process::{self, Finished};
 use crate::report::{Tally, Verdict, tail};
 use crate::workspace;
@@ -10,12 +11,38 @@ use std::time::Duration;
 /// Long enough for a cold build and every test on a small machine.
 pub const LIMIT: Duration = Duration::from_secs(2 * 3600);
 const SHOWN_LINES: usize = 300;
+const EXAMPLES: &str = "documentation examples";
+
+/// Every test, and what the tests cover: one build and one run for both. Without LLVM's tools only the tests.
+pub fn counted(tally: &mut Tally, show: bool) {
+    let probe = match Probe::new(show) {
+        Ok(probe) => probe,
+        Err(reason) => {
+            stages(tally, show);
+            return tally.stage("coverage", || {
+                Ok(Verdict { note: format!("not measured: {reason:#}"), ..Verdict::default() })
+            });
+        }
+    };
+    tally.stage("unit tests", || {
+        let mut command = rust_tests(&["--workspace"], &[]);
+        probe.attach(&mut command);
+        run(&mut command, LIMIT, show)
+    });
+    tally.stage("coverage", || probe.verdict());
+    // With the crates that are built already.
+    let mut command = examples();
+    probe.attach(&mut command);
+    tally.stage(EXAMPLES, || run(&mut command, LIMIT, show));
+}
 
 pub fn stages(tally: &mut Tally, show: bool) {
     tally.stage("unit tests", || run(&mut rust_tests(&["--workspace"], &[]), LIMIT, show));
-    tally.stage("documentation examples", || {
-        run(&mut workspace::cargo(&["test", "--doc", "--workspace", "--profile", "ci"]), LIMIT, show)
-    });
+    tally.stage(EXAMPLES, || run(&mut examples(), LIMIT, show));
+}
+
+fn examples() -> Command {
+    workspace::cargo(&["test", "--doc", "--workspace", "--profile", "ci"])
 }
 
 /// Only the transcripts: what a client says and what we answer, word for word.

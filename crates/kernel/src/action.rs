@@ -21,6 +21,15 @@ pub trait Work: Send + Sync + 'static {
     fn run(&self, args: Args, context: Context) -> BoxFuture<'static, Result<Reply, Halt>>;
 }
 
+/// The work that a closure does.
+pub fn work<F, R>(closure: F) -> Arc<dyn Work>
+where
+    F: Fn(Args, Context) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Reply, Halt>> + Send + 'static,
+{
+    Arc::new(Closure(closure))
+}
+
 struct Closure<F>(F);
 
 impl<F, R> Work for Closure<F>
@@ -252,7 +261,7 @@ impl Action {
         F: Fn(Args, Context) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Reply, Halt>> + Send + 'static,
     {
-        Self::new(name, description, input, policy, Arc::new(Closure(work)))
+        Self::new(name, description, input, policy, self::work(work))
     }
 
     pub fn new(
@@ -262,12 +271,34 @@ impl Action {
         policy: Policy,
         work: Arc<dyn Work>,
     ) -> Result<Self, schema::Error> {
+        Self::with(name, description, Schema::compile(input)?, policy, work)
+    }
+
+    /// An action of the program that no list shows. There are many of them, and in most processes most are never asked for:
+    /// its schema is compiled when it is.
+    pub fn unlisted(
+        name: &str,
+        description: &str,
+        input: Value,
+        policy: Policy,
+        work: Arc<dyn Work>,
+    ) -> Result<Self, schema::Error> {
+        Ok(Self::with(name, description, Schema::own(input)?, policy, work)?.hidden())
+    }
+
+    fn with(
+        name: &str,
+        description: &str,
+        input: Schema,
+        policy: Policy,
+        work: Arc<dyn Work>,
+    ) -> Result<Self, schema::Error> {
         Ok(Self {
             name: ActionName::parse(name).map_err(|error| schema::Error::Name(error.to_string()))?,
             about: About { description: description.to_owned(), ..About::default() },
             shown: Shown::Tool,
             policy,
-            input: Schema::compile(input)?,
+            input,
             output: None,
             complete: None,
             allow: None,
@@ -341,6 +372,12 @@ impl Action {
     pub fn giving(mut self, output: Value) -> Result<Self, schema::Error> {
         self.output = Some(Schema::compile(output)?);
         Ok(self)
+    }
+
+    /// Whether its schemas compile, which `unlisted` leaves open.
+    pub fn prove(&self) -> Result<(), schema::Error> {
+        self.input.prove()?;
+        self.output.as_ref().map_or(Ok(()), Schema::prove)
     }
 
     pub fn timeout_ms(&self, default_ms: u64) -> u64 {

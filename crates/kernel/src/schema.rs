@@ -1,6 +1,10 @@
-//! JSON Schemas, compiled once when an action is registered (MCP-SCHEMA-1..5). Nothing is compiled during a call.
+//! JSON Schemas, compiled once. That of a tool is compiled when it is registered, and a call only uses it (MCP-SCHEMA-1..5);
+//! that of an action which no list shows is compiled when it is first asked for, which in most processes never happens.
+
+use std::sync::LazyLock;
 
 use jsonschema::{PatternOptions, Validator};
+use orchestr8_contract::json::bytes as json_size;
 use orchestr8_contract::{Code, Fault, limits};
 use serde_json::{Value, json};
 
@@ -42,9 +46,13 @@ impl From<Error> for Fault {
 #[derive(Debug)]
 pub struct Schema {
     pub source: Value,
-    validator: Validator,
+    /// Nothing if it is one of our own and wrong.
+    validator: LazyLock<Option<Validator>, Make>,
     anything: bool,
 }
+
+/// What gives the compiled form when it is first asked for.
+type Make = Box<dyn FnOnce() -> Option<Validator> + Send>;
 
 /// The schema that takes any object.
 pub fn any_object() -> Value {
@@ -53,41 +61,40 @@ pub fn any_object() -> Value {
 
 impl Schema {
     pub fn compile(source: Value) -> Result<Self, Error> {
-        if source.get("type").and_then(Value::as_str) != Some("object") {
-            let found = source.get("type").map_or_else(|| String::from("missing"), Value::to_string);
-            return Err(Error::Root(found));
-        }
-        if depth(&source) > limits::JSON_DEPTH {
-            return Err(Error::TooDeep);
-        }
-        if source.to_string().len() > SCHEMA_BYTES {
-            return Err(Error::TooLarge);
-        }
-        // Formats are asserted, patterns match in linear time, and nothing is fetched from elsewhere.
-        let validator = jsonschema::options()
-            .should_validate_formats(true)
-            // Draft-07 does not know this one, and tools written for it use it all the same.
-            .with_format("uuid", |text: &str| {
-                uuid::Uuid::try_parse(text).is_ok() && text.len() == UUID_CHARACTERS
-            })
-            .with_pattern_options(PatternOptions::regex())
-            .offline()
-            .build(&source)
-            .map_err(|error| Error::Broken {
-                path: place(&error.instance_path().to_string()),
-                message: cut(&error.to_string()),
-            })?;
+        bounded(&source)?;
+        let built = build(&source)?;
+        let validator = LazyLock::new(Box::new(move || Some(built)) as Make);
         let anything = source == any_object();
         Ok(Self { source, validator, anything })
     }
 
+    /// One that is part of the program and compiled when it is first needed. A test proves them all, since a wrong one would
+    /// only be found then.
+    pub fn own(source: Value) -> Result<Self, Error> {
+        bounded(&source)?;
+        let text = source.to_string();
+        let make = move || build(&serde_json::from_str(&text).ok()?).ok();
+        let (validator, anything) = (LazyLock::new(Box::new(make) as Make), source == any_object());
+        Ok(Self { source, validator, anything })
+    }
+
+    /// Whether it compiles, which `own` has left open.
+    pub fn prove(&self) -> Result<(), Error> {
+        build(&self.source).map(|_| ())
+    }
+
     /// Every mistake with its path, up to a limit (MCP-ORDER-7).
     pub fn check(&self, value: &Value) -> Result<(), Fault> {
-        if self.anything || self.validator.is_valid(value) {
+        if self.anything {
             return Ok(());
         }
-        let mistakes: Vec<(String, String)> = self
-            .validator
+        let Some(validator) = self.validator.as_ref() else {
+            return Err(Fault::new(Code::Internal, "the schema of this action is wrong"));
+        };
+        if validator.is_valid(value) {
+            return Ok(());
+        }
+        let mistakes: Vec<(String, String)> = validator
             .iter_errors(value)
             .take(MISTAKES)
             .map(|error| (place(&error.instance_path().to_string()), cut(&error.to_string())))
@@ -100,6 +107,38 @@ impl Schema {
             .with("reason", "schema_validation_failed")
             .with("errors", errors))
     }
+}
+
+/// What can be said without compiling it.
+fn bounded(source: &Value) -> Result<(), Error> {
+    if source.get("type").and_then(Value::as_str) != Some("object") {
+        let found = source.get("type").map_or_else(|| String::from("missing"), Value::to_string);
+        return Err(Error::Root(found));
+    }
+    if depth(source) > limits::JSON_DEPTH {
+        return Err(Error::TooDeep);
+    }
+    if json_size(source) > SCHEMA_BYTES {
+        return Err(Error::TooLarge);
+    }
+    Ok(())
+}
+
+/// Formats are asserted, patterns match in linear time, and nothing is fetched from elsewhere.
+fn build(source: &Value) -> Result<Validator, Error> {
+    jsonschema::options()
+        .should_validate_formats(true)
+        // Draft-07 does not know this one, and tools written for it use it all the same.
+        .with_format("uuid", |text: &str| {
+            uuid::Uuid::try_parse(text).is_ok() && text.len() == UUID_CHARACTERS
+        })
+        .with_pattern_options(PatternOptions::regex())
+        .offline()
+        .build(source)
+        .map_err(|error| Error::Broken {
+            path: place(&error.instance_path().to_string()),
+            message: cut(&error.to_string()),
+        })
 }
 
 fn place(pointer: &str) -> String {
@@ -139,6 +178,22 @@ mod tests {
         assert!(matches!(Schema::compile(broken), Err(Error::Broken { .. })));
         let remote = json!({"type": "object", "$ref": "https://example.com/schema.json"});
         assert!(Schema::compile(remote).is_err(), "nothing is fetched");
+    }
+
+    #[test]
+    fn one_of_our_own_is_compiled_when_it_is_needed_and_does_what_a_compiled_one_does() {
+        let source =
+            json!({"type":"object","properties":{"a":{"type":"string","pattern":"^x"}},"required":["a"]});
+        let (own, compiled) = (Schema::own(source.clone()).unwrap(), Schema::compile(source).unwrap());
+        own.prove().unwrap();
+        for value in [json!({"a": "xy"}), json!({"a": "y"}), json!({"a": 1}), json!({})] {
+            let told = |schema: &Schema| schema.check(&value).map_err(|fault| (fault.code, fault.details));
+            assert_eq!(told(&own), told(&compiled));
+        }
+        assert!(matches!(Schema::own(json!({"type": "string"})), Err(Error::Root(_))));
+        let broken = Schema::own(json!({"type": "object", "properties": {"a": {"type": "strnig"}}})).unwrap();
+        assert!(matches!(broken.prove(), Err(Error::Broken { .. })));
+        assert_eq!(broken.check(&json!({})).unwrap_err().code, Code::Internal);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use orchestr8_contract::{Code, Fault, Output};
-use orchestr8_kernel::action::{OnUnknown, Slotting};
+use orchestr8_kernel::action::{self, OnUnknown, Slotting};
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::{Action, Args, Cancel, Context, Halt, Policy, Reply, schema};
 use orchestr8_models::{Message, StopReason};
@@ -38,7 +38,7 @@ pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
     let hub = hub.clone();
     let about = "Sends a message to a session, which is made if it is not there, and gives the answer.";
     let work = move |args, context| run(hub.clone(), args, context);
-    Ok(Action::tool(NAME, about, input(), policy, work)?.hidden())
+    Action::unlisted(NAME, about, input(), policy, action::work(work))
 }
 
 fn input() -> Value {

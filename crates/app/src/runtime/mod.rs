@@ -262,3 +262,33 @@ fn register(kernel: &Kernel, settings: &Settings) -> Result<(), Failure> {
     }
     orchestr8_tools::changed(kernel, settings.search_above).map_err(broken)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{self, Environment};
+    use crate::settings::Mode;
+
+    /// The schemas of unlisted actions are compiled when they are first needed, so a wrong one would be found late.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_schemas_of_all_actions_compile() {
+        let environment = Environment::of(&[("HOME", "/nowhere")]);
+        let folder = tempfile::tempdir().unwrap();
+        let empty = folder.path().join("orchestr8.toml");
+        std::fs::write(&empty, "").unwrap();
+        let loaded = config::load(Some(&empty), Vec::new(), &environment).unwrap();
+        let mode = Mode { ephemeral: true, conformance: true, ..Mode::default() };
+        let settings = Settings::new(loaded, mode, &environment).unwrap();
+        let purpose = Purpose { when_held: WhenHeld::Refuse, at_least: Level::Error, lasting: false };
+        let runtime = Runtime::build(settings, purpose).unwrap();
+        let table = runtime.kernel.registry().table();
+        let wrong: Vec<String> = table
+            .all()
+            .iter()
+            .filter_map(|action| action.prove().err().map(|error| format!("{}: {error}", action.name)))
+            .collect();
+        assert_eq!(wrong, Vec::<String>::new());
+        assert!(table.all().len() > 100, "{} actions", table.all().len());
+        runtime.close().await;
+    }
+}

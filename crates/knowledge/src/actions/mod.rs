@@ -122,7 +122,7 @@ fn action(hub: &Hub, row: Row) -> Result<Action, schema::Error> {
         ..if row.writes { Policy::stored() } else { Policy::read() }
     };
     let work = Arc::new(Bound { hub: hub.clone(), run: row.run });
-    let mut action = Action::new(row.name, row.about, row.input, policy, work)?.hidden();
+    let mut action = Action::unlisted(row.name, row.about, row.input, policy, work)?;
     action.about.version = Some(VERSION.to_owned());
     action.about.meta = Map::from_iter([(String::from("face"), json!("knowledge"))]);
     Ok(action)

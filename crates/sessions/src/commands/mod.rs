@@ -216,7 +216,7 @@ fn action(hub: &Hub, row: Row) -> Result<Action, schema::Error> {
     let name = format!("{PREFIX}{}", row.name);
     let work: Arc<dyn Work> = Arc::new(Command { hub: hub.clone(), run });
     let policy = policy(row.class, hub.settings());
-    let mut action = Action::new(&name, "A command of the session protocol.", schema, policy, work)?.hidden();
+    let mut action = Action::unlisted(&name, "A command of the session protocol.", schema, policy, work)?;
     let plane = match row.plane {
         Plane::Data => "data",
         Plane::Control => "control",

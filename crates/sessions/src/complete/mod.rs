@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use orchestr8_contract::{Code, Fault, Output};
-use orchestr8_kernel::action::Slotting;
+use orchestr8_kernel::action::{self, Slotting};
 use orchestr8_kernel::schema::{self, Schema};
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply};
 use orchestr8_models::{About, Assistant, Delta, Message, Model, Request, Usage, User};
@@ -32,7 +32,7 @@ pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
     let hub = hub.clone();
     let about = "One answer of a model to a prompt or a conversation.";
     let work = move |args, context| complete(hub.clone(), args, context);
-    Ok(Action::tool(NAME, about, input(), policy, work)?.hidden())
+    Action::unlisted(NAME, about, input(), policy, action::work(work))
 }
 
 fn input() -> Value {

@@ -15,7 +15,7 @@ mod schedules;
 mod workers;
 
 use orchestr8_contract::{Code, Fault, Kind, Output};
-use orchestr8_kernel::action::{Cost, Slotting};
+use orchestr8_kernel::action::{self, Cost, Slotting};
 use orchestr8_kernel::schema;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply};
 use serde_json::{Map, Value, json};
@@ -94,7 +94,9 @@ where
     F: Fn(S, Args, Context) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Reply, Halt>> + Send + 'static,
 {
-    working(name, about, input, policy, with, work).map(Action::hidden)
+    let with = with.clone();
+    let work = action::work(move |args, context| work(with.clone(), args, context));
+    Action::unlisted(name, about, input, policy, work)
 }
 
 /// A closed object schema.

@@ -44,17 +44,35 @@ pub async fn list(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
         (shown.collect(), next)
     } else {
         let prefix = rooted(args.text("prefix").unwrap_or_default());
-        let rows = hub.rows(tables::list(tenant, &prefix, (&first, &second), limit + 1)).await?;
-        let found = rows.iter().map(with_path).collect::<Result<Vec<_>, _>>()?;
-        let (shown, next) = cut(&found, limit, |(path, last)| cursor(path, &last.id));
+        let found = match prefix.as_str() {
+            "" | "/" => all(&hub, tenant, &first, limit + 1).await?,
+            prefix => {
+                let rows = hub.rows(tables::list(tenant, prefix, (&first, &second), limit + 1)).await?;
+                rows.iter().map(with_path).collect::<Result<Vec<_>, _>>()?
+            }
+        };
+        let place = |(path, last): &(String, Document)| match prefix.as_str() {
+            "" | "/" => cursor(&last.id, ""),
+            _ => cursor(path, &last.id),
+        };
+        let (shown, next) = cut(&found, limit, place);
         let shown = shown.iter().map(|(path, document)| {
             let mut entry = document.entry();
             entry["path"] = json!(path);
+            entry["place"] = json!(document.place);
             entry
         });
         (shown.collect::<Vec<Value>>(), next)
     };
     Ok(Output::json(paged("documents", found, next)).into())
+}
+
+/// A page of all documents in order of their ids, with their paths.
+async fn all(hub: &Hub, tenant: &str, after: &str, limit: i64) -> Result<Vec<(String, Document)>, Fault> {
+    let rows = hub.rows(tables::all(tenant, after, limit)).await?;
+    let found = rows.iter().map(Document::of).collect::<Result<Vec<_>, _>>().map_err(read)?;
+    let mut paths = hub.paths(tenant, &found.iter().collect::<Vec<_>>()).await?;
+    Ok(found.into_iter().map(|one| (paths.remove(&one.id).unwrap_or_default(), one)).collect())
 }
 
 /// Deleted documents have a history, too: it says who deleted them, when and why.

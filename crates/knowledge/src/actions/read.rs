@@ -1,7 +1,10 @@
 //! Reads documents: their beginning unless all is asked for, the present unless a revision is named.
 
+use std::collections::HashMap;
+
 use orchestr8_contract::{Fault, Output};
 use orchestr8_kernel::ports::clock::iso;
+use orchestr8_kernel::ports::store::Row;
 use orchestr8_kernel::{Args, Context, Halt, Reply};
 use serde_json::{Value, json};
 
@@ -20,19 +23,37 @@ pub async fn one(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     Ok(Output::json(value).into())
 }
 
+/// All of them with two reads of the store, in the order they were asked for.
 pub async fn many(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let (tenant, full) = (tenant(&context), full(&args));
-    let (mut found, mut lost) = (Vec::new(), Vec::new());
     let ids = args.get("ids").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    for id in ids.map(plain_id) {
-        context.check()?;
-        match document(&hub, Whose { tenant, id: &id }, full, None).await {
-            Ok(value) => found.push(value),
-            Err(fault) if fault.code == orchestr8_contract::Code::NotFound => lost.push(id),
-            Err(fault) => return Err(fault.into()),
+    let ids: Vec<String> = ids.map(plain_id).collect();
+    let chars = if full { i64::MAX } else { number(PARTIAL_CHARS) };
+    let rows = hub.rows(tables::many(tenant, json!(ids).to_string(), chars)).await?;
+    let (mut texts, mut documents) = (HashMap::new(), HashMap::new());
+    for row in &rows {
+        let (text, document) = with_text(row)?;
+        texts.insert(document.id.clone(), text);
+        documents.insert(document.id.clone(), document);
+    }
+    let paths = hub.paths(tenant, &documents.values().collect::<Vec<_>>()).await?;
+    let (mut found, mut lost) = (Vec::new(), Vec::new());
+    for id in ids {
+        match (documents.get(&id), texts.get(&id), paths.get(&id)) {
+            (Some(document), Some(text), Some(path)) => {
+                let shown = Shown { body: text, length: document.chars, path, full };
+                found.push(shown.of(&hub, document));
+            }
+            _ => lost.push(id),
         }
     }
     Ok(Output::json(json!({"documents": found, "not_found": lost})).into())
+}
+
+fn with_text(row: &Row) -> Result<(String, Document), Fault> {
+    let text = row.text(0).map_err(read)?.to_owned();
+    let rest = Row(row.0.get(1..).unwrap_or_default().to_vec());
+    Ok((text, Document::of(&rest).map_err(read)?))
 }
 
 fn full(args: &Args) -> bool {
@@ -58,20 +79,35 @@ pub async fn document(
     } else {
         (hub.body_start(whose, found.content_revision, PARTIAL_CHARS).await?, found.chars)
     };
-    let mut value = json!({"id": found.id, "parent_id": found.parent, "revision": found.revision,
-        "content": {"mime_type": found.mime.as_str(), "body": body}, "metadata": found.metadata,
-        "is_human_readable": found.human, "created_at": iso(found.created_ms), "updated_at": iso(found.updated_ms),
-        "path": path, "content_length": length});
-    if !full && length > number(PARTIAL_CHARS) {
-        value["truncated"] = json!(true);
+    Ok(Shown { body: &body, length, path: &path, full }.of(hub, &found))
+}
+
+/// What callers see of a document beside its record.
+struct Shown<'a> {
+    body: &'a str,
+    /// Characters of all of it.
+    length: i64,
+    path: &'a str,
+    full: bool,
+}
+
+impl Shown<'_> {
+    fn of(&self, hub: &Hub, found: &Document) -> Value {
+        let mut value = json!({"id": found.id, "parent_id": found.parent, "revision": found.revision,
+            "content": {"mime_type": found.mime.as_str(), "body": self.body}, "metadata": found.metadata,
+            "is_human_readable": found.human, "created_at": iso(found.created_ms), "updated_at": iso(found.updated_ms),
+            "path": self.path, "content_length": self.length});
+        if !self.full && self.length > number(PARTIAL_CHARS) {
+            value["truncated"] = json!(true);
+        }
+        if let Some(at_ms) = found.delete_ms {
+            value["delete_at"] = json!(iso(at_ms));
+        }
+        if let Some(uri) = hub.web_uri(&found.id, found.human) {
+            value["web_uri"] = json!(uri);
+        }
+        value
     }
-    if let Some(at_ms) = found.delete_ms {
-        value["delete_at"] = json!(iso(at_ms));
-    }
-    if let Some(uri) = hub.web_uri(&found.id, found.human) {
-        value["web_uri"] = json!(uri);
-    }
-    Ok(value)
 }
 
 async fn as_it_was(hub: &Hub, whose: Whose<'_>, now: Document, revision: i64) -> Result<Document, Fault> {

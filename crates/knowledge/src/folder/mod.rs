@@ -2,10 +2,16 @@
 //!
 //! A document is `<name>.md`; what is below it is in the folder `<name>`. Front matter holds its id and metadata, so that a file
 //! keeps its document when it is renamed or moved. What is planned follows from what is there: a run that was cut off is simply
-//! run again, and does the rest.
+//! run again, and does the rest. `plan` lets the folder win; `reconcile` goes both ways, from what both sides once had in common.
 
+mod arrange;
+mod entries;
 mod front;
+mod names;
 mod plan;
+mod reconcile;
 
+pub use entries::{Stored, doubles};
 pub use front::{Error, File, read, write};
-pub use plan::{Stored, files, plan};
+pub use plan::{Call, plan};
+pub use reconcile::{Base, Conflict, Known, Plan, Side, Step, Ways, reconcile};

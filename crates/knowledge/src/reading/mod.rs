@@ -2,6 +2,8 @@
 
 pub mod tables;
 
+use std::collections::{HashMap, HashSet};
+
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::store::{Row, Statement};
 use serde_json::{Value, json};
@@ -73,8 +75,36 @@ impl Hub {
     pub(crate) async fn path(&self, tenant: &str, document: &Document) -> Result<String, Fault> {
         let above = self.lineage(tenant, &document.parent).await?;
         let titles = above.iter().rev().map(|(_, title)| title.as_str()).chain([document.title.as_str()]);
-        Ok(titles.map(|title| format!("/{}", title.replace('/', "%2F"))).collect())
+        Ok(titles.map(segment).collect())
     }
+
+    /// The same for many at once, by id.
+    pub(crate) async fn paths(
+        &self,
+        tenant: &str,
+        documents: &[&Document],
+    ) -> Result<HashMap<String, String>, Fault> {
+        let parents: HashSet<&str> = documents.iter().map(|document| document.parent.as_str()).collect();
+        let rows = self.rows(tables::lineages(tenant, json!(parents).to_string())).await?;
+        let mut above: HashMap<&str, (&str, &str)> = HashMap::with_capacity(rows.len());
+        for row in &rows {
+            above.insert(row.text(0).map_err(read)?, (row.text(1).map_err(read)?, row.text(2).map_err(read)?));
+        }
+        let path = |document: &&Document| {
+            let (mut titles, mut at) = (vec![document.title.as_str()], document.parent.as_str());
+            // A tree has a bottom; what is deeper is none.
+            while let Some((parent, title)) = above.get(at).filter(|_| titles.len() <= limits::DEPTH) {
+                titles.push(title);
+                at = parent;
+            }
+            (document.id.clone(), titles.into_iter().rev().map(segment).collect())
+        };
+        Ok(documents.iter().map(path).collect())
+    }
+}
+
+fn segment(title: &str) -> String {
+    format!("/{}", title.replace('/', "%2F"))
 }
 
 /// What is not there, or not for this tenant to see.

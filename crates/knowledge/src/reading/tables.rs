@@ -130,6 +130,41 @@ pub fn list(tenant: &str, prefix: &str, after: (&str, &str), limit: i64) -> Stat
     )
 }
 
+/// All documents after an id, in order of their ids: a page costs a page, however large the tree is, and a document that moves
+/// meanwhile is neither missed nor seen twice. Columns as `Document::of` reads them.
+pub fn all(tenant: &str, after: &str, limit: i64) -> Statement {
+    Statement::new(
+        select!("WHERE tenant = ?1 AND id > ?2 AND hidden_by IS NULL ORDER BY id LIMIT ?3"),
+        vec![tenant.into(), after.into(), limit.into()],
+    )
+}
+
+/// These documents, given as a JSON list of ids, without hidden ones, each with the first so many characters of its body.
+/// Columns: body, then as `Document::of` reads them.
+pub fn many(tenant: &str, ids: String, chars: i64) -> Statement {
+    Statement::new(
+        "SELECT substr(r.body, 1, ?3), d.id, d.parent, d.place, d.revision, d.content_revision, d.title, d.mime, d.human,
+            d.metadata, d.chars, d.created_ms, d.updated_ms, d.hidden_by, d.purge_ms, d.delete_ms
+         FROM knowledge_document d JOIN knowledge_revision r
+           ON r.tenant = d.tenant AND r.document = d.id AND r.revision = d.content_revision
+         WHERE d.tenant = ?1 AND d.id IN (SELECT value FROM json_each(?2)) AND d.hidden_by IS NULL",
+        vec![tenant.into(), ids.into(), chars.into()],
+    )
+}
+
+/// These documents, given as a JSON list of ids, and all above them. Columns: id, parent, title.
+pub fn lineages(tenant: &str, ids: String) -> Statement {
+    Statement::new(
+        "WITH RECURSIVE up(id, parent, title) AS (
+           SELECT id, parent, title FROM knowledge_document
+             WHERE tenant = ?1 AND id IN (SELECT value FROM json_each(?2))
+           UNION SELECT above.id, above.parent, above.title FROM knowledge_document above
+             JOIN up ON above.tenant = ?1 AND above.id = up.parent)
+         SELECT id, parent, title FROM up",
+        vec![tenant.into(), ids.into()],
+    )
+}
+
 /// Deleted documents, without those below them. Columns as `Document::of` reads them.
 pub fn deleted(tenant: &str, after: &str, limit: i64) -> Statement {
     Statement::new(

@@ -104,7 +104,8 @@ impl Settings {
         let models = thinking::models(&loaded.config.models, &workflows.secrets, environment)?;
         let sessions = thinking::sessions(&loaded.config.sessions, &tool_filter, &place, environment);
         let sessions_face = thinking::face(&loaded.config);
-        let knowledge = Knowledge::new(&loaded.config.knowledge)?;
+        let answers = thinking::answers(&loaded.config.models)?;
+        let knowledge = Knowledge::new(&loaded.config.knowledge, answers)?;
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         let both_flags =
             config.tools.admin_registration_enabled && config.security.dynamic_registration_enabled;

@@ -21,6 +21,8 @@ pub struct Settings {
     pub web_base: Option<String>,
     /// Whom webhooks may reach beside the public internet.
     pub webhooks: Allowed,
+    /// The model that writes answers: its provider and id. None: answers are made of sentences of the passages.
+    pub answers: Option<(String, String)>,
 }
 
 /// A handle to knowledge. Clones share it.

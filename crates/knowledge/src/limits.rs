@@ -85,6 +85,10 @@ pub const SNIPPET_CHARS: usize = 600;
 pub const ANSWER_SENTENCES: usize = 3;
 pub const ANSWER_CHARS: usize = 800;
 
+/// A model is not asked when less time than this is left for its answer; and tokens that an answer may have.
+pub const WRITING_MS_MIN: u64 = 200;
+pub const WRITTEN_TOKENS: usize = 800;
+
 /// Deleted documents are kept so long (KNO-8.3).
 pub const PURGE_MS: i64 = 90 * 24 * 3_600_000;
 

@@ -26,6 +26,7 @@ mod inspect;
 mod install;
 mod interrupts;
 mod keys;
+mod knowledge;
 mod list;
 mod logs;
 mod man;
@@ -136,6 +137,9 @@ enum Command {
     Sign(sign::Sign),
     /// Show whether the promises to agents are kept.
     Slo(slo::Slo),
+    /// Keep documents in a tree, and find the passage that answers a question.
+    #[command(subcommand)]
+    Knowledge(Box<knowledge::Knowledge>),
     /// Keep workflows in the store.
     #[command(subcommand)]
     Workflows(workflows::Workflows),
@@ -291,8 +295,8 @@ fn spaced(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 const WITH_VALUE: [&str; 2] = ["--config", "--color"];
 
 /// Commands with commands in them.
-const GROUPS: [&str; 9] =
-    ["create", "sessions", "dlq", "keys", "workflows", "schedule", "tools", "config", "audit"];
+const GROUPS: [&str; 10] =
+    ["create", "sessions", "knowledge", "dlq", "keys", "workflows", "schedule", "tools", "config", "audit"];
 
 /// The command line as clap knows it, for completions and manual pages.
 pub fn command() -> clap::Command {
@@ -334,6 +338,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Keys(command) => command.run(shell).map(ok),
         Command::Sign(command) => command.run(shell).map(ok),
         Command::Slo(command) => command.run(shell),
+        Command::Knowledge(command) => command.run(shell),
         Command::Workflows(command) => command.run(shell).map(ok),
         Command::Schedule(command) => command.run(shell),
         Command::Events(command) => command.run(shell).map(ok),

@@ -185,6 +185,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("workflows.agents.*.headers", Shape::Pairs, Preset::Unset, "HTTP headers to send to it.").secret(),
     setting("workflows.agents.*.timeoutMs", ANY_TIMEOUT, Preset::Unset, "How long one call of it may take."),
     setting("models.default", Shape::Text, Preset::Unset, "The model that sessions begin with, as provider/id; the first one that can be used if unset."),
+    setting("models.answers", Shape::Text, Preset::Unset, "The model that writes the answers of knowledge queries, as provider/id; if unset, they are made of sentences of the documents, and nothing of these leaves this server."),
     setting("models.providers.*.kind", Shape::Choice(&["anthropic", "openai", "offline"]), Preset::Required, "What this provider speaks; openai is what Ollama, vLLM and most others speak too."),
     setting("models.providers.*.baseUrl", Shape::Text, Preset::Unset, "Where it is reached; the maker's own address if unset."),
     setting("models.providers.*.keyVariable", Shape::Text, Preset::Unset, "The environment variable with its key; ANTHROPIC_API_KEY or OPENAI_API_KEY for the maker's own address, no key otherwise, if unset."),

@@ -9,6 +9,7 @@ use serde::Deserialize;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Models {
     pub default: Option<String>,
+    pub answers: Option<String>,
     #[serde(default)]
     pub providers: BTreeMap<String, ModelProvider>,
 }

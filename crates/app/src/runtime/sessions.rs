@@ -22,6 +22,14 @@ pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
     for provider in catalog.unready() {
         kernel.log().warn("a provider of models has no key", json!({"provider": provider}));
     }
+    if let Some((provider, id)) = &settings.knowledge.domain.answers
+        && catalog.find(provider, id).is_none()
+    {
+        let model = json!({"models.answers": format!("{provider}/{id}")});
+        kernel
+            .log()
+            .warn("the model that is to write answers is not there; they are made of sentences", model);
+    }
     let hub = Hub::new(kernel.clone(), catalog, settings.sessions.clone());
     let broken = |error| Failure::new(Code::Internal, format!("an action is wrong: {error}"));
     for action in orchestr8_sessions::all(&hub).map_err(broken)? {

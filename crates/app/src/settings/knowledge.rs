@@ -26,7 +26,8 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    pub fn new(config: &config::Knowledge) -> Result<Self, Failure> {
+    /// `answers` is the model that writes them: its provider and id.
+    pub fn new(config: &config::Knowledge, answers: Option<(String, String)>) -> Result<Self, Failure> {
         let (pubsub, hooks) = (&config.pubsub, &config.webhooks);
         Ok(Self {
             domain: orchestr8_knowledge::Settings {
@@ -37,6 +38,7 @@ impl Knowledge {
                     private: hooks.allow_private,
                     setting: "knowledge.webhooks",
                 },
+                answers,
             },
             security: security(&config.security)?,
             rate_per_minute: Some(config.rate.per_minute).filter(|limit| *limit > 0),

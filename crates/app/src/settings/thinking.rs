@@ -97,14 +97,19 @@ pub fn models(
             providers.push(made);
         }
     }
-    let default = config.default.as_deref().map(default).transpose()?;
+    let default = config.default.as_deref().map(|text| named("models.default", text)).transpose()?;
     Ok(orchestr8_models::Settings { providers, default })
 }
 
-fn default(text: &str) -> Result<(String, String), Failure> {
+/// The model that writes the answers of knowledge queries.
+pub fn answers(config: &config::Models) -> Result<Option<(String, String)>, Failure> {
+    config.answers.as_deref().map(|text| named("models.answers", text)).transpose()
+}
+
+fn named(key: &str, text: &str) -> Result<(String, String), Failure> {
     let parts = text.split_once('/').filter(|(provider, id)| !provider.is_empty() && !id.is_empty());
     parts.map(|(provider, id)| (provider.to_owned(), id.to_owned())).ok_or_else(|| {
-        Failure::new(Code::Configuration, format!("models.default: '{text}' is not provider/id"))
+        Failure::new(Code::Configuration, format!("{key}: '{text}' is not provider/id"))
             .hinting("for example anthropic/claude-sonnet-4-5, or offline/echo")
     })
 }

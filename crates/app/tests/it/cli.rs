@@ -178,6 +178,7 @@ fn help_names_every_command() {
         "signal",
         "chat",
         "sessions",
+        "knowledge",
         "workflows",
         "schedule",
         "events",

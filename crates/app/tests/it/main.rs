@@ -15,6 +15,8 @@ mod hostile;
 mod http;
 mod install;
 mod kill;
+mod knowing;
+mod knowledge_kill;
 mod lives;
 mod others;
 mod program;

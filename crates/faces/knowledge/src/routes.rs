@@ -77,6 +77,9 @@ fn people(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
     vec![
         ("/documents", get(at(face, documents::list)).post(at(face, documents::create))),
         ("/documents/batch", post(at(face, documents::batch))),
+        ("/documents/query", post(at(face, documents::query))),
+        ("/documents/verify", post(at(face, documents::verify))),
+        ("/documents/reindex", post(at(face, documents::reindex))),
         (
             "/documents/{id}",
             get(at(face, documents::show))

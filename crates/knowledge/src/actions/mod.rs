@@ -13,6 +13,7 @@ mod tools;
 mod update;
 mod verify;
 mod webhooks;
+mod written;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;

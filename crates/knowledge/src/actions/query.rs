@@ -9,6 +9,7 @@ use orchestr8_kernel::ports::store::{Error, Row};
 use orchestr8_kernel::{Args, Context, Halt, Reply};
 use serde_json::{Map, Value, json};
 
+use super::written::{self, Ended, Source, Wish, Written};
 use crate::hub::{Hub, tenant};
 use crate::limits;
 use crate::reading::plain_id;
@@ -32,6 +33,8 @@ pub async fn run(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
             Either::Left((found, _)) => found?,
             Either::Right(_) => Answered { degraded: true, ..Answered::default() },
         };
+        let passed_us = hub.kernel().ports().clock.elapsed_us().saturating_sub(began_us);
+        answered.write(&hub, &context, &asked, asked.latency_ms.saturating_sub(passed_us / 1000)).await;
     }
     let latency_us = hub.kernel().ports().clock.elapsed_us().saturating_sub(began_us);
     Ok(Output::json(answered.shown(latency_us / 1000)).into())
@@ -44,6 +47,7 @@ struct Asked {
     top_k: usize,
     latency_ms: u64,
     plain: bool,
+    language: Option<String>,
     noop: bool,
 }
 
@@ -77,6 +81,7 @@ impl Asked {
             top_k: top_k.unwrap_or(limits::TOP_K).clamp(1, limits::TOP_K_MAX),
             latency_ms: latency_ms.clamp(limits::LATENCY_MS_MIN, limits::LATENCY_MS_MAX),
             plain: at("/context_hints/preferred_format").and_then(Value::as_str) == Some("plain"),
+            language: at("/context_hints/language").and_then(Value::as_str).map(str::to_owned),
             noop,
         })
     }
@@ -91,15 +96,55 @@ struct Answered {
     dense_hits: usize,
     degraded: bool,
     hybrid: bool,
+    /// The passages in full, for a model to answer from.
+    texts: Vec<String>,
+    written: Option<Written>,
 }
 
 impl Answered {
+    /// Lets the configured model answer from the passages. Without one, or when it is late, their own sentences are the answer.
+    async fn write(&mut self, hub: &Hub, context: &Context, asked: &Asked, left_ms: u64) {
+        let title =
+            |item: &'_ Value| item.pointer("/metadata/title").and_then(Value::as_str).map(str::to_owned);
+        let titles: Vec<String> = self.context.iter().map(|item| title(item).unwrap_or_default()).collect();
+        let sources: Vec<Source<'_>> =
+            titles.iter().zip(&self.texts).map(|(title, text)| Source { title, text }).collect();
+        let wish =
+            Wish { question: &asked.query, language: asked.language.as_deref(), plain: asked.plain, left_ms };
+        match written::write(hub, context, &wish, &sources).await {
+            Ended::NoModel => {}
+            Ended::Missed => self.degraded = true,
+            Ended::Written(written) => self.written = Some(written),
+        }
+    }
+
+    /// What the answer says, and where it says that it is from.
+    fn add_written(value: &mut Value, written: Written) {
+        let cited = written.cited.iter().filter_map(|number| {
+            let item = value["context"].get(number - 1)?;
+            let member = |name: &str| item[name].clone();
+            Some(
+                json!({"number": number, "document_id": member("document_id"), "revision": member("revision"),
+                        "offset": member("offset"), "length": member("length")}),
+            )
+        });
+        let citations: Vec<Value> = cited.collect();
+        value["response"] = json!(written.text);
+        value["extractive"] = json!(false);
+        value["model"] = json!(written.model);
+        value["citations"] = json!(citations);
+        value["usage"]["model"] = written.usage;
+    }
+
     fn shown(self, latency_ms: u64) -> Value {
         let mut value = json!({"response": self.response, "context": self.context, "extractive": true,
             "retrieval": if self.hybrid { "hybrid" } else { "lexical only" },
             "usage": {"latency_ms": latency_ms, "qdrant_hits": self.dense_hits, "lexical_hits": self.lexical_hits}});
         if self.degraded {
             value["degraded"] = json!(true);
+        }
+        if let Some(written) = self.written {
+            Self::add_written(&mut value, written);
         }
         value
     }
@@ -120,7 +165,8 @@ async fn search(hub: &Hub, tenant: &str, asked: &Asked) -> Result<Answered, Faul
     if asked.plain {
         response = plain(&response);
     }
-    Ok(Answered { response, context: shown, lexical_hits, ..Answered::default() })
+    let texts = found.into_iter().map(|passage| passage.text).collect();
+    Ok(Answered { response, context: shown, lexical_hits, texts, ..Answered::default() })
 }
 
 /// One passage that was found.

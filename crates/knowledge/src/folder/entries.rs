@@ -47,7 +47,8 @@ pub fn entries<'a>(files: &'a [File], top: &str, base: &Base) -> BTreeMap<String
         let path = stem(&file.path).to_owned();
         let id = file.id.clone().unwrap_or_else(|| id(&path));
         let order = file.order.unwrap_or(i64::MAX);
-        entries.insert(path, Entry { id, parent: String::new(), order, file: Some(file), title: String::new() });
+        entries
+            .insert(path, Entry { id, parent: String::new(), order, file: Some(file), title: String::new() });
     }
     for file in files {
         let mut path = parent_path(&file.path);
@@ -75,15 +76,19 @@ pub fn from_the_top<'e, 'a>(entries: &'e BTreeMap<String, Entry<'a>>) -> Vec<(&'
     sorted
 }
 
-/// Files that stand for a document another file stands for already: the second and the first.
-pub fn doubles(files: &[File]) -> Vec<(String, String)> {
-    let mut seen: HashMap<&str, &str> = HashMap::new();
+/// Files that stand for a document another file stands for already: the second and the first. Who names the document comes first.
+pub fn doubles(files: &[File], top: &str, base: &Base) -> Vec<(String, String)> {
+    let mut seen: HashMap<String, &str> = HashMap::new();
+    let entries = entries(files, top, base);
+    let (named, others): (Vec<_>, Vec<_>) = entries
+        .values()
+        .filter_map(|entry| Some((entry, entry.file?)))
+        .partition(|(_, file)| file.id.is_some());
     let mut found = Vec::new();
-    for file in files {
-        let Some(id) = &file.id else { continue };
-        match seen.get(id.as_str()) {
+    for (entry, file) in named.into_iter().chain(others) {
+        match seen.get(&entry.id) {
             Some(first) => found.push((file.path.clone(), (*first).to_owned())),
-            None => drop(seen.insert(id, &file.path)),
+            None => drop(seen.insert(entry.id.clone(), &file.path)),
         }
     }
     found
@@ -200,6 +205,7 @@ fn print(parent: &str, metadata: &Map<String, Value>, human: bool, mime: Mime, b
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::ROOT;
 
     #[test]
     fn a_change_names_what_differs_and_what_is_gone() {
@@ -215,9 +221,15 @@ mod tests {
 
     #[test]
     fn two_files_of_one_document_are_noticed() {
-        let file = |path: &str| {
-            super::super::read(path, "---\nid: 00000000-0000-4000-8000-000000000001\n---\n").unwrap()
+        let file = |path: &str, id: &str| {
+            let text = if id.is_empty() { String::new() } else { format!("---\nid: {id}\n---\n") };
+            super::super::read(path, &text).unwrap()
         };
-        assert_eq!(doubles(&[file("a.md"), file("b.md")]), [("b.md".into(), "a.md".into())]);
+        let found = |files: &[File]| doubles(files, ROOT, &Base::new());
+        let (one, other) = (id_of(ROOT, "c"), id_of(ROOT, "d"));
+        assert_eq!(found(&[file("a.md", &one), file("b.md", &one)]), [("b.md".into(), "a.md".into())]);
+        // One that names none may get the id that another one names.
+        assert_eq!(found(&[file("c.md", ""), file("z.md", &one)]), [("c.md".into(), "z.md".into())]);
+        assert!(found(&[file("c.md", ""), file("z.md", &other)]).is_empty());
     }
 }

@@ -234,7 +234,8 @@ mod tests {
 
     #[test]
     fn metadata_of_our_own_names_is_kept_apart() {
-        let metadata = json!({"title": "t", "id": 5, "metadata": {"order": "x"}, "order": [1], "mime_type": "x"});
+        let metadata =
+            json!({"title": "t", "id": 5, "metadata": {"order": "x"}, "order": [1], "mime_type": "x"});
         let file = File {
             path: "a.md".into(),
             id: Some("00000000-0000-4000-8000-000000000001".into()),

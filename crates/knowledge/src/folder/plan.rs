@@ -77,7 +77,8 @@ pub mod tests {
                     let mask: Vec<String> = serde_json::from_value(args["update_mask"].clone()).unwrap();
                     let one = &mut stored[at];
                     let content = json!({"body": one.body, "mime_type": one.mime.as_str()});
-                    let mut value = json!({"content": content, "metadata": one.metadata, "is_human_readable": one.human});
+                    let mut value =
+                        json!({"content": content, "metadata": one.metadata, "is_human_readable": one.human});
                     crate::patch::apply(&mut value, &args["patch"], &mask).unwrap();
                     one.body = value["content"]["body"].as_str().unwrap().to_owned();
                     one.mime = Mime::parse(value["content"]["mime_type"].as_str().unwrap()).unwrap();
@@ -131,7 +132,13 @@ pub mod tests {
         let stored = done(Vec::new(), &plan(&before, &[], &Base::new(), ROOT));
         let after = [file("a.md", "---\ntags: [y]\nmore: {b: 2}\nempty:\n---\nbody")];
         let calls = plan(&after, &stored, &Base::new(), ROOT);
-        assert_eq!(calls[0].args["patch"]["metadata"], json!({"source": null, "tags": ["y"], "more": {"a": null}}));
-        assert!(plan(&after, &done(stored, &calls), &Base::new(), ROOT).is_empty(), "a name without a value changes nothing");
+        assert_eq!(
+            calls[0].args["patch"]["metadata"],
+            json!({"source": null, "tags": ["y"], "more": {"a": null}})
+        );
+        assert!(
+            plan(&after, &done(stored, &calls), &Base::new(), ROOT).is_empty(),
+            "a name without a value changes nothing"
+        );
     }
 }

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use serde_json::json;
+
 use super::arrange::{Arranged, arrange};
 use super::entries::{Entry, Stored, entries, from_the_top};
 use super::front::{File, write};
@@ -41,9 +43,22 @@ pub struct Ways {
 pub enum Step {
     Call(Call),
     /// With `aside`, what the file holds now is kept beside it.
-    Write { id: String, path: String, text: String, aside: bool },
-    Rename { id: String, from: String, to: String },
-    Remove { id: String, path: String, aside: bool },
+    Write {
+        id: String,
+        path: String,
+        text: String,
+        aside: bool,
+    },
+    Rename {
+        id: String,
+        from: String,
+        to: String,
+    },
+    Remove {
+        id: String,
+        path: String,
+        aside: bool,
+    },
 }
 
 /// What was not touched, and why.
@@ -71,9 +86,13 @@ enum Fate {
     Same,
     Push,
     /// Whether the file has changes of its own, which are kept aside.
-    Pull { aside: bool },
+    Pull {
+        aside: bool,
+    },
     DropTree,
-    DropFile { aside: bool },
+    DropFile {
+        aside: bool,
+    },
     Conflict(&'static str),
     Left(&'static str),
     /// There is nothing to it.
@@ -95,8 +114,7 @@ pub fn reconcile(files: &[File], stored: &[Stored], base: &Base, top: &str, ways
         fates.insert(id, fate(there, remote.get(id).copied(), known, ways));
     }
     forget_empty(&mut fates, &entries);
-    let wished = parents(&fates, &local, &remote);
-    spare(&mut fates, &wished, &remote);
+    spare(&mut fates, &local, &remote);
     let parents = parents(&fates, &local, &remote);
     give_files(&mut fates, &parents, &local, ways);
     let stays = |id: &&&str| matches!(fates.get(**id), Some(Fate::Conflict(_) | Fate::Left(_)));
@@ -128,9 +146,11 @@ fn fate(local: Option<(&str, &Entry<'_>)>, remote: Option<&Stored>, known: Optio
                 true => Fate::DropFile { aside: false },
                 false => Fate::Left("deleted in the tree"),
             },
-            (Some(_), Some(_)) => {
-                prefer("changed in the folder, deleted in the tree", Fate::Push, Fate::DropFile { aside: true })
-            }
+            (Some(_), Some(_)) => prefer(
+                "changed in the folder, deleted in the tree",
+                Fate::Push,
+                Fate::DropFile { aside: true },
+            ),
         },
         (None, Some(stored)) => match known {
             None if ways.pull => Fate::Pull { aside: false },
@@ -218,7 +238,9 @@ fn give_files(
     let is_folder = |id: &str| local.get(id).is_some_and(|(_, entry)| entry.file.is_none());
     let has_file = |id: &str, fate: &Fate| match fate {
         Fate::Pull { .. } => true,
-        Fate::Same | Fate::Push | Fate::Conflict(_) | Fate::Left(_) => local.contains_key(id) && !is_folder(id),
+        Fate::Same | Fate::Push | Fate::Conflict(_) | Fate::Left(_) => {
+            local.contains_key(id) && !is_folder(id)
+        }
         Fate::DropTree | Fate::DropFile { .. } | Fate::Nothing => false,
     };
     let mut held = HashSet::new();
@@ -228,30 +250,35 @@ fn give_files(
             at = parent;
         }
     }
-    for (id, fate) in fates.iter_mut().filter(|(id, _)| is_folder(id) && !held.contains(**id)) {
+    for (_, fate) in fates.iter_mut().filter(|(id, _)| is_folder(id) && !held.contains(**id)) {
         if *fate == Fate::Same && ways.pull {
             *fate = Fate::Pull { aside: false };
         }
     }
 }
 
-/// What others stay below stays, and so does what that is below.
+/// What others stay below in the tree stays, and so does what that is below. What is pushed is where the folder has it by then.
 fn spare<'s>(
     fates: &mut BTreeMap<&'s str, Fate>,
-    parents: &BTreeMap<&'s str, &'s str>,
+    local: &HashMap<&'s str, (&'s str, &'s Entry<'s>)>,
     remote: &HashMap<&'s str, &'s Stored>,
 ) {
-    for start in parents.values() {
-        let (mut at, mut seen) = (*start, HashSet::new());
+    let parent = |id: &str, fate: Option<&Fate>| match (fate, local.get(id)) {
+        (Some(Fate::Push), Some((_, entry))) => Some(entry.parent.as_str()),
+        (_, _) => remote.get(id).map(|stored| stored.parent.as_str()),
+    };
+    let stay: Vec<&str> =
+        fates.iter().filter(|(_, fate)| **fate != Fate::DropTree).map(|(id, _)| *id).collect();
+    for start in stay {
+        let (mut at, mut seen) = (start, HashSet::new());
         while seen.insert(at) {
             if let Some(fate) = fates.get_mut(at)
                 && *fate == Fate::DropTree
             {
                 *fate = Fate::Conflict("deleted in the folder, and what is below it stays");
             }
-            let theirs = remote.get(at).map(|stored| stored.parent.as_str());
-            let Some(parent) = parents.get(at).copied().or(theirs) else { break };
-            at = parent;
+            let Some(above) = parent(at, fates.get(at)) else { break };
+            at = above;
         }
     }
 }
@@ -333,7 +360,8 @@ impl Sides<'_> {
         for (id, _) in fates.iter().filter(|(id, _)| goes(id)) {
             let parent = self.remote.get(id).map_or(top, |stored| stored.parent.as_str());
             if !goes(parent) {
-                let args = serde_json::json!({"document_id": id});
+                let revision = self.remote.get(id).map(|stored| stored.revision);
+                let args = json!({"document_id": id, "last_known_revision": revision});
                 let path = self.path(id, base);
                 steps.push(Step::Call(Call { action: DELETE, id: (*id).to_owned(), path, args }));
             }

@@ -48,7 +48,9 @@ impl World {
         }
         for step in &plan.steps {
             match step {
-                Step::Call(call) => self.stored = done(std::mem::take(&mut self.stored), std::slice::from_ref(call)),
+                Step::Call(call) => {
+                    self.stored = done(std::mem::take(&mut self.stored), std::slice::from_ref(call))
+                }
                 Step::Write { path, text, aside, .. } => {
                     let old = self.files.insert(path.clone(), text.clone());
                     if let Some(old) = old.filter(|_| *aside) {
@@ -76,7 +78,16 @@ impl World {
         self.stored.retain(|one| one.id != id(n));
         let metadata = json!({"title": title}).as_object().unwrap().clone();
         let place = format!("{n:03}");
-        let one = Stored { id: id(n), parent, place, revision: 1, metadata, human: true, mime: Mime::Markdown, body: body.into() };
+        let one = Stored {
+            id: id(n),
+            parent,
+            place,
+            revision: 1,
+            metadata,
+            human: true,
+            mime: Mime::Markdown,
+            body: body.into(),
+        };
         self.stored.push(one);
     }
 
@@ -154,7 +165,10 @@ fn what_is_gone_goes_only_when_asked_and_only_unchanged() {
     changed.put(2, 1, "B", "changed meanwhile");
     let plan = changed.meet(BOTH);
     let whys: Vec<&str> = plan.conflicts.iter().map(|conflict| conflict.why).collect();
-    assert_eq!(whys, ["deleted in the folder, and what is below it stays", "deleted in the folder, changed in the tree"]);
+    assert_eq!(
+        whys,
+        ["deleted in the folder, and what is below it stays", "deleted in the folder, changed in the tree"]
+    );
     assert_eq!(changed.stored.len(), 2);
     world.meet(BOTH);
     assert!(world.stored.is_empty());
@@ -268,7 +282,7 @@ proptest! {
             for change in &round {
                 apply(&mut world, change);
             }
-            prop_assume!(doubles(&world.files()).is_empty());
+            prop_assume!(doubles(&world.files(), ROOT, &world.base).is_empty());
             let before = world.clone();
             let plan = world.meet(BOTH);
             for conflict in &plan.conflicts {
@@ -282,11 +296,13 @@ proptest! {
             if plan.conflicts.is_empty() && plan.left.is_empty() {
                 world.check_in_step();
             }
-            // Whoever prefers a side is in step afterwards.
-            let mut settled = world.clone();
-            settled.meet(Ways { prefer: Some(Side::Tree), ..BOTH });
-            let again = settled.plan(Ways { prefer: Some(Side::Tree), ..BOTH });
-            prop_assert!(again.steps.is_empty(), "{:?}", again);
+            // Whoever prefers a side is in step soon: what a conflict held back may take one more time.
+            let (mut settled, prefer) = (world.clone(), Ways { prefer: Some(Side::Tree), ..BOTH });
+            for _ in 0..3 {
+                settled.meet(prefer);
+            }
+            let again = settled.plan(prefer);
+            prop_assert!(again.steps.is_empty() && again.conflicts.is_empty(), "{:?}", again);
         }
     }
 

@@ -88,7 +88,8 @@ impl Hub {
         let rows = self.rows(tables::lineages(tenant, json!(parents).to_string())).await?;
         let mut above: HashMap<&str, (&str, &str)> = HashMap::with_capacity(rows.len());
         for row in &rows {
-            above.insert(row.text(0).map_err(read)?, (row.text(1).map_err(read)?, row.text(2).map_err(read)?));
+            above
+                .insert(row.text(0).map_err(read)?, (row.text(1).map_err(read)?, row.text(2).map_err(read)?));
         }
         let path = |document: &&Document| {
             let (mut titles, mut at) = (vec![document.title.as_str()], document.parent.as_str());

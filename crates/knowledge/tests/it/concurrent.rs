@@ -205,6 +205,105 @@ proptest! {
     }
 }
 
+/// A tree as its lists of children, with nothing but one move at a time.
+type Lists = BTreeMap<String, Vec<String>>;
+
+/// Puts a document where a move wanted it, or says that it could not go there.
+fn relocate(lists: &mut Lists, id: &str, parent: &str, before: Option<&str>) -> Result<usize, Code> {
+    let mut below = vec![id.to_owned()];
+    while let Some(at) = below.pop() {
+        if at == parent {
+            return Err(Code::StateConflict);
+        }
+        below.extend(lists.get(&at).into_iter().flatten().cloned());
+    }
+    let at = |list: &[String], id: &str| list.iter().position(|one| one == id);
+    if let Some(before) = before {
+        let is_there = lists.get(parent).is_some_and(|list| at(list, before).is_some());
+        if before == id || !is_there {
+            return Err(Code::InvalidArgument);
+        }
+    }
+    lists.values_mut().for_each(|list| list.retain(|one| one != id));
+    let list = lists.entry(parent.to_owned()).or_default();
+    let place = before.and_then(|before| at(list, before)).unwrap_or(list.len());
+    list.insert(place, id.to_owned());
+    Ok(place)
+}
+
+/// Every list of children as callers read it, page after page.
+async fn read_lists(world: &World) -> Lists {
+    let mut lists = Lists::new();
+    for parent in (0..=DOCUMENTS).map(parent) {
+        let (mut ids, mut cursor) = (Vec::new(), Value::Null);
+        loop {
+            let mut args = json!({"parent_id": parent, "limit": 3});
+            if cursor.is_string() {
+                args["cursor"] = cursor;
+            }
+            let page = world.ask("list_children", args).await;
+            let children = page["children"].as_array().unwrap();
+            ids.extend(children.iter().map(|one| one["id"].as_str().unwrap().to_owned()));
+            cursor = page["next_cursor"].clone();
+            if cursor.is_null() {
+                break;
+            }
+        }
+        if !ids.is_empty() {
+            lists.insert(parent, ids);
+        }
+    }
+    lists
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    /// KNO-8.4: the order of siblings is total and is the one that the moves ask for, in the order in which they are on record.
+    #[test]
+    fn kno_8_4_moves_at_once_leave_the_order_that_they_would_leave_one_after_the_other(
+        moves in proptest::collection::vec((1..=DOCUMENTS, 0..=DOCUMENTS, proptest::option::of(1..=DOCUMENTS)), 1..30),
+    ) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(async {
+            let world = World::new();
+            for n in 1..=DOCUMENTS {
+                world.put(n, "root", &format!("T{n}"), "").await;
+            }
+            let mut lists = Lists::from([("root".to_owned(), (1..=DOCUMENTS).map(id).collect())]);
+            let running: Vec<_> = moves.iter().map(|(n, p, before)| {
+                let (world, (name, args)) = (world.clone(), call(&Op::Move(*n, *p, *before)));
+                tokio::spawn(async move { world.settle_as("acme", "owner", name, args).await })
+            }).collect();
+            // Which wish became which revision.
+            let (mut wishes, mut refused) = (BTreeMap::new(), 0);
+            for (wish, ended) in moves.iter().zip(futures::future::join_all(running).await) {
+                let ended = ended.unwrap();
+                match ended.code() {
+                    None => {
+                        let given = orchestr8_testing::settled::value(ended);
+                        wishes.insert((id(wish.0), given["revision"].as_i64().unwrap()), (wish, given["ordering"].as_u64().unwrap()));
+                    }
+                    Some(code) => {
+                        assert!([Code::StateConflict, Code::InvalidArgument].contains(&code), "{code}");
+                        refused += 1;
+                    }
+                }
+            }
+            assert_eq!(wishes.len() + refused, moves.len());
+            let rows = world.rows("SELECT document, revision FROM knowledge_revision WHERE op = 'move' ORDER BY rowid").await;
+            assert_eq!(rows.len(), wishes.len());
+            for row in &rows {
+                let ((n, p, before), ordering) = &wishes[&(row.text(0).unwrap().to_owned(), row.int(1).unwrap())];
+                let place = relocate(&mut lists, &id(*n), &parent(*p), before.map(id).as_deref());
+                assert_eq!(place, Ok(usize::try_from(*ordering).unwrap()), "move {n} below {p} before {before:?}");
+            }
+            lists.retain(|_, list| !list.is_empty());
+            assert_eq!(read_lists(&world).await, lists);
+        });
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_moves_into_each_other_never_make_a_cycle() {
     for _ in 0..100 {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use orchestr8_contract::Code;
 use orchestr8_kernel::ports::clock::{Simulated, iso};
 use orchestr8_kernel::ports::store::{Batch, Statement, Store};
+use orchestr8_kernel::{Cancel, Why};
 use orchestr8_knowledge::retrieval::Mend;
 use orchestr8_knowledge::{Kept, Settings, limits, tables};
 use orchestr8_testing::{Parts, memory};
@@ -54,6 +55,41 @@ async fn a_deletion_can_wait_for_its_time_and_is_purged_ninety_days_later() {
     }
     assert_eq!(world.hub.check_index(Mend::No).await.unwrap().wrong, 0);
     world.put(1, "root", "One", "alpha").await;
+}
+
+/// KNO-8.3: the task that runs beside the calls does it, without being asked.
+#[tokio::test]
+async fn kno_8_3_the_background_task_deletes_in_time_and_purges_after_ninety_days() {
+    let (world, clock) = timed();
+    world.put(1, "root", "Old", "alpha").await;
+    world.put(2, &id(1), "Below", "beta").await;
+    world.put(3, "root", "Planned", "gamma").await;
+    world.put(4, "root", "Kept", "delta").await;
+    world.ask("delete_document", json!({"document_id": id(1)})).await;
+    let later = iso(Simulated::START_MS + 1_000);
+    world.ask("delete_document", json!({"document_id": id(3), "delete_at": later})).await;
+    clock.advance(Duration::from_millis(limits::PURGE_MS.unsigned_abs() + 1));
+    let mut changed = world.store.watch("knowledge.changes");
+    let (cancel, hub) = (Cancel::new(), world.hub.clone());
+    let running = tokio::spawn({
+        let cancel = cancel.clone();
+        async move { hub.run(cancel).await }
+    });
+    while world
+        .rows("SELECT id FROM knowledge_document WHERE hidden_by IS NULL OR id <> hidden_by")
+        .await
+        .len()
+        > 1
+        || world.rows("SELECT id FROM knowledge_document").await.len() > 2
+    {
+        changed.changed().await.unwrap();
+    }
+    let left = world.rows("SELECT id FROM knowledge_document ORDER BY id").await;
+    let left: Vec<&str> = left.iter().map(|row| row.text(0).unwrap()).collect();
+    assert_eq!(left, [id(3), id(4)], "what was deleted just now is kept for its ninety days");
+    assert_eq!(world.find(json!({"query": "alpha beta gamma delta"})).await, ["Kept"]);
+    cancel.fire(Why::Client);
+    running.await.unwrap();
 }
 
 #[tokio::test]

@@ -20,3 +20,4 @@ mod telling;
 mod tools;
 mod tree;
 mod world;
+mod writing;

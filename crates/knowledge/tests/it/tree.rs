@@ -206,6 +206,14 @@ async fn reads_are_partial_unless_all_is_asked_for() {
     let many = world.ask("get_many", json!({"ids": [id(2), id(9), id(1)]})).await;
     assert_eq!(many["documents"].as_array().unwrap().len(), 2);
     assert_eq!(many["not_found"], json!([id(9)]));
+    let shown = |n: usize| world.ask("get_document", json!({"document_id": id(n)}));
+    assert_eq!(
+        many["documents"],
+        json!([shown(2).await, shown(1).await]),
+        "as one by one, in the order asked for"
+    );
+    let full = world.ask("get_many", json!({"ids": [id(1), id(1)], "full": true})).await;
+    assert_eq!(full["documents"][1]["content"]["body"].as_str().unwrap(), body);
 }
 
 #[tokio::test]
@@ -247,6 +255,35 @@ async fn lists_go_page_by_page() {
     assert_eq!(seen, (1..=7).map(|n| format!("/Hand%2Fbook/Page {n}")).collect::<Vec<_>>());
     let all = world.ask("list", json!({})).await;
     assert_eq!(all["documents"].as_array().unwrap().len(), 9);
+    assert_eq!(world.ask("list", json!({"prefix": "/"})).await, all);
+    // Without a prefix they come in the order of their ids, each once, with their paths, whatever moves meanwhile.
+    let (mut ids, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let mut args = json!({"limit": 2});
+        if cursor.is_string() {
+            args["cursor"] = cursor;
+        }
+        let page = world.ask("list", args).await;
+        for one in page["documents"].as_array().unwrap() {
+            let read = world.ask("get_document", json!({"document_id": one["id"]})).await;
+            assert_eq!(one["path"], read["path"]);
+            ids.push(one["id"].as_str().unwrap().to_owned());
+        }
+        world.ask("move_document", json!({"document_id": id(1), "new_parent_id": "root"})).await;
+        world
+            .ask(
+                "move_document",
+                json!({"document_id": id(1), "new_parent_id": id(100), "position": {"ordering": 0}}),
+            )
+            .await;
+        cursor = page["next_cursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    let mut wanted: Vec<String> = (1..=7).chain([100, 200]).map(id).collect();
+    wanted.sort();
+    assert_eq!(ids, wanted);
     assert_eq!(world.code("list", json!({"cursor": "nonsense"})).await, Code::InvalidArgument);
     let first = world.ask("list_children", json!({"parent_id": id(100), "limit": 5})).await;
     let rest = world

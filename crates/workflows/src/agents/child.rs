@@ -48,21 +48,29 @@ pub async fn ask(
     if kernel.registry().find(action).is_none() {
         return Err(Fault::new(Code::Configuration, "models and sessions are not a part of this server"));
     }
+    let identity = Identity { scope: Scope(SCOPE.into()), key: key(&call.key)?, ttl_ms: limits::KEY_TTL_MS };
+    submit(kernel, action, args, call, Some(identity)).await.map_err(priced)
+}
+
+/// Runs an action that gives JSON for a step, and stops it when nobody waits for it any more.
+pub async fn submit(
+    kernel: &Kernel,
+    action: &'static str,
+    args: Map<String, Value>,
+    call: &Call,
+    identity: Option<Identity>,
+) -> Result<Value, Fault> {
     let mut submission =
         Submission::new(action, Args::new(args), call.principal.clone(), call.correlation.clone());
     submission.trace = call.trace;
     submission.peer = Some(Arc::new(Pulse(call.heartbeat.clone())));
-    submission.identities.push(Identity {
-        scope: Scope(SCOPE.into()),
-        key: key(&call.key)?,
-        ttl_ms: limits::KEY_TTL_MS,
-    });
+    submission.identities.extend(identity);
     let stopping = StopOnDrop(submission.cancel.clone());
     let settled = until_cancelled(&call.cancel, kernel.submit(submission).map(Ok)).await?;
     drop(stopping);
     match settled.result {
         Ok(Output::Json { value }) => Ok(value),
-        Err(Halt::Fault(fault)) => Err(priced(fault)),
+        Err(Halt::Fault(fault)) => Err(fault),
         Ok(Output::Blocks { .. } | Output::Resource { .. } | Output::Prompt { .. }) | Err(Halt::Asks(_)) => {
             Err(Fault::internal(format!("{action} gave what it never gives")))
         }

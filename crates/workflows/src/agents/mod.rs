@@ -5,6 +5,7 @@ mod discreet;
 mod echo;
 mod exec;
 mod http;
+mod knowledge;
 mod llm;
 mod members;
 mod remote;
@@ -56,6 +57,7 @@ pub fn builtin(settings: &Settings, parts: &Parts) -> Vec<Arc<dyn Agent>> {
         Arc::new(tool::Tool::new(parts.kernel.clone(), settings.tools.clone())),
         Arc::new(llm::Llm::new(parts.kernel.clone())),
         Arc::new(session::Session::new(parts.kernel.clone())),
+        Arc::new(knowledge::Knowledge::new(parts.kernel.clone())),
         Arc::new(exec::Exec::new(settings.exec.as_ref(), ports.clock.clone(), discretion.clone())),
         Arc::new(workers::Worker::new(parts.workers.clone())),
     ];

@@ -70,18 +70,49 @@ pub(crate) async fn batch(call: Call) -> Outcome {
     Ok(plain(StatusCode::OK, &call.ask(&principal, actions::GET_MANY, args).await?))
 }
 
-/// `PATCH /documents/{id} {old_str, new_str}`: only where the old text is there exactly once.
+/// `PATCH /documents/{id}`: `{old_str, new_str}` where the old text is there exactly once, or the `{patch, update_mask}` of
+/// `knowledge.update_document`.
 pub(crate) async fn edit(call: Call) -> Outcome {
     let principal = call.person(&call.query(&[])?).await?;
     let mut args = call.json()?;
+    let action = if args.contains_key("patch") { actions::UPDATE } else { actions::EDIT };
     args.extend(about(&call)?);
-    changed(&call, &principal, actions::EDIT, args).await
+    changed(&call, &principal, action, args).await
 }
 
+/// `DELETE /documents/{id}?reason=…&delete_at=…&last_known_revision=…`
 pub(crate) async fn delete(call: Call) -> Outcome {
-    let principal = call.person(&call.query(&[])?).await?;
-    let args = about(&call)?;
+    let query = call.query(&["reason", "delete_at", "last_known_revision"])?;
+    let principal = call.person(&query).await?;
+    let mut args = about(&call)?;
+    for name in ["reason", "delete_at"] {
+        args.extend(query.text(name).map(|text| (name.to_owned(), text.into())));
+    }
+    if let Some(known) = query.number("last_known_revision")? {
+        args.insert("last_known_revision".into(), known.into());
+    }
     changed(&call, &principal, actions::DELETE, args).await
+}
+
+/// `POST /documents/query`: the arguments of `knowledge.query_knowledge`.
+pub(crate) async fn query(call: Call) -> Outcome {
+    posted(call, actions::QUERY).await
+}
+
+/// `POST /documents/verify {repair?}`: the index against the documents.
+pub(crate) async fn verify(call: Call) -> Outcome {
+    posted(call, actions::VERIFY).await
+}
+
+/// `POST /documents/reindex {}`: the index anew from the documents.
+pub(crate) async fn reindex(call: Call) -> Outcome {
+    posted(call, actions::REINDEX).await
+}
+
+async fn posted(call: Call, action: &'static str) -> Outcome {
+    let principal = call.person(&call.query(&[])?).await?;
+    let args = call.json()?;
+    changed(&call, &principal, action, args).await
 }
 
 /// `GET /documents/{id}/children`; `root` is the parent of what has no other.

@@ -12,7 +12,7 @@ mod world;
 use serde_json::{Value, json};
 
 use super::*;
-use world::World;
+pub(super) use world::World;
 
 #[tokio::test]
 async fn echo_and_transform_are_pure_and_answer() {

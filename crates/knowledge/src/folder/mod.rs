@@ -6,6 +6,7 @@
 
 mod arrange;
 mod entries;
+mod fate;
 mod front;
 mod names;
 mod plan;

@@ -31,18 +31,21 @@ struct Board {
     finish: AtomicBool,
 }
 
-/// What others were told: event, document and revision.
+/// An event, its document and revision.
+type News = (String, String, i64);
+
+/// What others were told.
 #[derive(Clone, Default)]
-struct Heard(Arc<(Mutex<HashSet<(String, String, i64)>>, Condvar)>);
+struct Heard(Arc<(Mutex<HashSet<News>>, Condvar)>);
 
 impl Heard {
-    fn add(&self, news: (String, String, i64)) {
+    fn add(&self, news: News) {
         self.0.0.lock().unwrap().insert(news);
         self.0.1.notify_all();
     }
 
     /// Until all of it was told. As long as something new comes, there is hope.
-    fn wait_for(&self, wanted: &HashSet<(String, String, i64)>) {
+    fn wait_for(&self, wanted: &HashSet<News>) {
         let mut heard = self.0.0.lock().unwrap();
         while let Some(missing) = wanted.iter().find(|news| !heard.contains(news)) {
             let before = heard.len();

@@ -24,7 +24,12 @@ pub enum Fate {
 }
 
 /// What becomes of a document that the folder and the tree have like this, and once had like that.
-pub fn fate(local: Option<(&str, &Entry<'_>)>, remote: Option<&Stored>, known: Option<&str>, ways: Ways) -> Fate {
+pub fn fate(
+    local: Option<(&str, &Entry<'_>)>,
+    remote: Option<&Stored>,
+    known: Option<&str>,
+    ways: Ways,
+) -> Fate {
     let prefer = |why, folder: Fate, tree: Fate| match ways.prefer {
         Some(Side::Folder) if ways.push => folder,
         Some(Side::Tree) if ways.pull => tree,
@@ -83,4 +88,3 @@ fn folder_only(path: &str, stored: &Stored, ways: Ways) -> Fate {
     let bare = stored.body.is_empty() && stored.metadata.len() == 1 && stored.title() == last(path);
     if bare || !ways.pull { Fate::Same } else { Fate::Pull { aside: false } }
 }
-

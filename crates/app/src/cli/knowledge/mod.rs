@@ -14,6 +14,8 @@ mod shelf;
 mod tree;
 mod webhooks;
 
+use std::ffi::{OsStr, OsString};
+
 use clap::{Args, Subcommand};
 
 use super::Shell;
@@ -63,7 +65,7 @@ impl Knowledge {
             Knowledge::Tree(command) => command.run(shell).map(ok),
             Knowledge::Get(command) => command.run(shell).map(ok),
             Knowledge::Put(command) => command.run(shell).map(ok),
-            Knowledge::Edit(command) => command.run(shell).map(ok),
+            Knowledge::Edit(command) => command.run(shell),
             Knowledge::Mv(command) => command.run(shell).map(ok),
             Knowledge::Rm(command) => command.run(shell).map(ok),
             Knowledge::Restore(command) => command.run(shell).map(ok),
@@ -100,5 +102,24 @@ impl Asking {
             let shelf = Shelf::new(reach, self.tenant.clone());
             work(&shelf).await
         })
+    }
+
+    /// The same as it is written on a command line.
+    fn words(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        let mut pair = |name: &str, value: &OsStr| words.extend([OsString::from(name), value.to_owned()]);
+        if let Some(tenant) = &self.tenant {
+            pair("--tenant", tenant.as_ref());
+        }
+        if let Some(server) = &self.reaching.server {
+            pair("--server", server.as_ref());
+        }
+        if let Some(folder) = &self.reaching.running.data_dir {
+            pair("--data-dir", folder.as_os_str());
+        }
+        if self.reaching.embedded {
+            words.push(OsString::from("--embedded"));
+        }
+        words
     }
 }

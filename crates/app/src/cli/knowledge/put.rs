@@ -220,18 +220,18 @@ impl Put {
 }
 
 /// What a document is to be.
-pub struct Wish {
-    pub body: String,
-    pub metadata: Map<String, Value>,
+struct Wish {
+    body: String,
+    metadata: Map<String, Value>,
     /// The metadata are all there are to be; otherwise others stay.
-    pub whole: bool,
+    whole: bool,
     /// What front matter says beside the metadata.
-    pub front: Option<(bool, Mime)>,
+    front: Option<(bool, Mime)>,
 }
 
 impl Wish {
     /// What differs from the document: the mask and the patch.
-    pub fn change(&self, old: &Value, mime: Option<Mime>) -> (Vec<String>, Value) {
+    fn change(&self, old: &Value, mime: Option<Mime>) -> (Vec<String>, Value) {
         let (mut mask, mut patch) = (Vec::new(), json!({}));
         let mut set = |path: &str, value: Value| {
             mask.push(path.to_owned());

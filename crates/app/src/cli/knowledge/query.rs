@@ -57,7 +57,7 @@ impl Query {
         let marked = Marked::of(&question);
         let response = text(&answer, "response");
         if !response.is_empty() && !self.passages {
-            shell.terminal.data(&format!("{}\n", harmless(response).trim_end()));
+            shell.terminal.data(&format!("{}\n\n", harmless(response).trim_end()));
         }
         for (number, item) in answer["context"].as_array().into_iter().flatten().enumerate() {
             shell.terminal.data(&passage(number + 1, item, &marked));

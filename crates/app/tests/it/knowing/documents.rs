@@ -146,6 +146,7 @@ fn an_editor_gets_the_document_and_gives_it_back() {
     put(&place, "/A", "first\n");
     assert_eq!(done(&place, &["edit", "/A"]).err, "changed, revision 2\n");
     assert_eq!(done(&place, &["get", "/A"]).out, "second\n");
+    assert_eq!(json_of(&know(&place, &["get", "/A", "--json"]))["metadata"], json!({"title": "A"}));
     assert_eq!(done(&place, &["edit", "/A"]).err, "nothing was changed\n");
     let broken = alone().with("EDITOR", "false").with("PATH", "/usr/bin:/bin");
     put(&broken, "/A", "first\n");

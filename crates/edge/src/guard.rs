@@ -24,8 +24,9 @@ use crate::correlation::{self, CORRELATION};
 use crate::cors::{self, Origins};
 use crate::health;
 use crate::hosts::Hosts;
+use crate::pages;
 use crate::settings::URI_LIMIT_BYTES;
-use crate::{Error, Refusal, Settings, Voice};
+use crate::{Error, Pages, Refusal, Settings, Voice};
 
 /// On every answer that does not set its own.
 pub(crate) static SECURITY: [(HeaderName, HeaderValue); 4] = [
@@ -42,6 +43,7 @@ pub(crate) struct Guard {
     verifier: Verifier,
     body_limit_bytes: usize,
     own_credentials: Vec<&'static str>,
+    pages: Option<Pages>,
     voices: Vec<Voice>,
     ids: Arc<dyn Ids>,
 }
@@ -55,6 +57,7 @@ impl Guard {
             verifier: Verifier::new(&settings.auth)?,
             body_limit_bytes: settings.body_limit_bytes,
             own_credentials: settings.own_credentials.clone(),
+            pages: settings.pages.clone(),
             voices: settings.voices.clone(),
             ids: settings.ids.clone(),
         })
@@ -125,7 +128,13 @@ impl Guard {
         {
             return Err(Refusal::host());
         }
-        self.origins.check(headers, &self.hosts)
+        let page = self.origins.check(headers, &self.hosts)?;
+        match &self.pages {
+            Some(ours) if page.is_none() && !pages::may_ask(ours, request.method(), headers) => {
+                Err(Refusal::page())
+            }
+            Some(_) | None => Ok(page),
+        }
     }
 
     /// Who asks, once nothing about the body speaks against it.
@@ -140,7 +149,11 @@ impl Guard {
         self.verifier.verify(headers).or_else(|refusal| {
             // Probes cannot show a token, and the health routes ask nobody's name. A face with credentials of its own asks itself.
             let path = request.uri().path();
-            let is_open = health::is_open(path) || self.own_credentials.iter().any(|own| below(path, own));
+            let is_page =
+                |pages: &Pages| (pages.is_page)(request.method(), path, headers);
+            let is_open = health::is_open(path)
+                || self.own_credentials.iter().any(|own| below(path, own))
+                || self.pages.as_ref().is_some_and(is_page);
             if is_open { Ok(Arc::new(Caller::nobody())) } else { Err(refusal) }
         })
     }

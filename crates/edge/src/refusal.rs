@@ -57,6 +57,11 @@ impl Refusal {
             .hint("add the origin to the allowed origins if you trust the page")
     }
 
+    pub(crate) fn page() -> Self {
+        Self::new(StatusCode::FORBIDDEN, Code::Unauthorized, "only the pages of this server may change things here")
+            .hint("load the page again; a page of another server needs to be among the allowed origins")
+    }
+
     pub(crate) fn no_token() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, Code::Unauthenticated, "this server asks for a token")
             .header(WWW_AUTHENTICATE, "Bearer realm=\"orchestr8\"")

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::Response;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue, Method};
 use orchestr8_contract::limits::SHUTDOWN_TIMEOUT_MS;
 use orchestr8_kernel::ports::ids::Ids;
 
@@ -48,6 +48,15 @@ pub const BUFFER_LIMIT_BYTES: usize = 128 * 1024;
 /// correlation id. None leaves the words to the next, and at last to the edge.
 pub type Voice = Arc<dyn Fn(&str, &Refusal, &HeaderValue) -> Option<Response> + Send + Sync>;
 
+/// The pages of this server itself.
+#[derive(Clone)]
+pub struct Pages {
+    /// What a page of ours shows when it changes something. No page of another origin can read it.
+    pub token: Arc<str>,
+    /// Whether a request is for a page, or for a file of one: these hold no secrets and ask for no credentials.
+    pub is_page: fn(&Method, &str, &HeaderMap) -> bool,
+}
+
 pub struct Settings {
     pub listen: SocketAddr,
     /// Names besides the loopback ones under which clients may call us: `name` (any port) or `name:port`.
@@ -67,6 +76,8 @@ pub struct Settings {
     pub auth: Auth,
     /// Below these paths a face checks credentials of its own; whoever shows none of ours goes through as nobody.
     pub own_credentials: Vec<&'static str>,
+    /// With pages, a browser that changes something must show their token.
+    pub pages: Option<Pages>,
     /// Faces that answer refusals below their paths in their own envelope.
     pub voices: Vec<Voice>,
     /// Correlation ids for refusals whose request brought none.
@@ -90,6 +101,7 @@ impl Settings {
             drain_timeout_ms: SHUTDOWN_TIMEOUT_MS,
             auth: Auth::Loopback,
             own_credentials: Vec::new(),
+            pages: None,
             voices: Vec::new(),
             ids,
         }

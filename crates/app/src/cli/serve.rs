@@ -47,7 +47,9 @@ impl Serve {
 
 async fn serve(shell: &Shell, runtime: &Runtime) -> Result<(), Failure> {
     runtime.begin().await?;
-    let settings = edge_settings(runtime);
+    let token: Arc<str> = runtime.page_token().await?.into();
+    let pages = edge::Pages { token: token.clone(), is_page: orchestr8_dashboard::is_page };
+    let settings = edge::Settings { pages: Some(pages), ..edge_settings(runtime) };
     let listener = edge::bind(&settings).await.map_err(failure)?;
     let address = listener.local_addr().unwrap_or(settings.listen);
     let faces = http::router(
@@ -79,9 +81,8 @@ async fn serve(shell: &Shell, runtime: &Runtime) -> Result<(), Failure> {
     let (knowledge, tending) = knowledge::serve(runtime).await?;
     let tending = tokio::spawn(tending);
     let faces = faces.merge(runtime.router()).merge(sessions.router()).merge(knowledge);
-    let drained = edge::serve(listener, edge::mount(faces, health), settings, runtime.stop.clone())
-        .await
-        .map_err(failure)?;
+    let router = orchestr8_dashboard::over(edge::mount(faces, health), &token);
+    let drained = edge::serve(listener, router, settings, runtime.stop.clone()).await.map_err(failure)?;
     log.info("no more connections", json!({"finished": drained.finished, "cut": drained.cut}));
     // They end with the server; a panic of theirs has been logged.
     let _ = closing.await;
@@ -136,6 +137,7 @@ fn edge_settings(runtime: &Runtime) -> edge::Settings {
         drain_timeout_ms: u64::try_from(settings.shutdown_limit.as_millis()).unwrap_or(u64::MAX),
         auth: settings.auth.clone(),
         own_credentials: orchestr8_knowledge_face::OWN_CREDENTIALS.to_vec(),
+        pages: None,
         voices: vec![orchestr8_workflows_face::voice(&runtime.kernel), orchestr8_knowledge_face::voice()],
         ids: runtime.kernel.ports().ids.clone(),
     }

@@ -15,7 +15,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestr8_contract::Code;
+use orchestr8_contract::{Code, canonical};
 use orchestr8_kernel::bus::{self, Bus};
 use orchestr8_kernel::log::Level;
 use orchestr8_kernel::ports::{Clock, Ids, Random, clock, ids, random};
@@ -168,6 +168,12 @@ impl Runtime {
     /// The face of sessions over this kernel.
     pub fn sessions_face(&self) -> orchestr8_sessions_face::Face {
         sessions::face(self)
+    }
+
+    /// What pages of this server show when they change something. The same after a restart, so that an open page goes on.
+    pub async fn page_token(&self) -> Result<String, Failure> {
+        let secret = store::secret(&self.store, &self.kernel.ports().ids).await?;
+        Ok(canonical::sha256_hex(&json!({"of": "pages", "secret": secret})))
     }
 
     /// The MCP face over this kernel.

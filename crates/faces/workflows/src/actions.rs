@@ -11,6 +11,7 @@ pub const SYSTEM: &str = "workflows.system";
 pub const AGENTS: &str = "workflows.agents";
 
 pub const EXECUTION: &str = "executions.get";
+pub const DEFINITION: &str = "executions.definition";
 pub const EXECUTIONS: &str = "executions.list";
 pub const JOURNAL: &str = "executions.journal";
 pub const CANCEL: &str = "executions.cancel";

@@ -78,6 +78,7 @@ fn executions(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
         ("/executions", get(at(face, lists::executions))),
         ("/executions/retry", post(at(face, lists::retry))),
         ("/executions/{id}", get(at(face, execution::show))),
+        ("/executions/{id}/workflow", get(at(face, execution::definition))),
         ("/executions/{id}/journal", get(at(face, journal::read))),
         ("/executions/{id}/cancel", post(at(face, control::cancel))),
         ("/executions/{id}/pause", post(at(face, control::pause))),

@@ -3,6 +3,7 @@
 mod approve;
 mod control;
 mod dashboard;
+mod definition_of;
 mod definitions;
 mod execute;
 mod feed;
@@ -28,6 +29,7 @@ pub fn all(hub: &Hub, workers: &Workers) -> Result<Vec<Action>, schema::Error> {
     let mut actions = vec![
         execute::action(hub)?,
         get::action(hub)?,
+        definition_of::action(hub)?,
         list::action(hub)?,
         journal::action(hub)?,
         feed::action(hub)?,

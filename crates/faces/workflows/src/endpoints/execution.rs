@@ -7,7 +7,7 @@ use orchestr8_contract::{Code, Fault};
 use serde_json::{Map, Value};
 
 use super::{Arguments, is_final, text};
-use crate::actions::EXECUTION;
+use crate::actions::{DEFINITION, EXECUTION};
 use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::etag::{self, Condition};
@@ -37,6 +37,15 @@ pub(crate) async fn show(call: Call) -> Outcome {
         Ok(seen) => present(call.headers(), &seen, id),
         Err(failure) => Err(failure.about(id)),
     }
+}
+
+/// `GET /executions/{id}/workflow`: what it runs, as it was written.
+pub(crate) async fn definition(call: Call) -> Outcome {
+    call.query(&[])?;
+    let id = call.param("id")?;
+    let args = Arguments::of("executionId", id).into_map();
+    let given = call.ask(DEFINITION, args).await.map_err(|failure| failure.about(id))?;
+    Ok(answer::json(StatusCode::OK, &given))
 }
 
 /// An execution as clients see it, and its tag.

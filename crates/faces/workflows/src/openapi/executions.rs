@@ -20,6 +20,7 @@ pub(super) fn paths() -> Vec<Path> {
         ),
         ("/executions/retry", vec![("post", retry_many())]),
         ("/executions/{id}", vec![("get", show())]),
+        ("/executions/{id}/workflow", vec![("get", definition())]),
         ("/executions/{id}/journal", vec![("get", journal())]),
     ]
 }
@@ -55,8 +56,9 @@ fn execute() -> Operation {
 }
 
 /// What can be done with an execution once its id is known.
-const LOOKS: [&str; 7] = [
+const LOOKS: [&str; 8] = [
     "getExecution",
+    "getExecutionWorkflow",
     "getJournal",
     "cancelExecution",
     "pauseExecution",
@@ -120,6 +122,15 @@ fn show() -> Operation {
         .gives_nothing(304, "The client has it already.")
         .with_header(304, "ETag", "The tag it has.")
         .fails(&[404, 412, 504])
+}
+
+fn definition() -> Operation {
+    let shown =
+        open(json!({"executionId": text(), "hash": text(), "workflow": any_object()}), &["executionId", "hash", "workflow"]);
+    Operation::new("getExecutionWorkflow", TAG, "The workflow that an execution runs, as it was when it began.")
+        .path("id", "The execution.")
+        .gives(200, "The workflow.", shown)
+        .fails(&[404])
 }
 
 fn journal() -> Operation {

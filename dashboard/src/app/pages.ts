@@ -1,0 +1,23 @@
+// Every page: its place, its key, its sign. To add one: a line here, and its file in pages/.
+import { Activity, BookOpen, MessagesSquare, PlayCircle, Workflow, Wrench, type LucideIcon } from 'lucide-react'
+import { lazy, type ComponentType } from 'react'
+
+export interface Page {
+  name: string
+  path: string
+  key: string
+  icon: LucideIcon
+  Shown: ComponentType<{ parts: string[] }>
+}
+
+export const PAGES: Page[] = [
+  { name: 'Overview', path: '/', key: 'o', icon: Activity, Shown: lazy(() => import('../pages/overview')) },
+  { name: 'Executions', path: '/executions', key: 'e', icon: PlayCircle, Shown: lazy(() => import('../pages/executions')) },
+  { name: 'Workflows', path: '/workflows', key: 'w', icon: Workflow, Shown: lazy(() => import('../pages/workflows')) },
+  { name: 'Sessions', path: '/sessions', key: 's', icon: MessagesSquare, Shown: lazy(() => import('../pages/sessions')) },
+  { name: 'Tools', path: '/tools', key: 't', icon: Wrench, Shown: lazy(() => import('../pages/tools')) },
+  { name: 'Knowledge', path: '/knowledge', key: 'k', icon: BookOpen, Shown: lazy(() => import('../pages/knowledge')) },
+]
+
+export const pageAt = (path: string): Page | undefined =>
+  PAGES.find((page) => (page.path === '/' ? path === '/' : path === page.path || path.startsWith(`${page.path}/`)))

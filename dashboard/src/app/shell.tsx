@@ -1,0 +1,178 @@
+// What is around every page: where to go, and how it stands with the server.
+import { Keyboard, Moon, Sun, SunMoon, WifiOff, Zap, type LucideIcon } from 'lucide-react'
+import { Suspense, useEffect, useState, type ReactNode } from 'react'
+import { giveBearer, useBearer } from '../api/bearer'
+import { tryNow, useConnection } from '../live/feed'
+import { Button, Empty, Field, Waiting } from '../ui/basics'
+import { Dialog } from '../ui/dialog'
+import { useClock } from '../ui/time'
+import { Toasts } from '../ui/toast'
+import { Caught } from './caught'
+import { Keys } from './keys'
+import { PAGES, pageAt } from './pages'
+import { Link, parts, usePlace } from './router'
+import { setTheme, useTheme, type Theme } from './theme'
+import { queries } from './fresh'
+
+export function Shell() {
+  const path = usePlace((place) => place.path)
+  const page = pageAt(path)
+  useEffect(() => {
+    document.title = page ? `${page.name} · orchestr8` : 'orchestr8'
+  }, [page])
+  return (
+    <div className="flex h-full flex-col md:flex-row">
+      <a href="#main" className="absolute -top-10 left-2 z-50 rounded bg-accent px-3 py-1.5 text-accent-ink focus:top-2">Skip to the page</a>
+      <Side at={page?.path} />
+      <div className="flex min-h-0 min-w-0 flex-1 flex-col">
+        <Away />
+        <main id="main" tabIndex={-1} className="flex min-h-0 min-w-0 flex-1 flex-col overflow-y-auto p-3 outline-none md:p-5">
+          <Caught key={page?.path ?? path}>
+            <Suspense fallback={<Waiting />}>
+              {page ? <page.Shown parts={parts(path).slice(1)} /> : <Nowhere />}
+            </Suspense>
+          </Caught>
+        </main>
+      </div>
+      <Keys />
+      <AskForToken />
+      <Toasts />
+    </div>
+  )
+}
+
+function Side({ at }: { at: string | undefined }) {
+  return (
+    <div className="order-last flex shrink-0 border-t border-line bg-panel md:order-first md:w-48 md:flex-col md:border-t-0 md:border-r">
+      <Link to="/" className="hidden items-center gap-2 px-4 pt-4 pb-3 text-[15px] font-semibold tracking-tight md:flex">
+        <Mark /> orchestr8
+      </Link>
+      <nav aria-label="Pages" className="flex flex-1 overflow-x-auto md:flex-col md:gap-0.5 md:px-2">
+        {PAGES.map(({ name, path, icon: Icon }) => (
+          <Link
+            key={path}
+            to={path}
+            aria-current={path === at ? 'page' : undefined}
+            className={`flex flex-1 flex-col items-center gap-0.5 rounded-md px-2 py-2 text-[11px] md:flex-none md:flex-row md:gap-2.5 md:py-1.5 md:text-[13px] ${
+              path === at ? 'font-medium text-accent md:bg-accent-wash' : 'text-soft hover:bg-raised hover:text-ink'
+            }`}
+          >
+            <Icon size={16} aria-hidden />
+            {name}
+          </Link>
+        ))}
+      </nav>
+      <div className="hidden flex-col gap-2 p-3 md:flex">
+        <Standing />
+        <ThemeChoice />
+      </div>
+    </div>
+  )
+}
+
+const Mark = () => (
+  <svg width="20" height="20" viewBox="0 0 32 32" aria-hidden="true">
+    <rect width="32" height="32" rx="8" className="fill-accent" />
+    <g fill="none" strokeWidth="2.8" className="stroke-accent-ink"><circle cx="16" cy="11" r="4.6" /><circle cx="16" cy="21" r="5.4" /></g>
+  </svg>
+)
+
+function Standing() {
+  const { phase, via, eventsPerSecond } = useConnection()
+  const [dot, words] =
+    phase === 'live' ? ['bg-good', via === 'websocket' ? 'Live' : 'Live, over events'] : phase === 'connecting' ? ['bg-wait pulse', 'Connecting'] : ['bg-bad', 'Away']
+  return (
+    <p role="status" data-phase={phase} className="flex items-center gap-2 px-1 text-xs text-soft">
+      <span className={`size-2 rounded-full ${dot}`} aria-hidden />
+      {words}
+      {eventsPerSecond > 0 && <span className="figures ml-auto flex items-center gap-0.5 text-faint"><Zap size={11} aria-hidden />{eventsPerSecond}/s</span>}
+    </p>
+  )
+}
+
+const THEMES: [Theme, LucideIcon, string][] = [['light', Sun, 'Light'], ['dark', Moon, 'Dark'], ['system', SunMoon, 'As the machine']]
+
+function ThemeChoice() {
+  const theme = useTheme((all) => all.theme)
+  return (
+    <div className="flex items-center justify-between">
+      <div role="radiogroup" aria-label="Theme" className="flex rounded-md border border-line">
+        {THEMES.map(([id, Icon, name]) => (
+          <button
+            key={id}
+            type="button"
+            role="radio"
+            aria-checked={theme === id}
+            aria-label={name}
+            title={name}
+            onClick={() => setTheme(id)}
+            className={`rounded p-1.5 ${theme === id ? 'bg-raised text-ink' : 'text-faint hover:text-ink'}`}
+          >
+            <Icon size={14} aria-hidden />
+          </button>
+        ))}
+      </div>
+      <button
+        type="button"
+        aria-label="Keyboard shortcuts"
+        title="Keyboard shortcuts (?)"
+        onClick={() => dispatchEvent(new KeyboardEvent('keydown', { key: '?' }))}
+        className="rounded p-1.5 text-faint hover:text-ink"
+      >
+        <Keyboard size={15} aria-hidden />
+      </button>
+    </div>
+  )
+}
+
+function Away() {
+  const { phase, retryAt, failures } = useConnection()
+  const now = useClock()
+  if (phase === 'live' || failures === 0) return null
+  const seconds = retryAt === null ? 0 : Math.max(0, Math.ceil((retryAt - now) / 1_000))
+  return (
+    <Banner>
+      <WifiOff size={16} aria-hidden />
+      <p className="min-w-0 flex-1">
+        <strong className="font-semibold">The server is away.</strong> What you see is what it last said.{' '}
+        {phase === 'connecting' ? 'Trying …' : `Trying again in ${seconds} s.`}
+      </p>
+      <Button onClick={() => tryNow()}>Try now</Button>
+    </Banner>
+  )
+}
+
+const Banner = ({ children }: { children: ReactNode }) => (
+  <div role="alert" className="flex flex-wrap items-center gap-3 border-b border-line bg-wait-wash px-4 py-1.5 text-wait">{children}</div>
+)
+
+const Nowhere = () => (
+  <Empty icon={WifiOff} title="There is no such page" action={<Link to="/" className="text-accent underline">To the overview</Link>} />
+)
+
+function AskForToken() {
+  const isRefused = useBearer((known) => known.isRefused)
+  const [token, setToken] = useState('')
+  if (!isRefused) return null
+  const give = () => {
+    giveBearer(token.trim())
+    void queries.invalidateQueries()
+    tryNow()
+  }
+  return (
+    <Dialog title="This server asks for a token" close={() => useBearer.setState({ isRefused: false })}>
+      <form
+        className="flex flex-col gap-3"
+        onSubmit={(event) => {
+          event.preventDefault()
+          give()
+        }}
+      >
+        <Field label="Token" hint="It is kept in this tab and forgotten when you close it.">
+          <input className="field" type="password" autoComplete="off" value={token} onChange={(event) => setToken(event.target.value)} />
+        </Field>
+        <Button type="submit" tone="accent" disabled={token.trim() === ''}>Continue</Button>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,1 @@
+export default function One({ id }: { id: string }) { return <p>{id}</p> }

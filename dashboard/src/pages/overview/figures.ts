@@ -1,0 +1,59 @@
+// What the newest executions say about the last hour: how many, how fast, how often wrong.
+import type { ExecutionSummary } from '../../api/client'
+
+export interface Bucket {
+  at: number
+  completed: number
+  failed: number
+  cancelled: number
+  p50: number | null
+  p95: number | null
+}
+
+export interface Summary {
+  buckets: Bucket[]
+  ended: number
+  perMinute: number
+  errorRate: number | null
+  p50: number | null
+  p95: number | null
+}
+
+export function quantile(sorted: number[], part: number): number | null {
+  if (sorted.length === 0) return null
+  return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(part * sorted.length) - 1))] ?? null
+}
+
+/** Counts by the moment of the end, in equal parts of the time that is looked at. */
+export function summarise(rows: ExecutionSummary[], now: number, spanMs: number, parts: number): Summary {
+  const width = spanMs / parts
+  const begin = Math.floor((now - spanMs) / width + 1) * width
+  const took: number[][] = Array.from({ length: parts }, () => [])
+  const buckets = took.map((_, index): Bucket => ({ at: begin + index * width, completed: 0, failed: 0, cancelled: 0, p50: null, p95: null }))
+  for (const row of rows) {
+    if (!row.completedAt) continue
+    const index = Math.floor((Date.parse(row.completedAt) - begin) / width)
+    const bucket = buckets[index]
+    if (!bucket) continue
+    if (row.status === 'completed' || row.status === 'failed' || row.status === 'cancelled') bucket[row.status] += 1
+    if (typeof row.duration === 'number') took[index]?.push(row.duration)
+  }
+  const ascending = (one: number, other: number) => one - other
+  for (const [index, bucket] of buckets.entries()) {
+    const sorted = (took[index] ?? []).sort(ascending)
+    bucket.p50 = quantile(sorted, 0.5)
+    bucket.p95 = quantile(sorted, 0.95)
+  }
+  const all = took.flat().sort(ascending)
+  const sum = (name: 'completed' | 'failed' | 'cancelled') => buckets.reduce((total, bucket) => total + bucket[name], 0)
+  const [completed, failed] = [sum('completed'), sum('failed')]
+  const ended = completed + failed + sum('cancelled')
+  return {
+    buckets,
+    ended,
+    perMinute: ended / (spanMs / 60_000),
+    errorRate: completed + failed === 0 ? null : failed / (completed + failed),
+    p50: quantile(all, 0.5),
+    p95: quantile(all, 0.95),
+  }
+}

@@ -91,6 +91,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The other MCP servers whose tools are offered here. */
+        get: operations["servers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/system": {
         parameters: {
             query?: never;
@@ -312,6 +329,23 @@ export interface paths {
         put?: never;
         /** Says what became of a step whose end is not known. */
         post: operations["resolveStep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/executions/{id}/workflow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The workflow that an execution runs, as it was when it began. */
+        get: operations["getExecutionWorkflow"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -643,7 +677,7 @@ export interface components {
             executionId: string;
             /** Format: date-time */
             expiresAt?: string | null;
-            form?: Record<string, never> | null;
+            form?: Record<string, unknown> | null;
             message?: string;
             stepId: string;
             token: string;
@@ -653,7 +687,7 @@ export interface components {
         Completed: {
             duration: number | null;
             executionId: string;
-            outputs: Record<string, never>;
+            outputs: Record<string, unknown>;
             /** @constant */
             status: "completed";
             /** Format: date-time */
@@ -702,7 +736,7 @@ export interface components {
                 /** @description Names of secrets its expressions may use. */
                 secretRefs?: components["schemas"]["Definition.id"][];
                 /** @description Variables and what they are when nobody gives them. */
-                variables?: Record<string, never>;
+                variables?: Record<string, unknown>;
             };
             /** @description What an execution must be given. */
             inputs?: components["schemas"]["Definition.jsonSchema"];
@@ -953,7 +987,7 @@ export interface components {
             /** @description For searching. */
             tags?: string[];
             /** @description Variables and what they are when nobody gives them. */
-            variables?: Record<string, never>;
+            variables?: Record<string, unknown>;
             version: components["schemas"]["Definition.semver"];
         };
         /** @description A step that calls an agent. */
@@ -1162,7 +1196,7 @@ export interface components {
             type: "object";
         };
         /** @description An object whose texts may hold expressions, or one expression that gives an object. */
-        "Definition.objectOrExpression": Record<string, never> | components["schemas"]["Definition.expression"];
+        "Definition.objectOrExpression": Record<string, unknown> | components["schemas"]["Definition.expression"];
         /** @description How hard the step tries. Either the flat names or the groups retry and circuitBreaker. */
         "Definition.resilience": {
             /** @description The first wait; each further one is up to twice as long. 1000 unless said otherwise. */
@@ -1328,7 +1362,7 @@ export interface components {
                 cause?: string;
                 /** @enum {string} */
                 code: "TIMEOUT" | "CANCELLED" | "CIRCUIT_OPEN" | "RETRYABLE" | "VALIDATION" | "EXPR_INVALID_SYNTAX" | "EXPR_STEP_NOT_FOUND" | "EXPR_STEP_NOT_COMPLETED" | "EXPR_PATH_NOT_FOUND" | "NOT_FOUND" | "CONFLICT" | "IDEMPOTENCY_KEY_CONFLICT" | "RESOURCE_EXHAUSTED" | "PAYLOAD_TOO_LARGE" | "FORBIDDEN" | "SERVICE_UNAVAILABLE" | "INTERNAL" | "CONFIGURATION";
-                details?: Record<string, never>;
+                details?: Record<string, unknown>;
                 isRetryable: boolean;
                 message: string;
             };
@@ -1347,7 +1381,7 @@ export interface components {
             workflowId?: string;
         };
         Execution: {
-            budget?: Record<string, never>;
+            budget?: Record<string, unknown>;
             cancelReason?: string;
             /** Format: date-time */
             completedAt: string | null;
@@ -1359,7 +1393,7 @@ export interface components {
             executionId: string;
             forkedFrom?: string;
             lastSequence: number;
-            outputs: Record<string, never>;
+            outputs: Record<string, unknown>;
             parentExecutionId?: string;
             pauseReason?: string;
             /** Format: date-time */
@@ -1369,8 +1403,8 @@ export interface components {
             steps: {
                 [key: string]: components["schemas"]["Step"];
             };
-            usage?: Record<string, never>;
-            variables?: Record<string, never>;
+            usage?: Record<string, unknown>;
+            variables?: Record<string, unknown>;
             workflow: {
                 hash?: string;
                 id: string;
@@ -1384,7 +1418,7 @@ export interface components {
             cause?: string;
             /** @enum {string} */
             code: "TIMEOUT" | "CANCELLED" | "CIRCUIT_OPEN" | "RETRYABLE" | "VALIDATION" | "EXPR_INVALID_SYNTAX" | "EXPR_STEP_NOT_FOUND" | "EXPR_STEP_NOT_COMPLETED" | "EXPR_PATH_NOT_FOUND" | "NOT_FOUND" | "CONFLICT" | "IDEMPOTENCY_KEY_CONFLICT" | "RESOURCE_EXHAUSTED" | "PAYLOAD_TOO_LARGE" | "FORBIDDEN" | "SERVICE_UNAVAILABLE" | "INTERNAL" | "CONFIGURATION";
-            details?: Record<string, never>;
+            details?: Record<string, unknown>;
             isRetryable: boolean;
             message: string;
             stepId?: string;
@@ -1430,7 +1464,7 @@ export interface components {
             sequence: number;
             stepId?: string;
             timestamp: number;
-            truncated?: Record<string, never>;
+            truncated?: Record<string, unknown>;
             type: string;
         };
         JournalPage: {
@@ -1467,7 +1501,7 @@ export interface components {
             backfill?: "none" | "one" | "all";
             cron: string;
             id: string;
-            inputs?: Record<string, never> | null;
+            inputs?: Record<string, unknown> | null;
             /** Format: date-time */
             lastAt?: string | null;
             lastExecutionId?: string | null;
@@ -1489,7 +1523,7 @@ export interface components {
             /** Format: date-time */
             endTime?: string;
             error?: components["schemas"]["ExecutionError"];
-            items?: Record<string, never>;
+            items?: Record<string, unknown>;
             /** Format: date-time */
             nextRetryAt?: string;
             output?: unknown;
@@ -1498,7 +1532,7 @@ export interface components {
             startTime?: string;
             /** @enum {string} */
             status: "pending" | "ready" | "running" | "waiting" | "retrying" | "completed" | "failed" | "skipped" | "cancelled" | "unknown";
-            waitingFor?: Record<string, never>;
+            waitingFor?: Record<string, unknown>;
         };
         Task: {
             attempt: number;
@@ -1530,7 +1564,7 @@ export interface components {
             description?: string | null;
             hash: string;
             id: string;
-            inputs?: Record<string, never> | null;
+            inputs?: Record<string, unknown> | null;
             name: string;
             revision: number;
             revisions: {
@@ -1543,7 +1577,7 @@ export interface components {
             steps?: number;
             tags?: string[] | null;
             version: string;
-            workflow: Record<string, never>;
+            workflow: Record<string, unknown>;
         };
         WorkflowPage: {
             nextCursor?: string | null;
@@ -2129,7 +2163,50 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": Record<string, unknown>;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    servers: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your id for this request: 1 to 128 visible ASCII, else one is made. */
+                "X-Correlation-ID"?: components["parameters"]["X-Correlation-ID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How it stands with each. */
+            200: {
+                headers: {
+                    "X-Correlation-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        servers: {
+                            name: string;
+                            /** @enum {string} */
+                            phase: "starting" | "running" | "waiting" | "stopped";
+                            problem?: string | null;
+                            quarantined: string[];
+                            refused: {
+                                tool: string;
+                                why: string;
+                            }[];
+                            tools: number;
+                        }[];
+                    };
                 };
             };
             400: components["responses"]["400"];
@@ -2159,7 +2236,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": Record<string, unknown>;
                 };
             };
             400: components["responses"]["400"];
@@ -2504,8 +2581,8 @@ export interface operations {
         requestBody?: {
             content: {
                 "application/json": {
-                    inputs?: Record<string, never>;
-                    variables?: Record<string, never>;
+                    inputs?: Record<string, unknown>;
+                    variables?: Record<string, unknown>;
                     workflow?: components["schemas"]["Definition"];
                 };
             };
@@ -2722,7 +2799,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -2805,6 +2882,44 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    getExecutionWorkflow: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your id for this request: 1 to 128 visible ASCII, else one is made. */
+                "X-Correlation-ID"?: components["parameters"]["X-Correlation-ID"];
+            };
+            path: {
+                /** @description The execution. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The workflow. */
+            200: {
+                headers: {
+                    "X-Correlation-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        executionId: string;
+                        hash: string;
+                        workflow: Record<string, unknown>;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
     health: {
         parameters: {
             query?: never;
@@ -2868,7 +2983,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": Record<string, unknown>;
                 };
             };
             /** @description The client has it already. */
@@ -2953,7 +3068,7 @@ export interface operations {
                     /** @example 0 8 * * 1-5 */
                     cron: string;
                     id: string;
-                    inputs?: Record<string, never>;
+                    inputs?: Record<string, unknown>;
                     /** @enum {string} */
                     overlap?: "skip" | "queue" | "cancel" | "allow";
                     paused?: boolean;
@@ -3014,7 +3129,7 @@ export interface operations {
                     /** @example 0 8 * * 1-5 */
                     cron: string;
                     id: string;
-                    inputs?: Record<string, never>;
+                    inputs?: Record<string, unknown>;
                     /** @enum {string} */
                     overlap?: "skip" | "queue" | "cancel" | "allow";
                     paused?: boolean;
@@ -3104,7 +3219,7 @@ export interface operations {
                     /** @example 0 8 * * 1-5 */
                     cron: string;
                     id?: string;
-                    inputs?: Record<string, never>;
+                    inputs?: Record<string, unknown>;
                     /** @enum {string} */
                     overlap?: "skip" | "queue" | "cancel" | "allow";
                     paused?: boolean;
@@ -3154,7 +3269,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -3202,7 +3317,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -3246,7 +3361,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -3290,7 +3405,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -3748,9 +3863,9 @@ export interface operations {
                     context?: {
                         correlationId?: string;
                         timeout?: number;
-                        variables?: Record<string, never>;
+                        variables?: Record<string, unknown>;
                     };
-                    inputs?: Record<string, never>;
+                    inputs?: Record<string, unknown>;
                     priority?: number;
                     version?: string;
                     workflow: components["schemas"]["Definition"];
@@ -3758,9 +3873,9 @@ export interface operations {
                     context?: {
                         correlationId?: string;
                         timeout?: number;
-                        variables?: Record<string, never>;
+                        variables?: Record<string, unknown>;
                     };
-                    inputs?: Record<string, never>;
+                    inputs?: Record<string, unknown>;
                     priority?: number;
                     version?: string;
                     workflowId: string;

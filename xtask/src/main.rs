@@ -1,4 +1,4 @@
-//! Project tasks, run as `cargo xtask <task>`: test, tidy, coverage, prove, bench, deny.
+//! Project tasks, run as `cargo xtask <task>`: run, test, tidy, coverage, prove, bench, deny.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -11,6 +11,7 @@ mod bench;
 mod cargo_tools;
 mod conformance;
 mod coverage;
+mod dashboard;
 mod deny;
 mod interop;
 mod lint;
@@ -21,6 +22,7 @@ mod process;
 mod prove;
 mod python;
 mod report;
+mod run;
 mod server;
 mod test;
 mod tidy;
@@ -33,7 +35,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <task>
 
-  test [lint|tidy|unit|coverage|transcripts|api|conformance|interop]   everything, or one part of it
+  run                                                      build everything, start the server with example data
+  test [lint|tidy|dashboard|unit|coverage|transcripts|api|conformance|interop|browser]
+                                                           everything, or one part of it
        --url URL     run conformance or the HTTP half of interop against a server that already runs
        --binary PATH use this orchestr8 instead of building one (also for bench)
   tidy                                                     the house rules a compiler does not know
@@ -78,6 +82,7 @@ fn main() -> ExitCode {
     process::kill_children_on_interrupt();
     let words: Vec<&str> = request.words.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
+        ["run"] => run::run(&request),
         ["test"] => test::all(&request),
         ["test", part] => test::part(part, &request),
         ["tidy"] => test::part("tidy", &request),

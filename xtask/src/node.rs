@@ -71,6 +71,14 @@ pub fn packages(pinned: &Pinned, show: bool) -> Result<Packages> {
     Ok(Packages { node, source, folder })
 }
 
+/// A Node of this version or newer: the machine's own, or the bundled one.
+pub fn of_at_least(major: u32, show: bool) -> Result<PathBuf> {
+    match major_of(Path::new("node")) {
+        Some(own) if own >= major => Ok(PathBuf::from("node")),
+        Some(_) | None => Ok(packages(&INTEROP, show)?.node),
+    }
+}
+
 fn install(pinned: &Pinned, folder: &Path, own_node: bool, show: bool) -> Result<()> {
     if major_of(Path::new("node")).is_none() {
         bail!("node and npm are needed for this; on Debian: apt install nodejs npm");

@@ -67,6 +67,11 @@ impl Group {
         matches!(self.child.try_wait(), Ok(Some(_)) | Err(_))
     }
 
+    /// Waits for its end, however long that takes; true if it ended well.
+    pub fn wait(&mut self) -> bool {
+        self.child.wait().is_ok_and(|status| status.success())
+    }
+
     fn wait_until(&mut self, deadline: Instant) -> Option<bool> {
         while Instant::now() < deadline {
             if let Ok(Some(status)) = self.child.try_wait() {

@@ -29,14 +29,10 @@ impl Service {
 
     /// Waits until a path of it is answered with 200.
     pub fn ready(mut self, port: u16, path: &str) -> Result<Service> {
-        let deadline = Instant::now() + READY_LIMIT;
-        while !status(port, path).is_ok_and(|line| line.contains(" 200 ")) {
-            if self.group.has_ended() || Instant::now() > deadline {
-                bail!("{} did not become ready\n{}", self.name, self.log());
-            }
-            std::thread::sleep(POLL);
+        match wait(port, path, &mut self.group) {
+            Ok(()) => Ok(self),
+            Err(_) => bail!("{} did not become ready\n{}", self.name, self.log()),
         }
-        Ok(self)
     }
 
     pub fn id(&self) -> u32 {
@@ -71,6 +67,18 @@ impl Server {
     pub fn log(&self) -> String {
         self.service.log()
     }
+}
+
+/// Waits until a path of a program is answered with 200.
+pub fn wait(port: u16, path: &str, group: &mut Group) -> Result<()> {
+    let deadline = Instant::now() + READY_LIMIT;
+    while !status(port, path).is_ok_and(|line| line.contains(" 200 ")) {
+        if group.has_ended() || Instant::now() > deadline {
+            bail!("it did not become ready");
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(())
 }
 
 /// A port that was free a moment ago.

@@ -1,10 +1,12 @@
 //! `cargo xtask test`: every check of the project, in one command.
 use crate::report::{Tally, Verdict};
-use crate::{Request, api, conformance, interop, lint, tidy, unit, workspace};
+use crate::{Request, api, conformance, dashboard, interop, lint, tidy, unit, workspace};
 use anyhow::{Result, bail};
 
 pub fn all(request: &Request) -> Result<bool> {
     let mut tally = Tally::default();
+    // First, so that the program is built once, with the dashboard in it.
+    dashboard::stages(&mut tally, request.verbose);
     lint::stages(&mut tally, request.verbose);
     tidy_stage(&mut tally);
     unit::stages(&mut tally, request.verbose);
@@ -12,6 +14,7 @@ pub fn all(request: &Request) -> Result<bool> {
     api::stages(&mut tally, &request);
     conformance::stages(&mut tally, &request);
     interop::stages(&mut tally, &request);
+    dashboard::browser(&mut tally, &request);
     Ok(tally.close())
 }
 
@@ -31,15 +34,17 @@ pub fn part(name: &str, request: &Request) -> Result<bool> {
     match name {
         "lint" => lint::stages(&mut tally, request.verbose),
         "tidy" => tidy_stage(&mut tally),
+        "dashboard" => dashboard::stages(&mut tally, request.verbose),
         "unit" => unit::stages(&mut tally, request.verbose),
         "coverage" => unit::counted(&mut tally, request.verbose),
         "transcripts" => unit::transcripts(&mut tally, request.verbose),
         "api" => api::stages(&mut tally, request),
         "conformance" => conformance::stages(&mut tally, request),
         "interop" => interop::stages(&mut tally, request),
+        "browser" => dashboard::browser(&mut tally, request),
         _ => {
             bail!(
-                "no part called {name}; there are lint, tidy, unit, coverage, transcripts, api, conformance, interop"
+                "no part called {name}; there are lint, tidy, dashboard, unit, coverage, transcripts, api, conformance, interop, browser"
             )
         }
     }

@@ -149,8 +149,7 @@ impl Guard {
         self.verifier.verify(headers).or_else(|refusal| {
             // Probes cannot show a token, and the health routes ask nobody's name. A face with credentials of its own asks itself.
             let path = request.uri().path();
-            let is_page =
-                |pages: &Pages| (pages.is_page)(request.method(), path, headers);
+            let is_page = |pages: &Pages| (pages.is_page)(request.method(), path, headers);
             let is_open = health::is_open(path)
                 || self.own_credentials.iter().any(|own| below(path, own))
                 || self.pages.as_ref().is_some_and(is_page);

@@ -36,9 +36,9 @@ mod tests {
 
     fn asks(method: Method, headers: &[(&'static str, &'static str)]) -> bool {
         let pages = Pages { token: "right".into(), is_page: |_, _, _| false };
-        let headers = headers.iter().map(|(name, value)| {
-            (HeaderName::from_static(name), http::HeaderValue::from_static(value))
-        });
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), http::HeaderValue::from_static(value)));
         may_ask(&pages, &method, &headers.collect())
     }
 
@@ -47,7 +47,10 @@ mod tests {
         assert!(asks(Method::POST, &[("sec-fetch-site", "same-origin"), ("x-orchestr8-page", "right")]));
         for site in ["same-origin", "same-site", "cross-site", "none"] {
             assert!(!asks(Method::POST, &[("sec-fetch-site", site)]), "{site}");
-            assert!(!asks(Method::DELETE, &[("sec-fetch-site", site), ("x-orchestr8-page", "wrong")]), "{site}");
+            assert!(
+                !asks(Method::DELETE, &[("sec-fetch-site", site), ("x-orchestr8-page", "wrong")]),
+                "{site}"
+            );
         }
     }
 

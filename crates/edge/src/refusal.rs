@@ -58,8 +58,12 @@ impl Refusal {
     }
 
     pub(crate) fn page() -> Self {
-        Self::new(StatusCode::FORBIDDEN, Code::Unauthorized, "only the pages of this server may change things here")
-            .hint("load the page again; a page of another server needs to be among the allowed origins")
+        Self::new(
+            StatusCode::FORBIDDEN,
+            Code::Unauthorized,
+            "only the pages of this server may change things here",
+        )
+        .hint("load the page again; a page of another server needs to be among the allowed origins")
     }
 
     pub(crate) fn no_token() -> Self {

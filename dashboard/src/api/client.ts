@@ -61,6 +61,8 @@ export async function answer(path: string, asked: Asked = {}): Promise<Response>
     response = await fetch(address(path, asked.query), {
       method,
       headers,
+      // What ended may be retried: an answer is kept, but never believed without asking.
+      cache: 'no-cache',
       ...(asked.body === undefined ? {} : { body: JSON.stringify(asked.body) }),
       ...(asked.signal ? { signal: asked.signal } : {}),
     })

@@ -23,7 +23,8 @@ type Box = FlowNode<{ name: string; kind: string; state: string | undefined; not
 
 export default function Graph({ definition, stateOf, noteOf, chosen, choose }: Props) {
   const isWide = useWide()
-  const laid = useMemo(() => lay(definition, isWide ? 'LR' : 'TB'), [definition, isWide])
+  const laid = useMemo(() => fit(definition, isWide), [definition, isWide])
+  const isDown = laid.rankdir === 'TB'
   const nodes: Box[] = laid.nodes.map((node) => ({
     id: node.id,
     type: 'step',
@@ -32,7 +33,7 @@ export default function Graph({ definition, stateOf, noteOf, chosen, choose }: P
     height: HEIGHT,
     draggable: false,
     connectable: false,
-    data: { name: node.name, kind: node.kind, state: stateOf?.(node.id), note: noteOf?.(node.id), isChosen: node.id === chosen, isDown: !isWide },
+    data: { name: node.name, kind: node.kind, state: stateOf?.(node.id), note: noteOf?.(node.id), isChosen: node.id === chosen, isDown },
     ariaLabel: `Step ${node.id}, ${stateOf?.(node.id) ?? node.kind}`,
   }))
   const edges = laid.edges.map((edge) => ({
@@ -57,7 +58,6 @@ export default function Graph({ definition, stateOf, noteOf, chosen, choose }: P
       maxZoom={1.6}
       nodesFocusable
       edgesFocusable={false}
-      proOptions={{ hideAttribution: true }}
       onNodeClick={(_, node) => choose?.(node.id)}
       onSelectionChange={() => undefined}
       zoomOnScroll={false}
@@ -90,15 +90,27 @@ function StepBox({ data }: NodeProps<Box>) {
   )
 }
 
+/** The direction in which more of it can be read. */
+function fit(definition: Definition, isWide: boolean) {
+  const [room, high] = isWide ? [900, 420] : [340, 420]
+  const readable = (laid: ReturnType<typeof lay>) => Math.min(1.15, room / laid.width, high / laid.height)
+  const [across, down] = [lay(definition, 'LR'), lay(definition, 'TB')]
+  return readable(down) > readable(across) * 1.1 ? down : across
+}
+
 function lay(definition: Definition, rankdir: 'LR' | 'TB') {
   const { nodes, edges } = graphOf(definition)
   const graph = new dagre.graphlib.Graph()
-  graph.setGraph({ rankdir, nodesep: 22, ranksep: rankdir === 'LR' ? 56 : 40 })
+  graph.setGraph({ rankdir, nodesep: 22, ranksep: rankdir === 'LR' ? 46 : 34 })
   graph.setDefaultEdgeLabel(() => ({}))
   for (const node of nodes) graph.setNode(node.id, { width: WIDTH, height: HEIGHT })
   for (const edge of edges) graph.setEdge(edge.from, edge.to)
   dagre.layout(graph)
+  const size = graph.graph() as { width?: number; height?: number }
   return {
+    rankdir,
+    width: Math.max(1, size.width ?? 1),
+    height: Math.max(1, size.height ?? 1),
     edges,
     nodes: nodes.map((node) => {
       const place = graph.node(node.id) as { x: number; y: number }

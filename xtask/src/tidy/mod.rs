@@ -11,7 +11,8 @@ use anyhow::{Context, Result};
 use source::Source;
 use std::path::{Path, PathBuf};
 
-const SKIPPED_FOLDERS: [&str; 3] = [".git", "target", "node_modules"];
+/// What is not ours to write, or written by a program.
+const SKIPPED_FOLDERS: [&str; 5] = [".git", "target", "node_modules", "generated", "built"];
 const TEXT: [&str; 14] =
     ["rs", "toml", "md", "json", "mjs", "ts", "tsx", "py", "sh", "txt", "yml", "yaml", "transcript", "sql"];
 

@@ -16,13 +16,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Running, Shell, version};
 use crate::failure::Failure;
-use crate::runtime::{Purpose, Runtime, WhenHeld, block_on, knowledge};
+use crate::runtime::{Purpose, Runtime, WhenHeld, block_on, examples, knowledge};
 
 #[derive(Args)]
 pub struct Serve {
     /// Where to listen [default: 127.0.0.1:8088]. Port 0 takes any free one.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
+    /// Put example workflows, documents and a session in, and keep some of them running, to have something to look at.
+    #[arg(long, conflicts_with = "deterministic")]
+    demo: bool,
     #[command(flatten)]
     running: Running,
 }
@@ -38,14 +41,14 @@ impl Serve {
         edge::check_bind(settings.http.listen, &settings.auth).map_err(failure)?;
         block_on(async {
             let runtime = Runtime::build(settings, PURPOSE)?;
-            let served = serve(shell, &runtime).await;
+            let served = serve(shell, &runtime, self.demo).await;
             runtime.close().await;
             served
         })
     }
 }
 
-async fn serve(shell: &Shell, runtime: &Runtime) -> Result<(), Failure> {
+async fn serve(shell: &Shell, runtime: &Runtime, demo: bool) -> Result<(), Failure> {
     runtime.begin().await?;
     let token: Arc<str> = runtime.page_token().await?.into();
     let pages = edge::Pages { token: token.clone(), is_page: orchestr8_dashboard::is_page };
@@ -73,6 +76,11 @@ async fn serve(shell: &Shell, runtime: &Runtime) -> Result<(), Failure> {
         shell.terminal.data(&json!({"listening": address.to_string()}).to_string());
     } else {
         shell.terminal.data(&format!("listening on http://{address}{}", http::PATH));
+        let what = if orchestr8_dashboard::is_built() { "the dashboard" } else { "what it is" };
+        shell.terminal.note(&format!("open http://{address}/ in a browser to see {what}"));
+    }
+    if demo {
+        tokio::spawn(examples::show(runtime.kernel.clone(), runtime.stop.clone()));
     }
     let sessions = runtime.sessions_face();
     let closing =

@@ -2,6 +2,7 @@
 
 mod bridge;
 mod countdown;
+pub mod examples;
 pub mod knowledge;
 mod messages;
 mod sessions;
@@ -127,6 +128,11 @@ impl Runtime {
             }
         }
         let remote = Remote::start(&kernel, other_servers(&settings));
+        let servers = remote.action().map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
+        kernel
+            .registry()
+            .register(servers)
+            .map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
         Ok(Self {
             settings,
             kernel,

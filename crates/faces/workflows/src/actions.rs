@@ -8,6 +8,7 @@ pub const WORKFLOW: &str = "workflows.show";
 pub const DELETE_WORKFLOW: &str = "workflows.delete";
 pub const METRICS: &str = "workflows.metrics";
 pub const SYSTEM: &str = "workflows.system";
+pub const SERVERS: &str = "tools.servers";
 pub const AGENTS: &str = "workflows.agents";
 
 pub const EXECUTION: &str = "executions.get";

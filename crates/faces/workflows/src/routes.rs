@@ -63,6 +63,7 @@ fn paths(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
         ("/dashboard/executions", get(at(face, lists::executions))),
         ("/dashboard/metrics", get(at(face, program::metrics))),
         ("/dashboard/system", get(at(face, program::system))),
+        ("/dashboard/servers", get(at(face, program::servers))),
         ("/events", get(at(face, live::events))),
         ("/ws", get(at(face, live::socket))),
         ("/health", get(at(face, program::health))),

@@ -16,6 +16,7 @@ mod connect;
 mod desk;
 mod http;
 mod list_quarantined;
+mod list_servers;
 mod listener;
 mod names;
 mod offer;
@@ -150,6 +151,11 @@ impl Remote {
         for desk in &self.desks {
             desk.tried().await;
         }
+    }
+
+    /// The action with which clients ask how the servers are.
+    pub fn action(&self) -> Result<Action, schema::Error> {
+        list_servers::action(self.desks.clone())
     }
 
     /// How the servers are.

@@ -5,7 +5,7 @@ use orchestr8_contract::{Code, Fault};
 
 use super::Arguments;
 use super::execution::mark;
-use crate::actions::{METRICS, SYSTEM};
+use crate::actions::{METRICS, SERVERS, SYSTEM};
 use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::etag::{self, Condition};
@@ -40,6 +40,12 @@ pub(crate) async fn metrics(call: Call) -> Outcome {
 pub(crate) async fn system(call: Call) -> Outcome {
     call.query(&[])?;
     Ok(answer::json(StatusCode::OK, &call.ask(SYSTEM, Arguments::default().into_map()).await?))
+}
+
+/// The other MCP servers whose tools are offered here.
+pub(crate) async fn servers(call: Call) -> Outcome {
+    call.query(&[])?;
+    Ok(answer::json(StatusCode::OK, &call.ask(SERVERS, Arguments::default().into_map()).await?))
 }
 
 pub(crate) async fn openapi(call: Call) -> Outcome {

@@ -125,12 +125,18 @@ fn show() -> Operation {
 }
 
 fn definition() -> Operation {
-    let shown =
-        open(json!({"executionId": text(), "hash": text(), "workflow": any_object()}), &["executionId", "hash", "workflow"]);
-    Operation::new("getExecutionWorkflow", TAG, "The workflow that an execution runs, as it was when it began.")
-        .path("id", "The execution.")
-        .gives(200, "The workflow.", shown)
-        .fails(&[404])
+    let shown = open(
+        json!({"executionId": text(), "hash": text(), "workflow": any_object()}),
+        &["executionId", "hash", "workflow"],
+    );
+    Operation::new(
+        "getExecutionWorkflow",
+        TAG,
+        "The workflow that an execution runs, as it was when it began.",
+    )
+    .path("id", "The execution.")
+    .gives(200, "The workflow.", shown)
+    .fails(&[404])
 }
 
 fn journal() -> Operation {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Path;
 use super::operation::{Operation, number_of, schema, text_of};
-use super::shapes::{any_object, text};
+use super::shapes::{any_object, list, one_of, open, or_null, text, whole};
 
 const TAG: &str = "program";
 
@@ -17,6 +17,7 @@ pub(super) fn paths() -> Vec<Path> {
             "/dashboard/system",
             vec![("get", figures("system", "How the engine stands: queue, breakers, limits."))],
         ),
+        ("/dashboard/servers", vec![("get", servers())]),
         ("/health", vec![("get", health())]),
         ("/openapi.json", vec![("get", openapi())]),
     ]
@@ -52,6 +53,20 @@ fn socket() -> Operation {
 
 fn figures(id: &str, summary: &str) -> Operation {
     Operation::new(id, TAG, summary).gives(200, "Figures of the moment.", any_object())
+}
+
+fn servers() -> Operation {
+    let refused = open(json!({"tool": text(), "why": text()}), &["tool", "why"]);
+    let server = json!({
+        "name": text(), "phase": one_of(&["starting", "running", "waiting", "stopped"]), "tools": whole(),
+        "quarantined": list(text()), "refused": list(refused), "problem": or_null(text()),
+    });
+    let server = open(server, &["name", "phase", "tools", "quarantined", "refused"]);
+    Operation::new("servers", TAG, "The other MCP servers whose tools are offered here.").gives(
+        200,
+        "How it stands with each.",
+        open(json!({"servers": list(server)}), &["servers"]),
+    )
 }
 
 fn health() -> Operation {

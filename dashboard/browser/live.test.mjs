@@ -1,0 +1,176 @@
+// Live: what happens is seen at once, a server that is killed is missed and found again, and much of everything does not stall the page.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { waiting } from './examples.mjs'
+import { Browser, complaints, Server, shoot } from './place.mjs'
+
+let server, browser
+
+before(async () => {
+  ;[server, browser] = await Promise.all([Server.start(), Browser.start()])
+})
+after(async () => {
+  await browser?.close()
+  await server?.close()
+})
+
+/** How long the page was busy at a stretch, from here on. */
+const watchTasks = (page) =>
+  page.evaluate(() => {
+    globalThis.tasks = []
+    new PerformanceObserver((list) => globalThis.tasks.push(...list.getEntries().map((entry) => entry.duration))).observe({ type: 'longtask', buffered: false })
+  })
+/** What this machine needs for a fixed piece of work, so that a busy one is not mistaken for a slow page. */
+const unit = (page) =>
+  page.evaluate(() => {
+    const began = performance.now()
+    let sum = 0
+    for (let i = 0; i < 3e7; i += 1) sum = (sum + i) | 0
+    return performance.now() - began + (sum === 1 ? 1 : 0)
+  })
+const limit = async (page) => Math.max(250, 10 * (await unit(page)))
+const longest = (page) => page.evaluate(() => Math.max(0, ...globalThis.tasks))
+
+const hello = { id: 'quick', version: '1.0.0', name: 'Quick', steps: [{ id: 'a', agentId: '@orchestr8/echo', input: { text: 'x' } }] }
+
+test('an execution appears and ends in an open list, and its steps change in an open graph', async () => {
+  const list = await browser.page(server)
+  await list.goto(`${server.base}/executions`)
+  await list.waitForSelector('text=Nothing has run yet')
+  await list.waitForSelector('[data-phase="live"]')
+  const id = await server.run(waiting('live', 6_000))
+  await list.waitForSelector('role=row >> text=running')
+  const graph = await browser.page(server)
+  await graph.goto(`${server.base}/executions/${id}`)
+  await graph.waitForSelector('[data-state="waiting"] >> text=rest')
+  await graph.waitForSelector('[data-state="completed"] >> text=last')
+  await list.waitForSelector('role=row >> text=completed')
+  for (const page of [list, graph]) {
+    assert.deepEqual(await complaints(page), [])
+    await page.context().close()
+  }
+})
+
+test('a server that is killed is missed, and found again where it was', async () => {
+  const id = await server.run(waiting('killed', 4_000))
+  const page = await browser.page(server)
+  await page.goto(`${server.base}/executions/${id}`)
+  await page.waitForSelector('[data-phase="live"]')
+  await page.waitForSelector('[data-state="waiting"] >> text=rest')
+  await server.kill()
+  await page.waitForSelector('text=The server is away.')
+  await page.waitForSelector('[data-phase="away"]')
+  assert.ok(await page.getByText('Waits killed').isVisible(), 'what was seen stays')
+  assert.deepEqual(await complaints(page), [])
+  await shoot(page, 'away')
+  await server.begin()
+  await page.getByRole('button', { name: 'Try now' }).click().catch(() => undefined)
+  await page.waitForSelector('[data-phase="live"]', { timeout: 20_000 })
+  await page.waitForSelector('[data-state="completed"] >> text=last', { timeout: 20_000 })
+  assert.equal(await page.getByText('The server is away.').count(), 0)
+  await page.context().close()
+})
+
+test('without WebSockets it is live over server-sent events', async () => {
+  const page = await browser.page(server)
+  await page.addInitScript(() => {
+    globalThis.WebSocket = class extends EventTarget {
+      constructor() {
+        super()
+        setTimeout(() => this.onclose?.(), 0)
+      }
+      close() {}
+    }
+  })
+  await page.goto(`${server.base}/executions`)
+  await page.waitForSelector('text=Live, over events', { timeout: 15_000 })
+  const id = await server.run({ ...waiting('events', 500), name: 'Over events' })
+  await page.waitForSelector('role=row >> text=Over events')
+  await server.ended(id)
+  await page.context().close()
+})
+
+test('10,000 executions are listed and scrolled without a stall', async () => {
+  const count = Number(process.env.O8_BROWSER_EXECUTIONS ?? 10_000)
+  for (let done = 0; done < count; done += 100) {
+    await Promise.all(Array.from({ length: Math.min(100, count - done) }, () => server.run(hello)))
+  }
+  const page = await browser.page(server)
+  await page.goto(`${server.base}/executions`)
+  await page.waitForSelector('role=row >> text=Quick')
+  await watchTasks(page)
+  const table = page.getByRole('table', { name: 'Executions' })
+  for (let tries = 0; tries < 60; tries += 1) {
+    await table.evaluate((frame) => frame.scrollTo({ top: frame.scrollHeight }))
+    if (/that is all/.test(await page.getByTestId('count').innerText())) break
+    await page.waitForTimeout(60)
+  }
+  const shown = Number((await page.getByTestId('count').innerText()).replace(/[^0-9].*$/s, (rest) => rest.replace(/[^0-9]/g, '')).replace(/,/g, ''))
+  assert.ok(shown >= count, `${shown} of ${count} are shown`)
+  assert.ok((await page.getByRole('row').count()) < 120, 'only what is seen is drawn')
+  const ms = await longest(page)
+  console.log(`10,000 executions: longest task ${Math.round(ms)} ms`)
+  assert.ok(ms < (await limit(page)), `a task took ${ms} ms`)
+  assert.deepEqual(await complaints(page, { axeToo: false }), [])
+  await page.context().close()
+})
+
+test('5,000 entries of a journal are followed without a stall', async () => {
+  const items = Array.from({ length: 500 }, (_, index) => index)
+  const step = (id, before) => ({
+    id, agentId: '@orchestr8/echo', ...(before ? { dependencies: [before] } : {}), input: { n: '${item}' },
+    forEach: { items: '${variables.items}', concurrency: 10 },
+  })
+  const steps = ['a', 'b', 'c', 'd', 'e'].map((id, index, all) => step(id, all[index - 1]))
+  const id = await server.run({ id: 'long', version: '1.0.0', name: 'Long', variables: { items }, steps })
+  const page = await browser.page(server)
+  await page.goto(`${server.base}/executions/${id}?tab=journal`)
+  await page.waitForSelector('role=table[name="Journal"]')
+  await watchTasks(page)
+  await page.getByLabel('Follow').check()
+  await page.waitForFunction(() => /^5,\d{3} of 5,\d{3} entries$/.test(document.querySelector('[data-testid="entries"]')?.textContent ?? ''), null, { timeout: 60_000 })
+  await page.waitForSelector('role=table[name="Journal"] >> text=execution-complete')
+  const ms = await longest(page)
+  console.log(`5,000 entries: longest task ${Math.round(ms)} ms`)
+  assert.ok(ms < (await limit(page)), `a task took ${ms} ms`)
+  await page.context().close()
+})
+
+test('500 events a second do not stall the page', async () => {
+  const page = await browser.page(server)
+  await page.goto(`${server.base}/`)
+  await page.waitForSelector('text=Ended, by minute')
+  await page.waitForSelector('[data-phase="live"]')
+  await watchTasks(page)
+  const frames = page.evaluate(
+    () =>
+      new Promise((done) => {
+        let [count, worst, last] = [0, 0, performance.now()]
+        const end = last + 5_000
+        const draw = (now) => {
+          count += 1
+          worst = Math.max(worst, now - last)
+          last = now
+          if (now < end) requestAnimationFrame(draw)
+          else done({ perSecond: count / 5, worst })
+        }
+        requestAnimationFrame(draw)
+      }),
+  )
+  // Each execution tells four events.
+  const until = Date.now() + 5_000
+  let runs = 0
+  while (Date.now() < until) {
+    const began = Date.now()
+    await Promise.all(Array.from({ length: 26 }, () => server.run(hello)))
+    runs += 26
+    await new Promise((later) => setTimeout(later, Math.max(0, 200 - (Date.now() - began))))
+  }
+  const drawn = await frames
+  const ms = await longest(page)
+  console.log(`${Math.round((runs * 4) / 5)} events/s: ${Math.round(drawn.perSecond)} frames/s, worst frame ${Math.round(drawn.worst)} ms, longest task ${Math.round(ms)} ms`)
+  assert.ok(runs * 4 >= 2_000, `${runs * 4} events in 5 s`)
+  assert.ok(ms < (await limit(page)), `a task took ${ms} ms`)
+  assert.deepEqual(await complaints(page, { axeToo: false }), [])
+  await page.context().close()
+})

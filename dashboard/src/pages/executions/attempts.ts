@@ -1,0 +1,56 @@
+// What the journal tells of one step: every attempt, when it began, how it ended.
+import type { JournalEntry } from '../../api/client'
+
+export interface Attempt {
+  number: number
+  beganMs: number
+  endedMs: number | null
+  outcome: string
+  code?: string
+  /** Which item of a list it was for. */
+  item?: number
+}
+
+interface Data {
+  index?: number
+  attempt?: number
+  code?: string
+  error?: { code?: string }
+}
+
+export function attemptsOf(entries: JournalEntry[], step: string): Attempt[] {
+  const found: Attempt[] = []
+  for (const entry of entries) {
+    if (entry.stepId !== step) continue
+    const data = (entry.data ?? {}) as Data
+    if (entry.type === 'step-start') {
+      found.push({
+        number: found.length + 1,
+        beganMs: entry.timestamp,
+        endedMs: null,
+        outcome: 'running',
+        ...(data.index === undefined ? {} : { item: data.index }),
+      })
+      continue
+    }
+    const last = found.find((one) => one.endedMs === null && one.item === data.index)
+    if (!last) continue
+    const outcome = OUTCOMES[entry.type]
+    if (outcome === undefined) continue
+    last.endedMs = entry.timestamp
+    last.outcome = outcome
+    const code = data.code ?? data.error?.code
+    if (code !== undefined) last.code = code
+  }
+  return found
+}
+
+const OUTCOMES: Record<string, string> = {
+  'step-complete': 'completed',
+  'step-failed': 'failed',
+  'step-retry': 'retrying',
+  'step-retrying': 'retrying',
+  'step-cancelled': 'cancelled',
+  'step-skipped': 'skipped',
+  'step-compensated': 'completed',
+}

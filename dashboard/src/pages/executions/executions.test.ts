@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import type { Execution, ExecutionSummary, JournalEntry } from '../../api/client'
+import { attemptsOf } from './attempts'
+import { withEvents, withNewest, withOlder } from './merge'
+import { stuckAt } from './stuck'
+
+const row = (id: string, status: ExecutionSummary['status'] = 'running'): ExecutionSummary => ({
+  executionId: id, status, workflow: { id: 'w', name: 'W', version: '1.0.0' }, correlationId: 'c', createdAt: '2026-01-01T00:00:00.000Z',
+})
+const ids = (rows: ExecutionSummary[]) => rows.map((one) => one.executionId).join('')
+
+test('new executions come on top and known ones are brought up to date', () => {
+  const rows = withNewest([row('b'), row('a')], [row('c'), row('b', 'completed')], false)
+  expect(ids(rows)).toBe('cba')
+  expect(rows[1]?.status).toBe('completed')
+})
+
+test('a page with nothing in common leaves no gap in the list', () => {
+  expect(ids(withNewest([row('b'), row('a')], [row('z'), row('y')], false))).toBe('zy')
+  expect(ids(withNewest([], [row('b'), row('a')], true))).toBe('ba')
+  expect(ids(withOlder([row('c'), row('b')], [row('b'), row('a')]))).toBe('cba')
+})
+
+test('events end what is shown, and filters still hold', () => {
+  const rows = [row('b'), row('a')]
+  const ended = [{ type: 'workflow.completed', executionId: 'a', timestamp: '2026-01-01T00:00:01.000Z', data: { duration: 7 } }]
+  expect(withEvents(rows, ended)[1]).toMatchObject({ status: 'completed', duration: 7 })
+  expect(ids(withEvents(rows, ended, 'running'))).toBe('b')
+  expect(withEvents(rows, [{ type: 'step.started', executionId: 'a', timestamp: '' }])).toBe(rows)
+})
+
+const execution = (more: Partial<Execution>): Execution => ({
+  executionId: 'e', status: 'running', workflow: { id: 'w', name: 'W', version: '1' }, steps: {}, stepOrder: Object.keys(more.steps ?? {}), outputs: {},
+  errors: [], createdAt: '', startedAt: null, completedAt: null, duration: null, correlationId: 'c', lastSequence: 1, ...more,
+})
+
+test('what holds an execution up is said, with the moment it goes on', () => {
+  const waits = execution({ steps: { review: { status: 'waiting', attempts: 0, waitingFor: { approval: true, until: 'T' } } } })
+  expect(stuckAt(waits)).toMatchObject([{ step: 'review', cure: 'approve', at: 'T' }])
+  const timer = execution({ steps: { rest: { status: 'waiting', attempts: 0, waitingFor: { event: null, until: 'T' } } } })
+  expect(stuckAt(timer)).toMatchObject([{ what: 'It waits for its time.', at: 'T' }])
+  const error = { code: 'TIMEOUT' as const, message: 'slow', isRetryable: true, category: 'timeout' as const }
+  const retries = execution({ steps: { call: { status: 'retrying', attempts: 2, nextRetryAt: 'N', error } } })
+  expect(stuckAt(retries)).toMatchObject([{ step: 'call', isRetry: true, at: 'N' }])
+  expect(stuckAt(execution({ status: 'paused' }))).toMatchObject([{ cure: 'resume' }])
+  expect(stuckAt(execution({ status: 'completed', steps: { a: { status: 'waiting', attempts: 0 } } }))).toEqual([])
+  const lost = execution({ steps: { pay: { status: 'unknown', attempts: 1 } } })
+  expect(stuckAt(lost)).toMatchObject([{ step: 'pay', cure: 'resolve' }])
+})
+
+const entry = (sequence: number, type: string, data: object, timestamp: number): JournalEntry => ({
+  sequence, timestamp, correlationId: 'c', type, stepId: 's', level: 'info', data,
+})
+
+test('attempts are read from the journal, also of items side by side', () => {
+  const entries = [
+    entry(1, 'step-start', { attempt: 1 }, 0),
+    entry(2, 'step-failed', { code: 'TIMEOUT' }, 5),
+    entry(3, 'step-start', { attempt: 2 }, 9),
+    entry(4, 'step-complete', {}, 12),
+  ]
+  expect(attemptsOf(entries, 's')).toMatchObject([{ number: 1, outcome: 'failed', code: 'TIMEOUT', endedMs: 5 }, { number: 2, outcome: 'completed', endedMs: 12 }])
+  const items = [entry(1, 'step-start', { index: 0 }, 0), entry(2, 'step-start', { index: 1 }, 0), entry(3, 'step-complete', { index: 1 }, 4)]
+  expect(attemptsOf(items, 's').map((one) => one.outcome)).toEqual(['running', 'completed'])
+  expect(attemptsOf(items, 'other')).toEqual([])
+})

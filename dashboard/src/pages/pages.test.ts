@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest'
+import { graphOf } from '../graph/model'
+import { beginning, withField } from '../ui/schema-form'
+import { diff } from './knowledge/diff'
+import { highlight } from './knowledge/highlight'
+import { quantile, summarise } from './overview/figures'
+import { SILENT, told } from './sessions/conversation'
+import { rowsOf } from './sessions/tree'
+import { lineOf, positionOf } from './workflows/positions'
+
+test('a graph has what steps wait for, choose, and fall back to', () => {
+  const { nodes, edges } = graphOf({
+    steps: [
+      { id: 'a', agentId: '@orchestr8/echo', fallbackStepId: 'd' },
+      { id: 'b', dependencies: ['a', 'gone'], switch: { cases: [{ value: 'x', steps: ['c'] }], default: ['d'] } },
+      { id: 'c', dependsOn: ['b'], approval: {} },
+      { id: 'd' },
+    ],
+  })
+  expect(nodes.map((node) => node.kind)).toEqual(['echo', 'switch', 'approval', 'step'])
+  expect(edges.map((edge) => `${edge.from}>${edge.to}:${edge.label ?? ''}`)).toEqual(['a>d:if it fails', 'a>b:', 'b>c:x', 'b>d:else', 'b>c:'])
+})
+
+test('a difference keeps every line and its order', () => {
+  const lines = diff('a\nb\nc\nd', 'a\nx\nc\nd\ne')
+  expect(lines.map((line) => `${{ same: ' ', added: '+', removed: '-' }[line.kind]}${line.text}`)).toEqual([' a', '-b', '+x', ' c', ' d', '+e'])
+  expect(diff('same', 'same')).toEqual([{ kind: 'same', text: 'same' }])
+  for (const [one, other] of [['', 'a'], ['a\nb', 'b\na'], ['x', '']] as const) {
+    const found = diff(one, other)
+    expect(found.filter((line) => line.kind !== 'added').map((line) => line.text).join('\n')).toBe(one)
+    expect(found.filter((line) => line.kind !== 'removed').map((line) => line.text).join('\n')).toBe(other)
+  }
+})
+
+test('words that were asked for are marked, common ones and parts of others are not', () => {
+  const hits = (text: string, query: string) => highlight(text, query).filter((piece) => piece.isHit).map((piece) => piece.text)
+  expect(hits('Refunds are paid; a refund is paid.', 'when are refunds paid?')).toEqual(['Refunds', 'paid', 'refund', 'paid'])
+  expect(hits('the prepaid card', 'paid')).toEqual([])
+  expect(hits('a+b (c)', 'a+b (c)')).toEqual([])
+  expect(highlight('text', '')).toEqual([{ text: 'text', isHit: false }])
+})
+
+test('the last hour is counted by the moment of the end', () => {
+  const now = 3_600_000 * 10
+  const at = (ms: number) => new Date(now - ms).toISOString()
+  const of = (status: string, ms: number, duration: number) => ({ status, completedAt: at(ms), duration }) as never
+  const hour = summarise([of('completed', 30_000, 10), of('failed', 30_000, 30), of('completed', 5_000_000, 1)], now, 3_600_000, 60)
+  expect(hour.ended).toBe(2)
+  expect(hour.errorRate).toBe(0.5)
+  expect([hour.p50, hour.p95]).toEqual([10, 30])
+  expect(hour.buckets.reduce((sum, bucket) => sum + bucket.failed, 0)).toBe(1)
+  expect(quantile([], 0.5)).toBeNull()
+})
+
+test('a place in JSON is found, and the nearest one where there is none', () => {
+  const text = '{\n  "steps": [\n    { "id": "a", "x\\"y": [1, {"z": 2}] },\n    { "id": "b" }\n  ]\n}'
+  expect(text.slice(positionOf(text, '/steps/1/id'))).toMatch(/^"b"/)
+  expect(lineOf(text, positionOf(text, '/steps/1/id'))).toBe(4)
+  expect(lineOf(text, positionOf(text, '/steps/1/agentId'))).toBe(4)
+  expect(text.slice(positionOf(text, '/steps/0/x"y/1/z'))).toMatch(/^2/)
+  expect(positionOf('{ "a": ', '/a/b')).toBeGreaterThanOrEqual(0)
+  expect(positionOf('', '/a')).toBe(0)
+})
+
+test('a conversation grows by its events', () => {
+  const said = { role: 'assistant', content: [{ type: 'text' as const, text: 'hi' }] }
+  const events = [{ type: 'agent_start' }, { type: 'message_update', message: said }, { type: 'tool_execution_start', toolCallId: 't' }]
+  const working = events.reduce(told, SILENT)
+  expect(working).toMatchObject({ isWorking: true, partial: said, running: ['t'], messages: [] })
+  const ended = [{ type: 'tool_execution_end', toolCallId: 't' }, { type: 'message_end', message: said }, { type: 'agent_end' }].reduce(told, working)
+  expect(ended).toMatchObject({ isWorking: false, partial: null, running: [], messages: [said] })
+  expect(told(SILENT, { type: 'new_kind' })).toBe(SILENT)
+})
+
+test('a tree indents only where it branches, and knows the way to the leaf', () => {
+  const node = (entryId: string, parentId: string | null) => ({ entryId, parentId, entryType: 'message', timestamp: '' })
+  const rows = rowsOf([node('0', null), node('1', '0'), node('2', '1'), node('3', '1'), node('4', '3')], '4')
+  expect(rows.map((one) => `${one.node.entryId}${one.depth}${one.isCurrent ? '*' : ''}`)).toEqual(['00*', '10*', '21', '31*', '41*'])
+})
+
+test('a form begins with defaults and sends nothing that was left empty', () => {
+  expect(beginning({ properties: { a: { default: 5 }, b: { type: 'string' }, c: { const: true } } })).toEqual({ a: 5, c: true })
+  expect(withField({ a: 1, b: 2 }, 'a', undefined)).toEqual({ b: 2 })
+  expect(withField({ b: 2 }, 'a', null)).toEqual({ b: 2, a: null })
+})

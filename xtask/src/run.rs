@@ -1,0 +1,40 @@
+//! `cargo xtask run`: builds everything and starts the server with example data, to look at.
+use crate::dashboard::Dashboard;
+use crate::{Request, process, server, workspace};
+use anyhow::{Context, Result, bail};
+use std::net::TcpListener;
+use std::process::Command;
+
+const PORT: u16 = 8088;
+
+pub fn run(request: &Request) -> Result<bool> {
+    eprintln!("... the dashboard");
+    match Dashboard::prepare(request.verbose).and_then(|dashboard| dashboard.build(request.verbose)) {
+        Ok(note) => eprintln!("    {note}"),
+        // Everything but the dashboard works without Node.
+        Err(error) => eprintln!("    left out: {error:#}"),
+    }
+    eprintln!("... the program; the first time this takes some minutes");
+    let binary = workspace::orchestr8("ci", request)?;
+    let port = if TcpListener::bind(("127.0.0.1", PORT)).is_ok() { PORT } else { server::free_port()? };
+    let data = workspace::target()?.join("demo");
+    let mut command = Command::new(&binary);
+    command.args(["serve", "--demo", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]).arg(&data);
+    command.current_dir(workspace::root());
+    let mut running = process::Group::spawn(&mut command)?;
+    server::wait(port, "/readyz", &mut running).context("the server did not start")?;
+    let program = binary.display();
+    let reach = if port == PORT { String::new() } else { format!(" --server http://127.0.0.1:{port}") };
+    println!(
+        "\norchestr8 runs, with example data: http://127.0.0.1:{port}/\n\nNext, in another terminal:\n\
+         \n  {program} run examples/hello-world.json{reach}      # a workflow; watch it in the browser\
+         \n  {program} chat --session first hello{reach}         # a conversation with an agent\
+         \n  {program} demo                                      # kill -9 in the middle, and nothing is lost\n\
+         \nCtrl-C ends it. Its data is in {}.",
+        data.display()
+    );
+    if !running.wait() {
+        bail!("the server ended by itself");
+    }
+    Ok(true)
+}

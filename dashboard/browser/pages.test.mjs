@@ -31,6 +31,7 @@ const pages = () => [
   ['sessions', '/sessions', 'text=Choose a session, or begin one'],
   ['tools', '/tools/echo', 'role=button[name="Call"]'],
   ['knowledge', `/knowledge/${HANDBOOK}?tab=history&q=when+are+refunds+paid`, 'mark >> text=Refunds'],
+  ['audit', '/audit', 'text=The trail is whole.'],
 ]
 
 for (const dark of [false, true]) {

@@ -57,6 +57,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The audit trail, the newest first; for owners. */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/audit/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Proves that no entry of the audit trail was changed, removed or put in between. */
+        get: operations["verifyAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/executions": {
         parameters: {
             query?: never;
@@ -2097,6 +2131,98 @@ export interface operations {
                     "text/html": string;
                 };
             };
+        };
+    };
+    listAudit: {
+        parameters: {
+            query?: {
+                /** @description Only this action. */
+                action?: string;
+                /** @description Only what this one did. */
+                principal?: string;
+                /** @description Only what ended so. */
+                end?: string;
+                /** @description The nextCursor of the page before. */
+                cursor?: string;
+                /** @description Entries on the page. */
+                limit?: number;
+            };
+            header?: {
+                /** @description Your id for this request: 1 to 128 visible ASCII, else one is made. */
+                "X-Correlation-ID"?: components["parameters"]["X-Correlation-ID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    "X-Correlation-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        entries: {
+                            action: string;
+                            argsHash?: string;
+                            at: string;
+                            correlationId?: string;
+                            end: string;
+                            errorCode?: string | null;
+                            hash: string;
+                            principal: string;
+                            runId?: string;
+                            sequence: number;
+                            transport: string;
+                        }[];
+                        nextCursor?: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    verifyAudit: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your id for this request: 1 to 128 visible ASCII, else one is made. */
+                "X-Correlation-ID"?: components["parameters"]["X-Correlation-ID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whether it is whole, and its newest hash; else the first entry that does not hold. */
+            200: {
+                headers: {
+                    "X-Correlation-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        brokenAt?: number;
+                        entries?: number;
+                        head?: string;
+                        what?: string;
+                        whole: boolean;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
         };
     };
     dashboardExecutions: {

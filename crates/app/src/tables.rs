@@ -40,6 +40,33 @@ pub fn secret_find(name: &str) -> Statement {
     Statement::new("SELECT value FROM secrets WHERE name = ?1", vec![name.into()])
 }
 
+/// Whose entries of the audit trail, and which; an empty text means any.
+pub struct AuditFilter {
+    pub tenant: String,
+    pub action: String,
+    pub principal: String,
+    pub end: String,
+}
+
+/// Columns: seq, body, entry_hash. The newest first.
+pub fn audit_entries(chain: &'static str, before: i64, filter: &AuditFilter, limit: i64) -> Statement {
+    let text = |text: &str| text.to_owned().into();
+    Statement::new(
+        "SELECT seq, body, entry_hash FROM chain WHERE name = ?1 AND seq < ?2 AND json_extract(body, '$.tenant') = ?3 \
+         AND (?4 = '' OR json_extract(body, '$.action') = ?4) AND (?5 = '' OR json_extract(body, '$.principal') = ?5) \
+         AND (?6 = '' OR json_extract(body, '$.end') = ?6) ORDER BY seq DESC LIMIT ?7",
+        vec![
+            chain.into(),
+            before.into(),
+            text(&filter.tenant),
+            text(&filter.action),
+            text(&filter.principal),
+            text(&filter.end),
+            limit.into(),
+        ],
+    )
+}
+
 /// What is deleted once it is old. Rows that carry their own expiry are kept zero milliseconds beyond it.
 pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 6] {
     [

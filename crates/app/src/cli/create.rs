@@ -44,12 +44,17 @@ pub enum Language {
     Typescript,
 }
 
-const PYTHON: &str = include_str!("../../templates/agent.py");
+pub const PYTHON: &str = include_str!("../../templates/agent.py");
 const TYPESCRIPT: &str = include_str!("../../templates/agent.ts");
 const WORKFLOW: &str = include_str!("../../templates/workflow.json");
 
 /// Where a new agent listens unless PORT says otherwise.
 const PORT: &str = "8090";
+
+/// The text of an agent of this name.
+pub fn agent(template: &str, name: &str) -> String {
+    template.replace("{{name}}", name).replace("{{port}}", PORT)
+}
 
 impl Create {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
@@ -61,7 +66,7 @@ impl Create {
                     Language::Typescript => ("agent.ts", TYPESCRIPT, "node"),
                 };
                 let path = dir.join(name).join(file);
-                let text = text.replace("{{name}}", name).replace("{{port}}", PORT);
+                let text = agent(text, name);
                 Making::new(vec![(path.clone(), text)]).make(shell, *dry_run)?;
                 shell.terminal.note(&format!(
                     "start it:   {start} {}\nname it:    workflows.agents.{name}.url = \"http://127.0.0.1:{PORT}\" in orchestr8.json\n\

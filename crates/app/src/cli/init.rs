@@ -1,4 +1,4 @@
-//! `orchestr8 init`: a folder with a workflow, a test of it and a configuration, to begin with.
+//! `orchestr8 init`: a folder with a workflow, a test of it, an agent and a configuration, to begin with.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,8 @@ use clap::Args;
 
 use orchestr8_workflows::definition;
 
-use super::Shell;
 use super::files::Making;
+use super::{Shell, create};
 use crate::failure::Failure;
 
 #[derive(Args)]
@@ -31,6 +31,7 @@ impl Init {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
         let mut files: Vec<(PathBuf, String)> =
             FILES.iter().map(|(name, text)| (self.dir.join(name), (*text).to_owned())).collect();
+        files.push((self.dir.join("agents/shout/agent.py"), create::agent(create::PYTHON, "shout")));
         // Beside the workflows, where their "$schema" finds it, so that editors can help without a network.
         files
             .push((self.dir.join("workflows/workflow.schema.json"), format!("{:#}\n", definition::schema())));

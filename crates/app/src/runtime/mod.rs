@@ -1,5 +1,6 @@
 //! Puts the program together: settings -> ports -> store -> kernel -> registry -> faces; and takes it apart again.
 
+mod audit;
 mod bridge;
 mod countdown;
 pub mod examples;
@@ -21,7 +22,7 @@ use orchestr8_kernel::bus::{self, Bus};
 use orchestr8_kernel::log::Level;
 use orchestr8_kernel::ports::{Clock, Ids, Random, clock, ids, random};
 use orchestr8_kernel::redact::Redactor;
-use orchestr8_kernel::{Cancel, Kernel, Log, Ports};
+use orchestr8_kernel::{Action, Cancel, Kernel, Log, Ports};
 use orchestr8_mcp::Face;
 use orchestr8_stores::Sqlite;
 use orchestr8_tools::remote::{self, Remote};
@@ -128,11 +129,10 @@ impl Runtime {
             }
         }
         let remote = Remote::start(&kernel, other_servers(&settings));
-        let servers = remote.action().map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
-        kernel
-            .registry()
-            .register(servers)
-            .map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
+        offer(&kernel, remote.action().map_err(broken)?)?;
+        for action in audit::actions(&store).map_err(broken)? {
+            offer(&kernel, action)?;
+        }
         Ok(Self {
             settings,
             kernel,
@@ -252,11 +252,17 @@ fn other_servers(settings: &Settings) -> remote::Settings {
     }
 }
 
+fn broken(error: orchestr8_kernel::schema::Error) -> Failure {
+    Failure::new(Code::Internal, format!("an action is wrong: {error}"))
+}
+
+/// Something the program itself offers beside its domains.
+fn offer(kernel: &Kernel, action: Action) -> Result<(), Failure> {
+    kernel.registry().register(action).map_err(|error| Failure::new(Code::Internal, error.to_string()))
+}
+
 /// Every action of every domain. To add a domain: its lines here.
 fn register(kernel: &Kernel, settings: &Settings) -> Result<(), Failure> {
-    let broken = |error: orchestr8_kernel::schema::Error| {
-        Failure::new(Code::Internal, format!("an action is wrong: {error}"))
-    };
     let tools = orchestr8_tools::Settings {
         state_bytes: settings.state_bytes,
         search_above: settings.search_above,

@@ -19,6 +19,7 @@ mod knowing;
 mod knowledge_kill;
 mod lives;
 mod others;
+mod pages;
 mod program;
 mod second;
 mod secrets;

@@ -9,6 +9,8 @@ pub const DELETE_WORKFLOW: &str = "workflows.delete";
 pub const METRICS: &str = "workflows.metrics";
 pub const SYSTEM: &str = "workflows.system";
 pub const SERVERS: &str = "tools.servers";
+pub const AUDIT: &str = "audit.entries";
+pub const VERIFY_AUDIT: &str = "audit.verify";
 pub const AGENTS: &str = "workflows.agents";
 
 pub const EXECUTION: &str = "executions.get";

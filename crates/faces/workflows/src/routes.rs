@@ -7,7 +7,7 @@ use axum::routing::{MethodRouter, any, get, post};
 use orchestr8_kernel::Kernel;
 
 use crate::endpoints::{
-    approvals, control, execute, execution, journal, lists, program, schedules, workers, workflows,
+    approvals, audit, control, execute, execution, journal, lists, program, schedules, workers, workflows,
 };
 use crate::face::{Face, at};
 use crate::live;
@@ -64,6 +64,8 @@ fn paths(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
         ("/dashboard/metrics", get(at(face, program::metrics))),
         ("/dashboard/system", get(at(face, program::system))),
         ("/dashboard/servers", get(at(face, program::servers))),
+        ("/audit", get(at(face, audit::list))),
+        ("/audit/verify", get(at(face, audit::verify))),
         ("/events", get(at(face, live::events))),
         ("/ws", get(at(face, live::socket))),
         ("/health", get(at(face, program::health))),

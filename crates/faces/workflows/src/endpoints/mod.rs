@@ -2,6 +2,7 @@
 
 pub(crate) mod approval_page;
 pub(crate) mod approvals;
+pub(crate) mod audit;
 pub(crate) mod control;
 pub(crate) mod execute;
 pub(crate) mod execution;

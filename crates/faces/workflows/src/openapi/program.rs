@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::Path;
 use super::operation::{Operation, number_of, schema, text_of};
-use super::shapes::{any_object, list, one_of, open, or_null, text, whole};
+use super::shapes::{any_object, list, one_of, open, or_null, text, truth, whole};
+use crate::settings::PAGE_LIMIT;
 
 const TAG: &str = "program";
 
@@ -18,6 +19,8 @@ pub(super) fn paths() -> Vec<Path> {
             vec![("get", figures("system", "How the engine stands: queue, breakers, limits."))],
         ),
         ("/dashboard/servers", vec![("get", servers())]),
+        ("/audit", vec![("get", audit())]),
+        ("/audit/verify", vec![("get", verify_audit())]),
         ("/health", vec![("get", health())]),
         ("/openapi.json", vec![("get", openapi())]),
     ]
@@ -66,6 +69,42 @@ fn servers() -> Operation {
         200,
         "How it stands with each.",
         open(json!({"servers": list(server)}), &["servers"]),
+    )
+}
+
+fn audit() -> Operation {
+    let entry = json!({
+        "sequence": whole(), "at": text(), "action": text(), "principal": text(), "end": text(), "errorCode": or_null(text()),
+        "transport": text(), "runId": text(), "correlationId": text(), "argsHash": text(), "hash": text(),
+    });
+    let entry = open(entry, &["sequence", "at", "action", "principal", "end", "transport", "hash"]);
+    let page = json!({"entries": list(entry), "nextCursor": or_null(text())});
+    Operation::new("listAudit", TAG, "The audit trail, the newest first; for owners.")
+        .query("action", text_of(256), "Only this action.")
+        .query("principal", text_of(256), "Only what this one did.")
+        .query("end", text_of(256), "Only what ended so.")
+        .query(
+            "cursor",
+            json!({"type": "string", "pattern": "^[0-9]{1,18}$"}),
+            "The nextCursor of the page before.",
+        )
+        .query("limit", number_of(1, PAGE_LIMIT), "Entries on the page.")
+        .gives(200, "A page.", open(page, &["entries"]))
+}
+
+fn verify_audit() -> Operation {
+    let said = json!({
+        "whole": truth(), "entries": whole(), "head": text(), "brokenAt": whole(), "what": text(),
+    });
+    Operation::new(
+        "verifyAudit",
+        TAG,
+        "Proves that no entry of the audit trail was changed, removed or put in between.",
+    )
+    .gives(
+        200,
+        "Whether it is whole, and its newest hash; else the first entry that does not hold.",
+        open(said, &["whole"]),
     )
 }
 

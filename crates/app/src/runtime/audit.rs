@@ -1,0 +1,93 @@
+//! `audit.entries` and `audit.verify`: the audit trail for whoever may see it, and the proof that it is whole.
+
+use std::sync::Arc;
+
+use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_kernel::action::{Allow, Slotting};
+use orchestr8_kernel::audit::CHAIN;
+use orchestr8_kernel::ports::store::{self, Store as _};
+use orchestr8_kernel::submission::OWNER;
+use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
+use orchestr8_stores::{Sqlite, chain};
+use serde_json::{Map, Value, json};
+
+use crate::tables;
+
+/// Entries on a page.
+const PAGE: i64 = 100;
+const PAGE_LIMIT: i64 = 500;
+
+pub fn actions(store: &Sqlite) -> Result<Vec<Action>, schema::Error> {
+    let text = json!({"type": "string", "minLength": 1, "maxLength": 256});
+    let input = json!({
+        "type": "object", "additionalProperties": false,
+        "properties": {
+            "action": text, "principal": text, "end": text, "cursor": {"type": "string", "pattern": "^[0-9]{1,18}$"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": PAGE_LIMIT},
+        },
+    });
+    let nothing = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let policy = Policy { slotting: Slotting::Free, ..Policy::read() };
+    let (read, prove) = (store.clone(), store.clone());
+    let entries =
+        Action::tool("audit.entries", "Lists the audit trail, the newest first.", input, policy.clone(), {
+            move |args, context| entries(read.clone(), args, context)
+        })?;
+    let verify = Action::tool("audit.verify", "Proves that the audit trail is whole.", nothing, policy, {
+        move |_, _| verify(prove.clone())
+    })?;
+    Ok([entries, verify].map(|action| action.hidden().allowing(owners())).into())
+}
+
+/// Who did what is for those who answer for it.
+fn owners() -> Allow {
+    Arc::new(|principal, _| match principal.has(OWNER) {
+        true => Ok(()),
+        false => Err(Fault::new(Code::Unauthorized, "only an owner may read the audit trail")),
+    })
+}
+
+async fn entries(store: Sqlite, args: Args, context: Context) -> Result<Reply, Halt> {
+    let limit = args.get("limit").and_then(Value::as_i64).unwrap_or(PAGE).clamp(1, PAGE_LIMIT);
+    let before = args.text("cursor").and_then(|cursor| cursor.parse().ok()).unwrap_or(i64::MAX);
+    let wanted = |name| args.text(name).unwrap_or_default().to_owned();
+    let filter = tables::AuditFilter {
+        tenant: context.principal.tenant.as_str().to_owned(),
+        action: wanted("action"),
+        principal: wanted("principal"),
+        end: wanted("end"),
+    };
+    let rows = store.query(tables::audit_entries(CHAIN, before, &filter, limit)).await.map_err(unreadable)?;
+    let shown: Vec<Value> = rows.iter().map(entry).collect::<Result<_, Fault>>()?;
+    let more = i64::try_from(rows.len()).is_ok_and(|count| count == limit);
+    let next = shown.last().filter(|_| more).map(|last| last["sequence"].to_string());
+    Ok(Output::json(json!({"entries": shown, "nextCursor": next})).into())
+}
+
+fn entry(row: &store::Row) -> Result<Value, Fault> {
+    let body: Map<String, Value> =
+        serde_json::from_str(row.text(1).map_err(unreadable)?).map_err(|cause| {
+            Fault::new(Code::StoreCorrupt, "an entry of the audit trail cannot be read").because(cause)
+        })?;
+    let of = |name: &str| body.get(name).cloned().unwrap_or_default();
+    Ok(json!({
+        "sequence": row.int(0).map_err(unreadable)?, "at": of("timestamp"), "action": of("action"), "principal": of("principal"),
+        "end": of("end"), "errorCode": of("error_code"), "transport": of("transport"), "runId": of("run_id"),
+        "correlationId": of("correlation_id"), "argsHash": of("args_hash"), "hash": row.text(2).map_err(unreadable)?,
+    }))
+}
+
+async fn verify(store: Sqlite) -> Result<Reply, Halt> {
+    let said = match store.verify_chain(CHAIN).await {
+        Ok(verified) => json!({"whole": true, "entries": verified.entries, "head": verified.head}),
+        Err(chain::Error::Broken(broken)) => {
+            json!({"whole": false, "brokenAt": broken.seq, "what": broken.what})
+        }
+        Err(chain::Error::Store(error)) => return Err(unreadable(error).into()),
+    };
+    Ok(Output::json(said).into())
+}
+
+fn unreadable(error: store::Error) -> Fault {
+    Fault::new(Code::StoreFailed, "the audit trail cannot be read").because(error)
+}

@@ -1,0 +1,29 @@
+// The audit trail: who did what, and the proof that it is whole.
+import { ask } from './client'
+
+export interface Entry {
+  sequence: number
+  at: string
+  action: string
+  principal: string
+  end: string
+  errorCode?: string | null
+  transport: string
+  runId?: string
+  correlationId?: string
+  argsHash?: string
+  hash: string
+}
+
+export interface Proof {
+  whole: boolean
+  entries?: number
+  head?: string
+  brokenAt?: number
+  what?: string
+}
+
+export const audit = (filter: { action?: string; principal?: string; end?: string }, cursor: string | null) =>
+  ask<{ entries: Entry[]; nextCursor: string | null }>('/v1/audit', { query: { ...filter, cursor, limit: 200 } })
+
+export const verifyAudit = () => ask<Proof>('/v1/audit/verify')

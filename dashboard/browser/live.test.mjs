@@ -139,7 +139,7 @@ test('5,000 entries of a journal are followed without a stall', async () => {
 test('500 events a second do not stall the page', async () => {
   const page = await browser.page(server)
   await page.goto(`${server.base}/`)
-  await page.waitForSelector('text=Ended, by minute')
+  await page.waitForSelector('text=How long they took')
   await page.waitForSelector('[data-phase="live"]')
   await watchTasks(page)
   const frames = page.evaluate(

@@ -17,7 +17,7 @@ after(async () => {
 
 /** Where, and what must be seen there. */
 const pages = () => [
-  ['overview', '/', 'text=Ended, by minute'],
+  ['overview', '/', 'text=How long they took'],
   ['executions', '/executions', 'role=row >> text=Data pipeline'],
   ['execution', `/executions/${ids.pipeline}?step=invoices`, '.react-flow__node >> text=full-report'],
   ['execution-failed', `/executions/${ids.saga}?tab=waterfall&step=ship`, "text=there is no tool named 'courier_service'"],
@@ -31,6 +31,8 @@ const pages = () => [
   ['sessions', '/sessions', 'text=Choose a session, or begin one'],
   ['tools', '/tools/echo', 'role=button[name="Call"]'],
   ['knowledge', `/knowledge/${HANDBOOK}?tab=history&q=when+are+refunds+paid`, 'mark >> text=Refunds'],
+  ['messages', '/messages?tab=agents', 'main >> text=echo'],
+  ['dead-letters', '/messages?tab=dead', 'text=Nothing was given up'],
   ['audit', '/audit', 'text=The trail is whole.'],
 ]
 
@@ -87,7 +89,7 @@ test('an empty server says what to do on every page', async () => {
 test('the keyboard goes everywhere', async () => {
   const page = await browser.page(server)
   await page.goto(`${server.base}/`)
-  await page.waitForSelector('text=Ended, by minute')
+  await page.waitForSelector('text=How long they took')
   await page.keyboard.press('g')
   await page.keyboard.press('e')
   await page.waitForURL('**/executions')

@@ -12,6 +12,12 @@ const BUILD_LIMIT: Duration = Duration::from_secs(300);
 const BROWSER_LIMIT: Duration = Duration::from_secs(600);
 const SHOWN_LINES: usize = 120;
 
+/// Descriptions of APIs, and the types made of them: `npm run types` writes them anew.
+const TYPES: [[&str; 2]; 2] = [
+    ["../schemas/openapi.json", "generated/openapi.d.ts"],
+    ["../schemas/aacp.openapi.json", "generated/aacp.d.ts"],
+];
+
 /// What the build reads; a change in any of it is a reason to build again.
 const SOURCES: [&str; 8] = [
     "index.html",
@@ -36,9 +42,14 @@ pub fn stages(tally: &mut Tally, show: bool) {
     });
     let Some(dashboard) = ready else { return };
     tally.stage("dashboard: types of the API", || {
-        let args =
-            ["../schemas/openapi.json", "-o", "generated/openapi.d.ts", "--empty-objects-unknown", "--check"];
-        dashboard.check("openapi-typescript/bin/cli.js", &args, show)
+        for [schema, types] in TYPES {
+            let args = [schema, "-o", types, "--empty-objects-unknown", "--check"];
+            let verdict = dashboard.check("openapi-typescript/bin/cli.js", &args, show)?;
+            if verdict.failed > 0 {
+                return Ok(verdict);
+            }
+        }
+        Ok(Verdict::pass(""))
     });
     tally.stage("dashboard: types", || dashboard.check("typescript/bin/tsc", &["--noEmit"], show));
     tally.stage("dashboard: unit tests", || dashboard.check("vitest/vitest.mjs", &["run"], show));

@@ -1,5 +1,5 @@
 // Every page: its place, its key, its sign. To add one: a line here, and its file in pages/.
-import { Activity, BookOpen, MessagesSquare, PlayCircle, ShieldCheck, Workflow, Wrench, type LucideIcon } from 'lucide-react'
+import { Activity, BookOpen, Mail, MessagesSquare, PlayCircle, ShieldCheck, Workflow, Wrench, type LucideIcon } from 'lucide-react'
 import { lazy, type ComponentType } from 'react'
 
 export interface Page {
@@ -17,6 +17,7 @@ export const PAGES: Page[] = [
   { name: 'Sessions', path: '/sessions', key: 's', icon: MessagesSquare, Shown: lazy(() => import('../pages/sessions')) },
   { name: 'Tools', path: '/tools', key: 't', icon: Wrench, Shown: lazy(() => import('../pages/tools')) },
   { name: 'Knowledge', path: '/knowledge', key: 'k', icon: BookOpen, Shown: lazy(() => import('../pages/knowledge')) },
+  { name: 'Messages', path: '/messages', key: 'm', icon: Mail, Shown: lazy(() => import('../pages/messages')) },
   { name: 'Audit', path: '/audit', key: 'a', icon: ShieldCheck, Shown: lazy(() => import('../pages/audit')) },
 ]
 

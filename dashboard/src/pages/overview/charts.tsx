@@ -13,12 +13,12 @@ const TIP = {
   isAnimationActive: false,
 }
 
-export default function Charts({ buckets }: { buckets: Bucket[] }) {
+export default function Charts({ buckets, lately }: { buckets: Bucket[]; lately: string }) {
   const axis = <XAxis dataKey="at" tickFormatter={minute} tick={AXIS} tickLine={false} axisLine={false} minTickGap={48} />
   return (
     <div className="grid gap-3.5 lg:grid-cols-2">
-      <Panel title="Ended, by minute">
-        <div className="h-44" role="img" aria-label="Executions that ended in the last hour, by their end">
+      <Panel title={`Ended in the ${lately}`}>
+        <div className="h-44" role="img" aria-label={`Executions that ended in the ${lately}, by the moment of their end`}>
           <ResponsiveContainer width="100%" height="100%">
             <BarChart data={buckets} margin={{ top: 4, right: 4, bottom: 0, left: -22 }} barCategoryGap={1}>
               <CartesianGrid vertical={false} stroke="var(--line)" />
@@ -33,7 +33,7 @@ export default function Charts({ buckets }: { buckets: Bucket[] }) {
         </div>
       </Panel>
       <Panel title="How long they took">
-        <div className="h-44" role="img" aria-label="Duration of executions in the last hour: median and 95th percentile">
+        <div className="h-44" role="img" aria-label={`Duration of executions in the ${lately}: median and 95th percentile`}>
           <ResponsiveContainer width="100%" height="100%">
             <AreaChart data={buckets} margin={{ top: 4, right: 4, bottom: 0, left: -6 }}>
               <CartesianGrid vertical={false} stroke="var(--line)" />

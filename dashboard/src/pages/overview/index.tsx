@@ -12,6 +12,8 @@ import { summarise } from './figures'
 
 const Charts = lazy(() => import('./charts'))
 const HOUR_MS = 3_600_000
+/** A server that is young has its few minutes drawn large. */
+const YOUNG_MS = 600_000
 const NEWEST = 500
 
 export default function Overview() {
@@ -61,7 +63,11 @@ function Server() {
 function Hour({ rows, counts }: { rows: ExecutionSummary[]; counts: Record<string, number> }) {
   const clock = useClock()
   const now = Math.floor(clock / 10_000) * 10_000
-  const hour = useMemo(() => summarise(rows, now + 10_000, HOUR_MS, 60), [rows, now])
+  const oldest = rows.at(-1)
+  const isYoung = rows.length < NEWEST && oldest !== undefined && Date.parse(oldest.createdAt) > now - YOUNG_MS
+  const spanMs = isYoung ? YOUNG_MS : HOUR_MS
+  const lately = isYoung ? 'last 10 minutes' : 'last hour'
+  const hour = useMemo(() => summarise(rows, now + 10_000, spanMs, 60), [rows, now, spanMs])
   const failed = counts['failed'] ?? 0
   return (
     <>
@@ -70,14 +76,14 @@ function Hour({ rows, counts }: { rows: ExecutionSummary[]; counts: Record<strin
           <Figure label="Under way" value={compact(under(counts))} tone="text-busy" hint={`${compact(counts['queued'] ?? 0)} queued`} />
           <Figure label="Completed" value={compact(counts['completed'] ?? 0)} tone="text-good" hint="in all" />
           <Figure label="Failed" value={compact(failed)} tone={failed > 0 ? 'text-bad' : ''} hint="in all" />
-          <Figure label="Throughput" value={`${hour.perMinute < 10 ? hour.perMinute.toFixed(1) : Math.round(hour.perMinute)}/min`} hint="last hour" />
-          <Figure label="Duration" value={hour.p50 === null ? '–' : span(hour.p50)} hint={hour.p95 === null ? 'last hour' : `95 %: ${span(hour.p95)}`} />
+          <Figure label="Throughput" value={`${hour.perMinute < 10 ? hour.perMinute.toFixed(1) : Math.round(hour.perMinute)}/min`} hint={lately} />
+          <Figure label="Duration" value={hour.p50 === null ? '–' : span(hour.p50)} hint={hour.p95 === null ? lately : `95 %: ${span(hour.p95)}`} />
           <Figure label="Errors" value={hour.errorRate === null ? '–' : `${(hour.errorRate * 100).toFixed(1)} %`} hint="of those that ended" />
         </div>
       </Panel>
       {rows.length > 0 && (
         <Suspense fallback={<div className="h-56" />}>
-          <Charts buckets={hour.buckets} />
+          <Charts buckets={hour.buckets} lately={lately} />
         </Suspense>
       )}
     </>

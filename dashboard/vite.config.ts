@@ -30,7 +30,7 @@ export default defineConfig({
   },
   server: {
     proxy: Object.fromEntries(
-      ['/v1', '/mcp', '/documents', '/artifacts', '/metrics', '/version', '/openapi.json', '/healthz']
+      ['/v1', '/mcp', '/aacp', '/admin', '/documents', '/artifacts', '/metrics', '/version', '/openapi.json', '/healthz']
         .map((path): [string, object] => [path, asked])
         .concat([['/ws', { ...asked, ws: true }]]),
     ),

@@ -44,12 +44,16 @@ const DOCUMENTS: [(&str, &str, &str, &str); 3] = [
 ];
 
 /// What runs, one after the other, so that there is something to watch.
-const ROUND: [(&str, &str); 6] = [
+const ROUND: [(&str, &str); 10] = [
     ("parcels", "{}"),
     ("hello-world", r#"{"who":"Ada"}"#),
+    ("order-saga", r#"{"courier":"echo"}"#),
     ("parcels", r#"{"van":2}"#),
     ("data-pipeline", "{}"),
     ("multi-agent", "{}"),
+    ("parcels", r#"{"van":3}"#),
+    ("hello-world", r#"{"who":"Grace"}"#),
+    ("data-pipeline", r#"{"report":"short"}"#),
     ("order-saga", "{}"),
 ];
 const PAUSE: Duration = Duration::from_secs(2);

@@ -41,7 +41,7 @@ for (const dark of [false, true]) {
     const page = await browser.page(server, { dark })
     for (const [name, path, seen] of pages()) {
       await page.goto(server.base + path)
-      await page.waitForSelector(seen, { timeout: 10_000 }).catch((error) => assert.fail(`${name}: ${error.message}`))
+      await page.waitForSelector(seen, { timeout: 20_000 }).catch((error) => assert.fail(`${name}: ${error.message}`))
       await page.waitForSelector('[data-phase="live"]')
       assert.deepEqual(await complaints(page), [], name)
       await shoot(page, `${name}-${dark ? 'dark' : 'light'}`)

@@ -95,7 +95,7 @@ export class Browser {
       timezoneId: 'UTC',
     })
     const page = await context.newPage()
-    page.setDefaultTimeout(10_000)
+    page.setDefaultTimeout(20_000)
     page.wrong = []
     page.on('pageerror', (error) => page.wrong.push(`error: ${error.message}`))
     page.on('console', (message) => {

@@ -20,7 +20,8 @@ pub fn run(request: &Request) -> Result<bool> {
     let data = workspace::target()?.join("demo");
     let mut command = Command::new(&binary);
     command.args(["serve", "--demo", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]).arg(&data);
-    command.current_dir(workspace::root());
+    // Only what somebody should know stands between our words.
+    command.current_dir(workspace::root()).env("ORCHESTR8_LOGGING_LEVEL", "warn");
     let mut running = process::Group::spawn(&mut command)?;
     server::wait(port, "/readyz", &mut running).context("the server did not start")?;
     let program = binary.display();

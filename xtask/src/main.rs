@@ -27,6 +27,7 @@ mod server;
 mod test;
 mod tidy;
 mod unit;
+mod vectors;
 mod workspace;
 
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ const USAGE: &str = "\
 usage: cargo xtask <task>
 
   run                                                      build everything, start the server with example data
-  test [lint|tidy|dashboard|unit|coverage|transcripts|api|conformance|interop|browser]
+  test [lint|tidy|dashboard|unit|coverage|vectors|transcripts|api|conformance|interop|browser]
                                                            everything, or one part of it
        --url URL     run conformance or the HTTP half of interop against a server that already runs
        --binary PATH use this orchestr8 instead of building one (also for bench)
@@ -44,7 +45,7 @@ usage: cargo xtask <task>
   coverage [CRATE...]                                      line coverage per crate, with the floors we promise;
                                                            of these alone (kernel, faces/mcp), by their own tests
   prove                                                    the long versions of the randomised and crash tests
-  bench mcp|kernel|store|workflows|sessions                measure, side by side where there is a peer
+  bench mcp|kernel|store|workflows|sessions|knowledge      measure, side by side where there is a peer
        --rounds N    repeat each case N times (mcp, default 5; workflows, default 3)
        --quick       make few calls, to see that it runs (workflows)
   deny                                                     licences, advisories and duplicates

@@ -24,6 +24,9 @@ pub const INTEROP: Pinned = Pinned { folder: "conformance/interop", only_node_is
 /// A peer in a benchmark. Its server is an optional package, one for each kind of machine.
 pub const RESTATE: Pinned = Pinned { folder: "benches/restate", only_node_is_optional: false };
 
+/// The vector server that tests run against, and a peer in a benchmark.
+pub const QDRANT: Pinned = Pinned { folder: "benches/qdrant", only_node_is_optional: true };
+
 impl Pinned {
     fn source(&self) -> PathBuf {
         workspace::root().join(self.folder)

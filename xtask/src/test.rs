@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every check of the project, in one command.
 use crate::report::{Tally, Verdict};
-use crate::{Request, api, conformance, dashboard, interop, lint, tidy, unit, workspace};
+use crate::{Request, api, conformance, dashboard, interop, lint, tidy, unit, vectors, workspace};
 use anyhow::{Result, bail};
 
 pub fn all(request: &Request) -> Result<bool> {
@@ -10,6 +10,7 @@ pub fn all(request: &Request) -> Result<bool> {
     lint::stages(&mut tally, request.verbose);
     tidy_stage(&mut tally);
     unit::stages(&mut tally, request.verbose);
+    vectors::stages(&mut tally, request.verbose);
     let request = with_tested_program(request)?;
     api::stages(&mut tally, &request);
     conformance::stages(&mut tally, &request);
@@ -37,6 +38,7 @@ pub fn part(name: &str, request: &Request) -> Result<bool> {
         "dashboard" => dashboard::stages(&mut tally, request.verbose),
         "unit" => unit::stages(&mut tally, request.verbose),
         "coverage" => unit::counted(&mut tally, request.verbose),
+        "vectors" => vectors::stages(&mut tally, request.verbose),
         "transcripts" => unit::transcripts(&mut tally, request.verbose),
         "api" => api::stages(&mut tally, request),
         "conformance" => conformance::stages(&mut tally, request),
@@ -44,7 +46,7 @@ pub fn part(name: &str, request: &Request) -> Result<bool> {
         "browser" => dashboard::browser(&mut tally, request),
         _ => {
             bail!(
-                "no part called {name}; there are lint, tidy, dashboard, unit, coverage, transcripts, api, conformance, interop, browser"
+                "no part called {name}; there are lint, tidy, dashboard, unit, coverage, vectors, transcripts, api, conformance, interop, browser"
             )
         }
     }

@@ -61,6 +61,12 @@ fn rss_mb() -> f64 {
     text.split(' ').nth(1).unwrap().parse::<f64>().unwrap() * 4096.0 / 1e6
 }
 
+/// Processor time of this thread so far. Machines are noisy; this is what a search costs.
+fn cpu_ms() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e6
+}
+
 fn measure(
     name: &str,
     queries: &Arc<Vec<Vec<f32>>>,
@@ -84,7 +90,7 @@ fn measure(
                 loop {
                     let n = next.fetch_add(1, Ordering::Relaxed);
                     if n >= total {
-                        return times;
+                        return (times, cpu_ms());
                     }
                     let began = Instant::now();
                     std::hint::black_box(search(&queries[n % queries.len()]));
@@ -93,15 +99,20 @@ fn measure(
             })
         })
         .collect();
-    let mut times: Vec<f64> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+    let (mut times, mut cpu) = (Vec::new(), 0.0);
+    for (some, ms) in threads.into_iter().map(|thread| thread.join().unwrap()) {
+        times.extend::<Vec<f64>>(some);
+        cpu += ms;
+    }
     let rate = total as f64 / began.elapsed().as_secs_f64();
     times.sort_by(f64::total_cmp);
     let at = |share: f64| times[(times.len() as f64 * share) as usize];
     println!(
-        "{name:<34} recall@10 {:.4}  short {fewer:>4}  {rate:>8.0} q/s  p50 {:.3} ms  p95 {:.3} ms",
+        "{name:<34} recall@10 {:.4}  short {fewer:>4}  {rate:>8.0} q/s  p50 {:.3} ms  p95 {:.3} ms  CPU {:.3} ms",
         hits as f64 / wanted as f64,
         at(0.5),
-        at(0.95)
+        at(0.95),
+        cpu / total as f64
     );
 }
 

@@ -80,6 +80,7 @@ pub struct Settings {
     /// A port of its own for sessions.
     pub sessions_port: Option<u16>,
     pub knowledge: Knowledge,
+    pub vectors: Vectors,
     pub mode: Mode,
     /// What is not wrong and probably not meant.
     pub warnings: Vec<String>,
@@ -106,6 +107,7 @@ impl Settings {
         let sessions_face = thinking::face(&loaded.config);
         let answers = thinking::answers(&loaded.config.models)?;
         let knowledge = Knowledge::new(&loaded.config.knowledge, answers)?;
+        let vectors = Vectors::new(&loaded.config.knowledge.vectors, environment)?;
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         let both_flags =
             config.tools.admin_registration_enabled && config.security.dynamic_registration_enabled;
@@ -152,6 +154,7 @@ impl Settings {
             sessions_face,
             sessions_port: config.sessions.port,
             knowledge,
+            vectors,
             mode,
             warnings: config::strangers(environment).iter().map(config::Stranger::to_string).collect(),
         })
@@ -312,10 +315,12 @@ fn level(level: config::LogLevel) -> Level {
 
 mod knowledge;
 mod thinking;
+mod vectors;
 mod workflows;
 
 pub use knowledge::Knowledge;
 pub use thinking::CONFINE;
+pub use vectors::Vectors;
 pub use workflows::{Workflows, read_private};
 
 fn messages(config: &config::Aacp) -> orchestr8_agents::aacp::Settings {

@@ -5,6 +5,7 @@ use crate::process;
 use crate::workspace::{self, BUILD_LIMIT};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 
 /// One figure: `{"name":"submit no-op","value":1.2,"unit":"us"}`.
 struct Figure {
@@ -14,7 +15,13 @@ struct Figure {
 }
 
 pub fn run(bench: &str, package: &str, request: &Request) -> Result<()> {
+    run_with(bench, package, &[], request)
+}
+
+/// The same, with something in its environment.
+pub fn run_with(bench: &str, package: &str, variables: &[(&str, OsString)], request: &Request) -> Result<()> {
     let mut command = workspace::cargo(&["bench", "--package", package, "--bench", bench]);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
     let done = process::run(&mut command, BUILD_LIMIT, request.verbose)?.require("cargo bench")?;
     let figures = read(&done.stdout);
     if figures.is_empty() {

@@ -1,4 +1,5 @@
 //! `cargo xtask bench`: figures in one table and in `bench/results.json`; no test asserts a time.
+mod knowledge;
 mod lines;
 mod mcp;
 mod sessions;
@@ -15,7 +16,10 @@ pub fn run(what: &str, request: &Request) -> Result<bool> {
         "store" => lines::run("store", "orchestr8-stores", request)?,
         "workflows" => workflows::run(request)?,
         "sessions" => sessions::run(request)?,
-        _ => bail!("no benchmark called {what}; there are mcp, kernel, store, workflows, sessions"),
+        "knowledge" => knowledge::run(request)?,
+        _ => {
+            bail!("no benchmark called {what}; there are mcp, kernel, store, workflows, sessions, knowledge")
+        }
     }
     Ok(true)
 }

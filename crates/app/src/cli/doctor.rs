@@ -1,7 +1,8 @@
 //! `orchestr8 doctor`: checks what orchestr8 needs, one line each, and says how to mend what is wrong.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use orchestr8_contract::Code;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use super::Shell;
 use crate::config::{Flags, Stranger, strangers};
 use crate::failure::Failure;
-use crate::settings::{Mode, Place, Settings};
+use crate::settings::{Mode, Place, Settings, Vectors};
 use crate::terminal::columns;
 
 #[derive(Args)]
@@ -29,6 +30,9 @@ const ROOM_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Fewer open files than this cannot serve the default number of connections.
 const OPEN_FILES: u64 = 1024;
+
+/// A server that takes longer to take a call is not there.
+const SERVER_LIMIT: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
@@ -66,6 +70,7 @@ impl Doctor {
                 checks.push(port(&settings));
                 checks.push(open_files());
                 checks.extend(models(&settings.models));
+                checks.push(vectors(&settings.vectors));
                 checks.extend(settings.servers.iter().map(|server| program(shell, server)));
             }
             Err(failure) => checks.push(Check {
@@ -231,6 +236,28 @@ fn models(settings: &orchestr8_models::Settings) -> Vec<Check> {
         _ => format!("ready: {}", all.join(", ")),
     };
     std::iter::once(ok("models", text)).chain(without.into_iter().map(unready)).collect()
+}
+
+/// Where the index over meanings is, and whether its server is there.
+fn vectors(vectors: &Vectors) -> Check {
+    let Vectors::Qdrant(server) = vectors else {
+        return ok("vectors", "are indexed in this process");
+    };
+    let shown = format!(
+        "{}:{}",
+        server.url.host_str().unwrap_or_default(),
+        server.url.port_or_known_default().unwrap_or(0)
+    );
+    let addresses = server.url.socket_addrs(|| None).unwrap_or_default();
+    match addresses.iter().any(|address| TcpStream::connect_timeout(address, SERVER_LIMIT).is_ok()) {
+        true => ok("vectors", format!("the Qdrant server at {shown} answers")),
+        false => check(
+            "vectors",
+            Verdict::Warn,
+            format!("the Qdrant server at {shown} cannot be reached; until it can, only words are searched"),
+            "start it, or correct knowledge.vectors.url",
+        ),
+    }
 }
 
 /// Whether the program of another MCP server can be found.

@@ -12,6 +12,7 @@ pub struct Knowledge {
     pub artifacts: KnowledgeArtifacts,
     pub webhooks: KnowledgeWebhooks,
     pub pubsub: KnowledgePubsub,
+    pub vectors: KnowledgeVectors,
     pub ack_ms: u64,
     pub heartbeat_ms: u64,
     pub public_url: Option<String>,
@@ -70,4 +71,21 @@ pub struct KnowledgePubsub {
     pub max_queued: usize,
     pub max_in_flight: usize,
     pub max_in_flight_overall: usize,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KnowledgeVectors {
+    pub engine: VectorEngine,
+    pub memory_mb: u64,
+    pub url: String,
+    pub key_variable: Option<String>,
+    pub collection: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VectorEngine {
+    Embedded,
+    Qdrant,
 }

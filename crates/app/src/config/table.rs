@@ -6,6 +6,7 @@ use orchestr8_agents::limits as agents;
 use orchestr8_broker::limits as broker;
 use orchestr8_contract::limits;
 use orchestr8_kernel::redact::DEFAULT_KEYS;
+use orchestr8_knowledge::limits as knowledge;
 use orchestr8_knowledge_face::limits as knowledge_face;
 use orchestr8_sessions::limits as sessions;
 use orchestr8_sessions_face::limits as sessions_face;
@@ -236,6 +237,11 @@ pub const SETTINGS: &[Setting] = &[
     setting("knowledge.pubsub.maxQueued", Shape::Int { min: 1, max: 200_000 }, Preset::Int(broker::TENANT_QUEUED as u64), "Messages one tenant may have waiting; one more is refused with 429."),
     setting("knowledge.pubsub.maxInFlight", Shape::Int { min: 1, max: 10_000 }, Preset::Int(broker::TENANT_IN_FLIGHT as u64), "Messages of one tenant that are worked on at once."),
     setting("knowledge.pubsub.maxInFlightOverall", Shape::Int { min: 1, max: 10_000 }, Preset::Int(broker::IN_FLIGHT as u64), "Messages of all tenants that are worked on at once."),
+    setting("knowledge.vectors.engine", Shape::Choice(&["embedded", "qdrant"]), Preset::Text("embedded"), "Where the index over meanings is: in this process, or on a Qdrant server. The vectors themselves are in the store, so either can be filled anew."),
+    setting("knowledge.vectors.memoryMb", Shape::Int { min: 16, max: 1_048_576 }, Preset::Int(knowledge::VECTORS_MB), "Memory that the index in this process may take: about 90 MB for 100,000 passages of 384 dimensions."),
+    setting("knowledge.vectors.url", Shape::Text, Preset::Text("http://127.0.0.1:6333"), "Where the Qdrant server is reached."),
+    setting("knowledge.vectors.keyVariable", Shape::Text, Preset::Unset, "The environment variable with its key; no key if unset."),
+    setting("knowledge.vectors.collection", Shape::Text, Preset::Text("orchestr8"), "What the names of its collections begin with; deployments that share a server need different ones."),
     setting("mcpServers.*.type", Shape::Choice(&["stdio", "http"]), Preset::Unset, "How to reach this other MCP server; follows from command or url if unset."),
     setting("mcpServers.*.command", Shape::Text, Preset::Unset, "The program to start."),
     setting("mcpServers.*.args", Shape::Texts, Preset::Texts(&[]), "Its arguments.").secret(),

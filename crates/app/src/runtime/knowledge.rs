@@ -5,21 +5,43 @@ use std::sync::Arc;
 use orchestr8_broker::Embedded;
 use orchestr8_contract::Code;
 use orchestr8_kernel::Kernel;
-use orchestr8_knowledge::{Hub, actions};
+use orchestr8_knowledge::retrieval::dense::{Dense, Embedder};
+use orchestr8_knowledge::{Hub, Meaning, actions, vectors};
 use orchestr8_knowledge_face::{self as face, Envelopes, PubSub};
 
 use super::Runtime;
 use crate::failure::Failure;
-use crate::settings::Settings;
+use crate::settings::{Settings, Vectors};
 
-/// Every action of knowledge.
-pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
-    let hub = Hub::new(kernel.clone(), settings.knowledge.domain.clone());
+/// Every action of knowledge. Without an embedder there is no search by meaning.
+pub fn register(
+    kernel: &Kernel,
+    settings: &Settings,
+    embedder: Option<Arc<dyn Embedder>>,
+) -> Result<Hub, Failure> {
+    let domain = settings.knowledge.domain.clone();
+    let hub = match embedder {
+        Some(embedder) => {
+            let dense = index(kernel, &settings.vectors, embedder.as_ref());
+            Hub::with_meaning(kernel.clone(), domain, Meaning { embedder, dense })
+        }
+        None => Hub::new(kernel.clone(), domain),
+    };
     let broken = |error| Failure::new(Code::Internal, format!("an action is wrong: {error}"));
     for action in actions::all(&hub).map_err(broken)? {
         kernel.registry().register(action).map_err(broken)?;
     }
     Ok(hub)
+}
+
+/// The index over the vectors of an embedder, empty until somebody follows the changes.
+fn index(kernel: &Kernel, place: &Vectors, embedder: &dyn Embedder) -> Arc<dyn Dense> {
+    match place {
+        Vectors::Embedded { memory_bytes } => {
+            Arc::new(vectors::Embedded::new(embedder.dimensions(), *memory_bytes))
+        }
+        Vectors::Qdrant(settings) => Arc::new(vectors::Qdrant::new(kernel, settings, embedder)),
+    }
 }
 
 /// The face over this kernel, as the settings have it. Takes up the messages that are in the store.

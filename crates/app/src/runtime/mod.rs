@@ -116,7 +116,7 @@ impl Runtime {
         let messages = messages::register(&kernel, &settings)?;
         let workflows = workflows::register(&kernel, &settings)?;
         let sessions = sessions::register(&kernel, &settings)?;
-        let knowledge = knowledge::register(&kernel, &settings)?;
+        let knowledge = knowledge::register(&kernel, &settings, None)?;
         let stop = CancellationToken::new();
         let countdown = Countdown::new(kernel.ports().clock.clone(), settings.shutdown_limit);
         if purpose.lasting {

@@ -146,3 +146,17 @@ fn settings_of_knowledge_that_make_no_sense_together_are_refused() {
     let knowledge = given.unwrap().knowledge;
     assert!(knowledge.rate_per_minute.is_none() && knowledge.pubsub.is_none());
 }
+
+#[test]
+fn vectors_are_indexed_here_or_on_a_server() {
+    let vectors = |text: &str| settings(text, &[("HOME", "/"), ("QKEY", "k")], Mode::default());
+    let here = vectors("knowledge.vectors.memoryMb = 16").unwrap().vectors;
+    assert!(matches!(here, Vectors::Embedded { memory_bytes: 16_777_216 }));
+    let text = "[knowledge.vectors]\nengine = 'qdrant'\nurl = 'https://q.example'\nkeyVariable = 'QKEY'";
+    let Vectors::Qdrant(there) = vectors(text).unwrap().vectors else { panic!("not there") };
+    assert_eq!((there.url.as_str(), there.key.as_deref()), ("https://q.example/", Some("k")));
+    for wrong in ["url = 'ftp://x'", "url = 'nothing'", "collection = 'a b'", "keyVariable = 'NOBODY'"] {
+        let text = format!("[knowledge.vectors]\nengine = 'qdrant'\n{wrong}");
+        assert_eq!(vectors(&text).err().unwrap().code, Code::Configuration, "{wrong}");
+    }
+}

@@ -11,6 +11,7 @@
 mod dense;
 #[path = "../shared/letters.rs"]
 mod letters;
+#[allow(dead_code, reason = "the benchmark does more with it")]
 mod server;
 #[path = "../it/world.rs"]
 mod world;

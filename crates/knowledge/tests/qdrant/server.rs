@@ -57,6 +57,11 @@ impl Server {
         .await;
     }
 
+    /// The number of its process.
+    pub fn process(&self) -> u32 {
+        self.child.as_ref().expect("the server runs").id()
+    }
+
     pub fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();

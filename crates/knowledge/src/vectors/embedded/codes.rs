@@ -46,6 +46,19 @@ pub fn code(unit: &[f32]) -> Coded {
     coded
 }
 
+/// The signs of its members, one bit each: vectors that point the same way differ in few of them.
+pub fn sketch(unit: &[f32]) -> Vec<u64> {
+    let word = |members: &[f32]| members.iter().rev().fold(0, |word, x| word << 1 | u64::from(*x > 0.0));
+    unit.chunks(64).map(word).collect()
+}
+
+/// In how many signs two sketches differ.
+#[inline(always)]
+pub fn apart(one: &[u64], other: &[u64]) -> u16 {
+    let differing: u32 = one.iter().zip(other).map(|(a, b)| (a ^ b).count_ones()).sum();
+    differing as u16
+}
+
 /// A query, as it is compared with coarse bytes. Its scale is left out: it changes no order.
 pub fn wanted(unit: &[f32]) -> Vec<i16> {
     let scale = largest(unit) / QUERY;

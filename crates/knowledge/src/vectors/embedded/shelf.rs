@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pulp::{Arch, NullaryFnOnce};
 
-use super::codes::{Coded, code, exact, near, unit, wanted};
+use super::codes::{Coded, apart, code, exact, near, sketch, unit, wanted};
 
 /// So many times more than wanted are compared exactly, and at least so many.
 const OVERSAMPLED: usize = 4;
@@ -18,6 +18,12 @@ const BLOCK: usize = 128;
 /// If fewer than one in so many passages are allowed, they are looked up instead of all being scanned.
 const SCATTERED: usize = 8;
 
+/// From so many passages on, sketches choose which of them are compared: one in so many, and at least so many. Measured, more
+/// than 98 of the 100 nearest are among them; see the record of this decision.
+const SKETCHED: usize = 20_000;
+const CHOSEN: usize = 16;
+const CHOSEN_LEAST: usize = 4_000;
+
 /// Vectors of one length.
 #[derive(Debug, Default)]
 pub struct Shelf {
@@ -26,6 +32,8 @@ pub struct Shelf {
     coarse: Vec<i8>,
     fine: Vec<i8>,
     scales: Vec<f32>,
+    /// The signs of their members, one bit each.
+    sketches: Vec<u64>,
     slots: HashMap<i64, usize>,
     owners: Vec<Arc<str>>,
     documents: HashMap<Arc<str>, Vec<i64>>,
@@ -65,7 +73,7 @@ impl Shelf {
     /// Bytes that one passage takes, without its document's name.
     pub fn bytes_each(dimensions: usize) -> usize {
         // Two codes for each member, a scale, its number three times, its slot and owner, and what maps need around them.
-        2 * dimensions + 100
+        2 * dimensions + dimensions / 8 + 100
     }
 
     pub fn numbers(&self) -> &[i64] {
@@ -92,6 +100,7 @@ impl Shelf {
         self.coarse.extend(coarse);
         self.fine.extend(fine);
         self.scales.push(scale);
+        self.sketches.extend(sketch(&unit));
         self.owners.push(owner.clone());
         self.documents.entry(owner).or_default().push(number);
     }
@@ -101,6 +110,11 @@ impl Shelf {
         for number in self.documents.remove(document).unwrap_or_default() {
             self.take_out(number);
         }
+    }
+
+    /// Words of one sketch.
+    fn words(&self) -> usize {
+        self.dimensions.div_ceil(64)
     }
 
     /// The last one moves to where this one was.
@@ -115,6 +129,9 @@ impl Shelf {
             codes.copy_within(from..from + self.dimensions, to);
             codes.truncate(from);
         }
+        let words = self.words();
+        self.sketches.copy_within(last * words..(last + 1) * words, slot * words);
+        self.sketches.truncate(last * words);
         if let Some(moved) = self.numbers.get(slot) {
             self.slots.insert(*moved, slot);
         }
@@ -152,8 +169,11 @@ impl NullaryFnOnce for Look<'_> {
     fn call(self) -> Self::Output {
         let shelf = self.shelf;
         let best = match self.within {
-            Some(within) if within.len() < shelf.len() / SCATTERED => self.look_up(within),
-            _ => self.scan(),
+            Some(within) if within.len() < shelf.len() / SCATTERED => {
+                self.compare(within.iter().filter_map(|number| shelf.slots.get(number)).copied())
+            }
+            None if shelf.len() >= SKETCHED => self.compare(self.choose().into_iter()),
+            Some(_) | None => self.scan(),
         };
         let mut found = Vec::with_capacity(best.len());
         for Reverse(Scored { slot, .. }) in best {
@@ -189,14 +209,41 @@ impl Look<'_> {
         best
     }
 
+    /// The passages whose sketches differ least from the query's.
     #[inline(always)]
-    fn look_up(&self, within: &HashSet<i64>) -> BinaryHeap<Reverse<Scored>> {
+    fn choose(&self) -> Vec<usize> {
+        let shelf = self.shelf;
+        let query = sketch(self.query);
+        let wanted = (shelf.len() / CHOSEN).max(CHOSEN_LEAST).max(self.compared);
+        let mut counts = vec![0usize; shelf.dimensions + 1];
+        let mut distances = Vec::with_capacity(shelf.len());
+        for other in shelf.sketches.chunks_exact(shelf.words().max(1)) {
+            let distance = apart(&query, other);
+            distances.push(distance);
+            counts[usize::from(distance)] += 1;
+        }
+        let mut sum = 0;
+        let enough = counts.iter().position(|count| {
+            sum += count;
+            sum >= wanted
+        });
+        let most = enough.unwrap_or(shelf.dimensions);
+        let mut chosen = Vec::with_capacity(sum);
+        chosen.extend((0..distances.len()).filter(|slot| usize::from(distances[*slot]) <= most));
+        chosen
+    }
+
+    #[inline(always)]
+    fn compare(&self, slots: impl Iterator<Item = usize>) -> BinaryHeap<Reverse<Scored>> {
         let shelf = self.shelf;
         let mut best = BinaryHeap::with_capacity(self.compared + 1);
-        for slot in within.iter().filter_map(|number| shelf.slots.get(number)).copied() {
+        let mut least = f32::NEG_INFINITY;
+        for slot in slots {
             let coarse = &shelf.coarse[slot * shelf.dimensions..(slot + 1) * shelf.dimensions];
             let score = near(self.codes, coarse) as f32 * shelf.scales[slot];
-            keep_best(&mut best, Scored { score, slot }, self.compared);
+            if score > least {
+                least = keep_best(&mut best, Scored { score, slot }, self.compared);
+            }
         }
         best
     }

@@ -40,6 +40,11 @@ pub struct Settings {
     pub collection: String,
 }
 
+/// The address of a server, if it is one: http or https, with a host.
+pub fn address(text: &str) -> Option<Url> {
+    Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
 /// A handle to the server. Clones share it.
 #[derive(Clone)]
 pub struct Qdrant(Arc<Shared>);

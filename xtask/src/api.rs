@@ -17,25 +17,23 @@ const EXAMPLES: &str = "3";
 /// What waits has tests of its own: streams without an end, and workers who wait up to a minute for each task there is not.
 const WAITING: &str = "^/(events|ws|workers/\\{queue\\}/poll)$";
 
+/// Where descriptions are found, and what each is of.
+const DESCRIPTIONS: [(&str, &str); 2] = [("workflows", "/openapi.json"), ("messages", "/aacp/openapi.json")];
+
 pub fn stages(tally: &mut Tally, request: &Request) {
-    tally.stage("api: schemathesis over the description", || run(request));
+    for (name, path) in DESCRIPTIONS {
+        tally.stage(&format!("api: schemathesis over {name}"), || run(path, request));
+    }
 }
 
-fn run(request: &Request) -> Result<Verdict> {
+fn run(path: &str, request: &Request) -> Result<Verdict> {
     let python = python::interpreter("conformance/workflows/api/requirements.txt", request.verbose)?;
     let server = Server::start(&workspace::orchestr8("ci", request)?)?;
     let base = server.url.strip_suffix("/mcp").context("the server's address")?;
     let work = tempfile::tempdir()?;
     let mut command = Command::new(python.with_file_name("schemathesis"));
     command.current_dir(work.path()).env("PYTHONDONTWRITEBYTECODE", "1");
-    command.args([
-        "run",
-        &format!("{base}/openapi.json"),
-        "--no-color",
-        "--seed",
-        "1",
-        "--continue-on-failure",
-    ]);
+    command.args(["run", &format!("{base}{path}"), "--no-color", "--seed", "1", "--continue-on-failure"]);
     command.args(["--max-examples", EXAMPLES, "--request-timeout", "70", "--exclude-path-regex", WAITING]);
     // A schema cannot say everything that makes a workflow or a cron expression sound.
     command.args(["--exclude-checks", "positive_data_acceptance"]);

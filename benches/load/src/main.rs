@@ -9,6 +9,7 @@
 mod http;
 mod measure;
 mod message;
+mod pairs;
 mod post;
 mod sessions;
 mod stdio;
@@ -22,6 +23,7 @@ const USAGE: &str = "\
 usage: load stdio [options] -- COMMAND...
        load http  [options] -- COMMAND...   {address} in COMMAND becomes 127.0.0.1 and a free port
        load post  [options]                 calls a server that already runs; without options it says which there are
+       load pairs ours|nats [options]       requests and answers between two parties; without options it says which there are
        load sessions [options] -- COMMAND...  commands of the session protocol; without options it says which there are
 
   --era legacy|modern   protocol generation (default legacy)
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         "stdio" => parse(args).and_then(|plan| stdio::run(&plan)),
         "http" => parse(args).and_then(|plan| http::run(&plan)),
         "post" => post::run(args),
+        "pairs" => pairs::run(args),
         "sessions" => sessions::run(args),
         _ => Err(USAGE.to_owned()),
     };

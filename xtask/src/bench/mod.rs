@@ -2,6 +2,7 @@
 mod knowledge;
 mod lines;
 mod mcp;
+mod messages;
 mod sessions;
 mod workflows;
 
@@ -17,8 +18,11 @@ pub fn run(what: &str, request: &Request) -> Result<bool> {
         "workflows" => workflows::run(request)?,
         "sessions" => sessions::run(request)?,
         "knowledge" => knowledge::run(request)?,
+        "messages" => messages::run(request)?,
         _ => {
-            bail!("no benchmark called {what}; there are mcp, kernel, store, workflows, sessions, knowledge")
+            bail!(
+                "no benchmark called {what}; there are mcp, kernel, store, workflows, sessions, knowledge, messages"
+            )
         }
     }
     Ok(true)

@@ -55,6 +55,9 @@ impl Runs {
     }
 }
 
+/// How long a run rests when the store cannot be used.
+const PAUSE_MS: u64 = 1_000;
+
 /// How an agent gets its messages.
 enum Way {
     Local,
@@ -94,9 +97,8 @@ impl Hub {
             let items = match self.waiting(address, after).await {
                 Ok(items) => items,
                 Err(fault) => {
-                    let fields = json!({"agentId": address.agent, "error": log::error(&fault)});
-                    self.0.kernel.log().warn("messages could not be read", fields);
-                    Vec::new()
+                    self.pause(address, "messages could not be read", &fault).await;
+                    continue;
                 }
             };
             if items.is_empty() {
@@ -108,12 +110,16 @@ impl Hub {
             }
             for item in items {
                 after = item.position;
-                if let Err(fault) = self.deliver(address, item).await {
-                    let fields = json!({"agentId": address.agent, "error": log::error(&fault)});
-                    self.0.kernel.log().warn("the end of a message could not be recorded", fields);
-                }
+                self.deliver(address, item).await;
             }
         }
+    }
+
+    /// A store that cannot be used now is asked again in a moment: nothing is skipped, and nothing is worked on again for it.
+    async fn pause(&self, address: &Address, what: &str, fault: &Fault) {
+        let fields = json!({"agentId": address.agent, "error": log::error(fault)});
+        self.0.kernel.log().warn(what, fields);
+        self.0.kernel.ports().clock.sleep(Duration::from_millis(PAUSE_MS)).await;
     }
 
     async fn waiting(&self, address: &Address, after: u64) -> Result<Vec<Item>, Fault> {
@@ -124,26 +130,37 @@ impl Hub {
         rows.iter().map(rows::item).collect::<Result<_, _>>().map_err(store_fault)
     }
 
-    async fn deliver(&self, address: &Address, item: Item) -> Result<(), Fault> {
+    async fn deliver(&self, address: &Address, item: Item) {
         let brought = match self.way(address) {
             Way::Local => self.work(address, &item).await,
             Way::Callback(url) => self.call(address, &url, &item).await,
-            Way::Inbox => return Ok(()),
+            Way::Inbox => return,
         };
+        while let Err(fault) = self.record(address, &item, &brought).await {
+            if !may_retry(&fault) {
+                let fields = json!({"agentId": address.agent, "error": log::error(&fault)});
+                self.0.kernel.log().error("the end of a message could not be recorded", fields);
+                return;
+            }
+            self.pause(address, "the end of a message could not be recorded yet", &fault).await;
+        }
+    }
+
+    async fn record(&self, address: &Address, item: &Item, brought: &Brought) -> Result<(), Fault> {
         match (brought, &item.request) {
             (Brought::Answered(answer), Some(request)) if item.kind == Kind::Request => {
-                self.respond(address, &item, request, answer).await
+                self.respond(address, item, request, answer.clone()).await
             }
             (Brought::Taken | Brought::Answered(_), _) => {
-                let what = Ack::Of { source: item.source, seq: item.seq };
+                let what = Ack::Of { source: item.source.clone(), seq: item.seq };
                 self.acknowledge(address, what).await.map(|_| ())
             }
             (Brought::Refused(fault), request) => {
-                let (address, position) = (address.clone(), item.position);
-                let tenant = address.tenant.clone();
-                self.wish(Wish::GiveUp { address, position, fault: fault.clone() }).await?;
+                let (tenant, position) = (address.tenant.clone(), item.position);
+                self.wish(Wish::GiveUp { address: address.clone(), position, fault: fault.clone() }).await?;
                 if let (Some(request), Kind::Request) = (request, item.kind) {
-                    self.wish(Wish::Broke { tenant, request: request.clone(), fault }).await?;
+                    let (request, fault) = (request.clone(), fault.clone());
+                    self.wish(Wish::Broke { tenant, request, fault }).await?;
                 }
                 Ok(())
             }

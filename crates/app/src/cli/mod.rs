@@ -1,6 +1,7 @@
 //! The command line: one file per command. What is shared by all of them is here.
 
 mod accept;
+mod agents;
 mod approve;
 mod audit;
 mod backup;
@@ -140,6 +141,9 @@ enum Command {
     /// Keep documents in a tree, and find the passage that answers a question.
     #[command(subcommand)]
     Knowledge(Box<knowledge::Knowledge>),
+    /// Look at agents, send messages to them, read what they get.
+    #[command(subcommand)]
+    Agents(agents::Agents),
     /// Keep workflows in the store.
     #[command(subcommand)]
     Workflows(workflows::Workflows),
@@ -295,8 +299,8 @@ fn spaced(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 const WITH_VALUE: [&str; 2] = ["--config", "--color"];
 
 /// Commands with commands in them.
-const GROUPS: [&str; 10] =
-    ["create", "sessions", "knowledge", "dlq", "keys", "workflows", "schedule", "tools", "config", "audit"];
+const GROUPS: [&str; 11] =
+    ["create", "agents", "sessions", "knowledge", "dlq", "keys", "workflows", "schedule", "tools", "config", "audit"];
 
 /// The command line as clap knows it, for completions and manual pages.
 pub fn command() -> clap::Command {
@@ -339,6 +343,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Sign(command) => command.run(shell).map(ok),
         Command::Slo(command) => command.run(shell),
         Command::Knowledge(command) => command.run(shell),
+        Command::Agents(command) => command.run(shell),
         Command::Workflows(command) => command.run(shell).map(ok),
         Command::Schedule(command) => command.run(shell),
         Command::Events(command) => command.run(shell).map(ok),

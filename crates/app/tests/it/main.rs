@@ -18,6 +18,8 @@ mod kill;
 mod knowing;
 mod knowledge_kill;
 mod lives;
+mod message_kill;
+mod messages;
 mod others;
 mod pages;
 mod program;

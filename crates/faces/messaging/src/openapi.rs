@@ -257,7 +257,8 @@ fn envelope() -> Value {
     let mut members: Map<String, Value> = Map::new();
     for name in MEMBERS {
         let schema = match name {
-            "messageId" | "requestId" | "id" => id.clone(),
+            "messageId" | "requestId" => id.clone(),
+            "id" => json!({"type": ["string", "null"], "pattern": ID}),
             "sourceAgentId" | "targetAgentId" => bounded(256),
             "topic" => bounded(TOPIC_LETTERS),
             "seq" => number.clone(),
@@ -265,9 +266,14 @@ fn envelope() -> Value {
             "messageType" => json!({"type": "string", "enum": ["REQUEST", "RESPONSE", "EVENT"]}),
             "outcome" => json!({"type": "string", "enum": ["COMPLETED", "FAILED"]}),
             "timeoutMs" => json!({"type": "integer", "minimum": 1, "maximum": 86_400_000}),
-            "ttlMs" | "ttl" => json!({"type": "integer", "minimum": 1, "maximum": 2_592_000_000_u64}),
+            "ttlMs" => json!({"type": "integer", "minimum": 1, "maximum": 2_592_000_000_u64}),
+            "ttl" => json!({"type": ["integer", "null"], "minimum": 1, "maximum": 2_592_000_000_u64}),
             "timestamp" => bounded(64),
-            "correlationId" | "causationId" => bounded(256),
+            "correlationId" | "causationId" => {
+                let mut text = bounded(256);
+                text["type"] = json!(["string", "null"]);
+                text
+            }
             _ => json!(true),
         };
         members.insert(name.to_owned(), schema);

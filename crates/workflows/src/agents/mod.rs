@@ -8,6 +8,7 @@ mod http;
 mod knowledge;
 mod llm;
 mod members;
+mod message;
 mod remote;
 pub mod secrets;
 mod session;
@@ -58,6 +59,8 @@ pub fn builtin(settings: &Settings, parts: &Parts) -> Vec<Arc<dyn Agent>> {
         Arc::new(llm::Llm::new(parts.kernel.clone())),
         Arc::new(session::Session::new(parts.kernel.clone())),
         Arc::new(knowledge::Knowledge::new(parts.kernel.clone())),
+        Arc::new(message::Send::new(parts.kernel.clone())),
+        Arc::new(message::Request::new(parts.kernel.clone())),
         Arc::new(exec::Exec::new(settings.exec.as_ref(), ports.clock.clone(), discretion.clone())),
         Arc::new(workers::Worker::new(parts.workers.clone())),
     ];

@@ -1,5 +1,5 @@
 //! Workflows of three steps that do nothing, each durable: ours beside Restate and DBOS, in one run, with one client.
-mod disk;
+pub mod disk;
 mod growth;
 mod systems;
 mod table;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use orchestr8_contract::Code;
 use serde_json::{Value, json};
 
 use super::reaching::{Intent, Reaching};
@@ -36,15 +35,12 @@ pub struct List {
 
 #[derive(Args)]
 pub struct Send {
-    /// The agent; '*' stands for all.
-    #[arg(required_unless_present = "topic", conflicts_with = "topic")]
-    agent: Option<String>,
+    /// The agent; 'topic:NAME' is all who listen to a topic, '*' is everybody.
+    #[arg(value_name = "AGENT")]
+    to: String,
     /// What it is told.
     #[arg(value_name = "JSON|@FILE", default_value = "null")]
     payload: String,
-    /// Instead of an agent: all who listen to this topic.
-    #[arg(long)]
-    topic: Option<String>,
     /// In whose name.
     #[arg(long, value_name = "AGENT", default_value = "cli")]
     from: String,
@@ -143,13 +139,13 @@ impl Send {
     fn run(&self, shell: &Shell) -> Result<u8, Failure> {
         let mut body =
             json!({"sourceAgentId": self.from, "payload": inputs::json("PAYLOAD", &self.payload)?});
-        let several = self.topic.is_some() || self.agent.as_deref() == Some("*");
-        body["messageType"] = if self.event || several { "EVENT" } else { "REQUEST" }.into();
-        match (&self.topic, &self.agent) {
-            (Some(topic), _) => body["topic"] = topic.as_str().into(),
-            (None, Some(agent)) => body["targetAgentId"] = agent.as_str().into(),
-            (None, None) => return Err(Failure::new(Code::InvalidArgument, "nobody is named to send it to")),
+        let topic = self.to.strip_prefix("topic:");
+        match topic {
+            Some(topic) => body["topic"] = topic.into(),
+            None => body["targetAgentId"] = self.to.as_str().into(),
         }
+        let several = topic.is_some() || self.to == "*";
+        body["messageType"] = if self.event || several { "EVENT" } else { "REQUEST" }.into();
         if let Some(id) = &self.request_id {
             body["requestId"] = id.as_str().into();
         }

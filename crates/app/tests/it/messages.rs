@@ -44,7 +44,7 @@ fn an_inbox_is_read_and_acknowledged_through_a_server() {
         .unwrap();
     assert_eq!(registered.status, 200, "{registered:?}");
     let run = |args: &[&str]| place.run(&[args, &["--server", &url]].concat());
-    let sent = run(&["agents", "send", "--topic", "builds", r#""green""#]);
+    let sent = run(&["agents", "send", "topic:builds", r#""green""#]);
     assert_eq!((sent.code, sent.out.contains("kept for 1 agents")), (Some(0), true), "{sent:?}");
     let unanswered = run(&["agents", "send", "planner", "1", "--wait", "0"]);
     assert_eq!(unanswered.code, Some(6), "nobody has answered: {unanswered:?}");

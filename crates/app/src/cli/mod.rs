@@ -299,8 +299,19 @@ fn spaced(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 const WITH_VALUE: [&str; 2] = ["--config", "--color"];
 
 /// Commands with commands in them.
-const GROUPS: [&str; 11] =
-    ["create", "agents", "sessions", "knowledge", "dlq", "keys", "workflows", "schedule", "tools", "config", "audit"];
+const GROUPS: [&str; 11] = [
+    "create",
+    "agents",
+    "sessions",
+    "knowledge",
+    "dlq",
+    "keys",
+    "workflows",
+    "schedule",
+    "tools",
+    "config",
+    "audit",
+];
 
 /// The command line as clap knows it, for completions and manual pages.
 pub fn command() -> clap::Command {

@@ -1,5 +1,6 @@
 //! `POST /a2a/publish`: an envelope to be run when its turn comes (KNO-1). It is checked as one that is run at once.
 
+use bytes::Bytes;
 use orchestr8_broker::{Message, Subject};
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::authorize::authorize;
@@ -15,37 +16,40 @@ use crate::headers;
 use crate::metrics::Labels;
 use crate::order;
 use crate::pubsub::{PubSub, Sender};
-use crate::security::Kind;
+use crate::security::{Kind, Who};
 use crate::tables::{self, Acked};
 
 /// Answers 202 once the envelope is on stable storage.
 pub(crate) async fn publish(call: Call) -> Outcome {
     let (who, body) = call.authenticate(Kind::Envelope).await?;
     let envelope = Envelope::read(&body, None)?;
-    let trace = envelope.trace_id.clone();
-    let published = async {
-        let (action, principal) = admitted(&call, who.clone(), &envelope, &mut Labels::default())?;
-        authorize(&action, &principal, Transport::Http)?;
-        let reply_to = envelope.reply_to.as_deref().map(|text| Subject::reply(&principal.tenant, text));
-        let reply_to =
-            reply_to.transpose().map_err(|wrong| Failure::invalid("/reply_to", wrong.to_string()))?;
-        let message = Message {
-            tenant: principal.tenant.clone(),
-            subject: Subject::of_action(&principal.tenant, &action.name),
-            id: envelope.request_id.clone(),
-            principal: principal.name.to_string(),
-            sender: Sender { who: who.clone(), key: key(&call, &envelope)? }.to_text(),
-            reply_to,
-            lane: lane(&envelope, &principal),
-            body: body.clone(),
-        };
-        queue(&call, message, action.name.as_str()).await
-    };
-    match (published.await, trace) {
-        (Err(failure), Some(trace)) => Err(failure.traced(&trace)),
+    match (checked(&call, who, &envelope, body).await, &envelope.trace_id) {
+        (Err(failure), Some(trace)) => Err(failure.traced(trace)),
         (Err(failure), None) => Err(failure),
         (Ok(()), _) => Ok(acknowledged(&envelope.request_id, envelope.tenant.as_str())),
     }
+}
+
+/// Everything about the envelope, before it is published.
+async fn checked(call: &Call, who: Who, envelope: &Envelope, body: Bytes) -> Result<(), Failure> {
+    let mut labels = Labels::default();
+    let (action, principal) = admitted(call, who.clone(), envelope, &mut labels)?;
+    authorize(&action, &principal, Transport::Http)?;
+    let reply_to = envelope.reply_to.as_deref().map(|text| Subject::reply(&principal.tenant, text));
+    let reply_to = reply_to.transpose().map_err(|wrong| Failure::invalid("/reply_to", wrong.to_string()))?;
+    let message = Message {
+        tenant: principal.tenant.clone(),
+        subject: Subject::of_action(&principal.tenant, &action.name),
+        id: envelope.request_id.clone(),
+        principal: principal.name.to_string(),
+        sender: Sender { who, key: key(call, envelope)? }.to_text(),
+        reply_to,
+        lane: lane(envelope, &principal),
+        body,
+    };
+    queue(call, message, action.name.as_str()).await?;
+    call.face.settings.metrics.published(labels);
+    Ok(())
 }
 
 /// The bus, or that there is none.

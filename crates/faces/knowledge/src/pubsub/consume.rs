@@ -17,7 +17,7 @@ use crate::deliver::Envelopes;
 use crate::envelope::Envelope;
 use crate::face::Face;
 use crate::failure::Failure;
-use crate::metrics::Labels;
+use crate::metrics::{DEAD_LETTER, Labels, RETRY};
 use crate::tables;
 use crate::to_wire::Word;
 
@@ -52,8 +52,8 @@ impl Receiver for Consumer {
         let metrics = &self.envelopes.face().settings.metrics;
         match ended {
             Ended::Gone | Ended::Late => {}
-            Ended::Again { .. } => metrics.retried(labels(message, "RETRY")),
-            Ended::Dead => metrics.dead_lettered(labels(message, "DEAD_LETTER")),
+            Ended::Again { .. } => metrics.retried(labels(message, RETRY)),
+            Ended::Dead => metrics.dead_lettered(labels(message, DEAD_LETTER)),
         }
     }
 

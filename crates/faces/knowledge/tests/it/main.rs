@@ -15,6 +15,7 @@ mod delivered;
 mod errors;
 mod long_calls;
 mod people;
+mod promql;
 mod pubsub;
 mod rbac;
 mod repeats;

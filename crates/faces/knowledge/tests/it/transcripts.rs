@@ -1,6 +1,6 @@
 //! Plays the transcripts of `conformance/knowledge`; its README says how to read them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use orchestr8_knowledge_face::security::jws::Form;
 use orchestr8_knowledge_face::security::keys::Pair;
 use orchestr8_knowledge_face::{Security, Settings};
 use orchestr8_testing::transcript::{Client, Transcript, folder};
+use orchestr8_testing::within;
 use serde_json::{Value, json};
 
 use crate::world::{Answer, NOW, World};
@@ -58,24 +59,33 @@ struct Agent {
     keys: Vec<Pair>,
     sent: u32,
     heard: VecDeque<String>,
+    /// The link and the hash of an artifact that were heard last.
+    kept: BTreeMap<&'static str, String>,
 }
 
 impl Agent {
     async fn new(transcript: &Transcript) -> Self {
-        let mut settings = Settings::default();
+        let (mut settings, mut bus) = (Settings::default(), false);
         for (name, value) in transcript.settings() {
             match (name, value) {
                 ("profile", "external") => settings.security = Security::External,
                 ("ratePerMinute", number) => settings.rate_per_minute = Some(number.parse().unwrap()),
+                ("bus", "on") => bus = true,
                 other => panic!("no setting {other:?}"),
             }
         }
-        let world = World::with(settings);
+        let world = match bus {
+            true => World::with_bus(settings).await,
+            false => World::with(settings),
+        };
+        if bus {
+            world.consume();
+        }
         let keys = vec![
             world.key("k-owner", "acme", "svc:agent-cskh", &["owner"]).await,
             world.key("k-viewer", "acme", "svc:agent-cskh", &["viewer"]).await,
         ];
-        Self { world: Some(world), keys, sent: 0, heard: VecDeque::new() }
+        Self { world: Some(world), keys, sent: 0, heard: VecDeque::new(), kept: BTreeMap::new() }
     }
 
     /// The envelope of the README with these members put over it.
@@ -99,7 +109,14 @@ impl Agent {
     }
 
     async fn send(&mut self, method: Method, target: &str, headers: &[(&str, &str)], body: Vec<u8>) {
-        let answer = self.world.as_ref().unwrap().ask(method, target, headers, body).await;
+        let answer = within(self.world.as_ref().unwrap().ask(method, target, headers, body)).await;
+        if let Ok(body) = serde_json::from_str::<Value>(&answer.text)
+            && let Some(uri) = body["data"]["artifact_uri"].as_str()
+        {
+            self.kept.insert("$artifact_uri", uri.to_owned());
+            let hash = body["data"]["artifact_hash"].as_str().unwrap();
+            self.kept.insert("$artifact_hash", hash.to_owned());
+        }
         self.heard.push_back(words(&answer));
     }
 
@@ -138,11 +155,21 @@ fn words(answer: &Answer) -> String {
 
 impl Client for Agent {
     async fn say(&mut self, text: &str) {
+        let text = &self.kept.iter().fold(text.to_owned(), |text, (name, kept)| text.replace(name, kept));
         let (head, json) = text.split_at(text.find('{').unwrap_or(text.len()));
         let mut head = head.split_whitespace();
         let (verb, rest): (&str, Vec<&str>) = (head.next().unwrap(), head.collect());
         match verb {
             "restart" => self.world = self.world.take().map(World::restart),
+            "publish" => {
+                let body = self.envelope(json);
+                self.send(Method::POST, "/a2a/publish", &[], body).await;
+            }
+            "upload" => {
+                let body = text.splitn(3, ' ').nth(2).unwrap().as_bytes().to_vec();
+                let headers = [("content-type", rest[0]), ("x-tenant-id", "acme")];
+                self.send(Method::POST, "/artifacts", &headers, body).await;
+            }
             "envelope" => {
                 let body = self.envelope(json);
                 let headers: Vec<(&str, &str)> =

@@ -53,6 +53,11 @@ impl Envelopes {
         routes::of(&self.0)
     }
 
+    /// Every path that is served.
+    pub fn paths(&self) -> Vec<&'static str> {
+        routes::all(&self.0).map(|(path, _)| path).collect()
+    }
+
     /// Runs an envelope that was addressed to a tenant, however long it takes. It proves who sent it as over HTTP: signed, it is a
     /// compact JWS; a bearer token comes beside it.
     pub async fn deliver(&self, tenant: &str, message: Bytes, token: Option<&str>) -> Delivered {

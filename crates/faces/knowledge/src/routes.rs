@@ -8,6 +8,7 @@ use orchestr8_kernel::Kernel;
 
 use crate::endpoints::{actions, admin, artifacts, documents, program, publish, replies, requests, webhooks};
 use crate::face::{Face, at};
+use crate::openapi;
 use crate::settings::Settings;
 
 /// Below these paths this face checks credentials itself; the edge lets them through.
@@ -32,10 +33,15 @@ pub fn router(kernel: Kernel, settings: Settings) -> Router {
 
 pub(crate) fn of(face: &Arc<Face>) -> Router {
     let mut router = Router::new();
-    for (path, methods) in envelopes(face).into_iter().chain(people(face)).chain(operators(face)) {
+    for (path, methods) in all(face) {
         router = router.route(path, methods.fallback(at(face, program::not_this_method)));
     }
     router
+}
+
+/// Every path with what it takes.
+pub(crate) fn all(face: &Arc<Face>) -> impl Iterator<Item = (&'static str, MethodRouter)> {
+    envelopes(face).into_iter().chain(people(face)).chain(operators(face))
 }
 
 /// For agents.
@@ -52,6 +58,7 @@ fn envelopes(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
         ("/a2a/publish", post(at(face, publish::publish))),
         ("/a2a/replies/{inbox}", get(at(face, replies::read))),
         ("/metrics", get(at(face, program::metrics))),
+        (openapi::PATH, get(at(face, program::describe))),
     ]
 }
 

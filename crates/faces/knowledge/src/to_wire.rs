@@ -10,7 +10,6 @@ macro_rules! words {
         pub(crate) enum Word { $($variant,)* }
 
         impl Word {
-            #[cfg(test)]
             pub const ALL: &'static [Word] = &[$(Word::$variant,)*];
 
             pub fn as_str(self) -> &'static str { match self { $(Word::$variant => $wire,)* } }

@@ -11,6 +11,7 @@ use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::failure::Failure;
 use crate::limits;
+use crate::openapi;
 use crate::tables;
 use crate::versions;
 use crate::wire::{Capabilities, Capability};
@@ -90,6 +91,11 @@ fn peer(row: &Row, now_ms: i64) -> Result<Value, orchestr8_kernel::ports::store:
 
 pub(crate) async fn metrics(call: Call) -> Outcome {
     Ok(answer::bytes(StatusCode::OK, EXPOSITION, call.face.settings.metrics.text()))
+}
+
+/// This API, described.
+pub(crate) async fn describe(_: Call) -> Outcome {
+    Ok(answer::json(StatusCode::OK, &openapi::document()))
 }
 
 pub(crate) async fn not_this_method(call: Call) -> Outcome {

@@ -14,6 +14,7 @@ mod artifacts;
 mod delivered;
 mod errors;
 mod long_calls;
+mod openapi;
 mod people;
 mod promql;
 mod pubsub;

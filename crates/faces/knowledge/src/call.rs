@@ -75,7 +75,7 @@ impl Call {
     ) -> (Result<Self, Failure>, CorrelationId) {
         let began_us = face.elapsed_us();
         let (mut parts, body) = request.into_parts();
-        let correlation = headers::correlation(&parts.headers)
+        let correlation = orchestr8_edge::ask::correlation(&parts.headers)
             .unwrap_or_else(|| CorrelationId::from_uuid(face.kernel.ports().ids.fresh(For::Correlation)));
         let timeout = Duration::from_millis(face.settings.body_timeout_ms);
         let body = match body::read(body, face.settings.body_limit_bytes, timeout).await {

@@ -7,6 +7,7 @@ use http::header::RETRY_AFTER;
 use http::{HeaderName, HeaderValue, StatusCode};
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Code, Fault};
+use orchestr8_edge::ask::Wrong;
 use orchestr8_edge::body;
 use serde_json::{Map, Value, json};
 
@@ -34,6 +35,12 @@ impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         let word = to_wire::word(fault.code, Within::Envelope);
         Self::of(fault, word)
+    }
+}
+
+impl From<Wrong> for Failure {
+    fn from(wrong: Wrong) -> Self {
+        Self::invalid(&wrong.path, wrong.message)
     }
 }
 

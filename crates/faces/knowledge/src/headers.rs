@@ -1,27 +1,17 @@
 //! What the headers and the query of a request say.
 
 use http::{HeaderMap, HeaderName, Uri};
-use orchestr8_contract::id::{CorrelationId, Key};
+use orchestr8_contract::id::Key;
+use orchestr8_edge::ask;
 
 use crate::failure::Failure;
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TENANT: HeaderName = HeaderName::from_static("x-tenant-id");
 
-/// Longer ids of others are not taken over, as at the edge.
-const CORRELATION_BYTES: usize = 128;
-
 /// The one value of a header. An error: it is there more than once, or is no text.
 pub(crate) fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Failure> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Ok(None),
-        (Some(value), None) => match value.to_str() {
-            Ok(text) => Ok(Some(text.trim_ascii())),
-            Err(_) => Err(Failure::invalid(name.as_str(), "the header must be visible ASCII")),
-        },
-        (Some(_), Some(_)) => Err(Failure::invalid(name.as_str(), "the header must be given once")),
-    }
+    Ok(ask::one(headers, name)?)
 }
 
 /// The key that makes repeats recognisable. The keys of envelopes have colons, so the header takes what they take.
@@ -38,36 +28,17 @@ pub(crate) fn tenant(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
     one(headers, &TENANT)
 }
 
-/// The client's own id for this request, if it is fit to be one.
-pub(crate) fn correlation(headers: &HeaderMap) -> Option<CorrelationId> {
-    let value = headers.get(&orchestr8_edge::CORRELATION)?;
-    let fit = value.len() <= CORRELATION_BYTES && value.as_bytes().iter().all(u8::is_ascii_graphic);
-    CorrelationId::parse(value.to_str().ok().filter(|_| fit)?).ok()
-}
-
 /// The parameters of a query: each known, each once.
 #[derive(Debug)]
-pub(crate) struct Query(Vec<(String, String)>);
+pub(crate) struct Query(ask::Query);
 
 impl Query {
     pub fn read(uri: &Uri, known: &[&str]) -> Result<Self, Failure> {
-        let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
-        let pairs: Vec<(String, String)> =
-            pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
-        for (at, (name, _)) in pairs.iter().enumerate() {
-            if !known.contains(&name.as_str()) {
-                let message = format!("there is no such parameter; known: {}", known.join(", "));
-                return Err(Failure::invalid(&format!("?{name}"), message));
-            }
-            if pairs[..at].iter().any(|(other, _)| other == name) {
-                return Err(Failure::invalid(&format!("?{name}"), "it is given twice"));
-            }
-        }
-        Ok(Self(pairs))
+        Ok(Self(ask::Query::read(uri, known)?))
     }
 
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+        self.0.text(name)
     }
 
     pub fn flag(&self, name: &str) -> Result<bool, Failure> {
@@ -79,8 +50,7 @@ impl Query {
     }
 
     pub fn number(&self, name: &str) -> Result<Option<u64>, Failure> {
-        let parsed = self.text(name).map(str::parse).transpose();
-        parsed.map_err(|_| Failure::invalid(&format!("?{name}"), "it must be a whole number"))
+        Ok(self.0.number(name, 0..=u64::MAX)?)
     }
 }
 

@@ -15,10 +15,14 @@ const SHOWN_LINES: usize = 120;
 const EXAMPLES: &str = "3";
 
 /// What waits has tests of its own: streams without an end, and workers who wait up to a minute for each task there is not.
-const WAITING: &str = "^/(events|ws|workers/\\{queue\\}/poll)$";
+const WAITING: &str = "^/(events|ws|workers/\\{queue\\}/poll|a2a/replies/\\{inbox\\})$";
 
 /// Where descriptions are found, and what each is of.
-const DESCRIPTIONS: [(&str, &str); 2] = [("workflows", "/openapi.json"), ("messages", "/aacp/openapi.json")];
+const DESCRIPTIONS: [(&str, &str); 3] = [
+    ("workflows", "/openapi.json"),
+    ("messages", "/aacp/openapi.json"),
+    ("knowledge", "/knowledge/openapi.json"),
+];
 
 pub fn stages(tally: &mut Tally, request: &Request) {
     for (name, path) in DESCRIPTIONS {

@@ -58,6 +58,11 @@ pub fn counts() -> Statement {
     Statement::new("SELECT tenant, COUNT(*), SUM(LENGTH(body)) FROM broker_message GROUP BY tenant", vec![])
 }
 
+/// One row if anything is leased. Most starts find nothing, and need not write.
+pub fn leased() -> Statement {
+    Statement::new("SELECT seq FROM broker_message WHERE leased = 1 LIMIT 1", vec![])
+}
+
 /// Whoever had them is gone with the process.
 pub fn free_all(now_ms: i64) -> Statement {
     Statement::new("UPDATE broker_message SET leased = 0, due_ms = ?1 WHERE leased = 1", vec![now_ms.into()])

@@ -53,9 +53,11 @@ impl Embedded {
         random: Arc<dyn Random>,
         settings: Settings,
     ) -> Result<Self, Fault> {
-        let mut batch = Batch::new();
-        batch.then(tables::free_all(clock.now_ms()));
-        store.commit(batch).await.map_err(store_fault)?;
+        if !store.query(tables::leased()).await.map_err(store_fault)?.is_empty() {
+            let mut batch = Batch::new();
+            batch.then(tables::free_all(clock.now_ms()));
+            store.commit(batch).await.map_err(store_fault)?;
+        }
         let mut lines = Lines::default();
         for row in store.query(tables::counts()).await.map_err(store_fault)? {
             let (tenant, queued, bytes) = rows::count(&row).map_err(store_fault)?;

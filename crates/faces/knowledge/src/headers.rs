@@ -1,5 +1,7 @@
 //! What the headers and the query of a request say.
 
+use std::ops::RangeInclusive;
+
 use http::{HeaderMap, HeaderName, Uri};
 use orchestr8_contract::id::Key;
 use orchestr8_edge::ask;
@@ -50,7 +52,11 @@ impl Query {
     }
 
     pub fn number(&self, name: &str) -> Result<Option<u64>, Failure> {
-        Ok(self.0.number(name, 0..=u64::MAX)?)
+        self.within(name, 0..=i64::MAX.unsigned_abs())
+    }
+
+    pub fn within(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Failure> {
+        Ok(self.0.number(name, range)?)
     }
 }
 

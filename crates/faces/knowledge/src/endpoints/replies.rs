@@ -41,7 +41,7 @@ pub(crate) async fn read(call: Call) -> Outcome {
     }
     let inbox = Subject::of_inbox(&principal.tenant, call.param("inbox")?);
     let inbox = inbox.map_err(|wrong| Failure::invalid("/inbox", wrong.to_string()))?;
-    let limit = query.number("limit")?.unwrap_or(REPLIES).clamp(1, REPLIES);
+    let limit = query.within("limit", 1..=REPLIES)?.unwrap_or(REPLIES);
     let inbox = Inbox {
         broker: bus(&call)?.broker.clone(),
         clock: call.face.kernel.ports().clock.clone(),
@@ -55,7 +55,7 @@ pub(crate) async fn read(call: Call) -> Outcome {
     if headers::one(&call.parts.headers, &ACCEPT)?.is_some_and(|media| media.contains("text/event-stream")) {
         return Ok(events(inbox, after));
     }
-    let wait_ms = query.number("wait_ms")?.unwrap_or(0).min(REPLY_WAIT_MS);
+    let wait_ms = query.within("wait_ms", 0..=REPLY_WAIT_MS)?.unwrap_or(0);
     let page = inbox.next(after, wait_ms).await?;
     let next = page.items.last().map_or(after, |reply| reply.seq);
     let replies: Vec<Value> = page.items.iter().map(shown).collect();

@@ -124,7 +124,7 @@ fn capabilities() -> Operation {
 
 fn heartbeat() -> Operation {
     let body = json!({"type": "object", "required": ["status", "revision"], "properties": {
-        "status": {"enum": ["healthy", "degraded"]}, "revision": {"type": ["string", "integer"]}, "name": {"type": "string"}}});
+        "status": {"enum": ["healthy", "degraded"]}, "revision": {"type": ["string", "number"]}, "name": {"type": "string"}}});
     Operation::new("heartbeat", TAG, "A peer says that it is alive.")
         .of_tenant()
         .body(body, json!({"status": "healthy", "revision": "1", "name": "worker-1"}))
@@ -143,7 +143,8 @@ fn request(id: &str, summary: &str) -> Operation {
 }
 
 fn upload() -> Operation {
-    let text = json!({"schema": {"type": "string"}});
+    // Any bytes are a text, or they are refused as one.
+    let text = json!({"schema": {}});
     Operation::new("upload", TAG, "Keeps content for a day, to be named in an envelope.")
         .of_tenant()
         .body_as("text/markdown", text.clone())

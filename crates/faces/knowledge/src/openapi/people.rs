@@ -16,6 +16,22 @@ pub(super) fn paths() -> Vec<Path> {
     vec![
         ("/documents", vec![("get", list()), ("post", create())]),
         ("/documents/batch", vec![("post", batch())]),
+        ("/documents/query", vec![("post", query())]),
+        (
+            "/documents/verify",
+            vec![(
+                "post",
+                whole(
+                    "verifyIndex",
+                    "Compares the index with the documents.",
+                    json!({"repair": {"type": "boolean"}}),
+                ),
+            )],
+        ),
+        (
+            "/documents/reindex",
+            vec![("post", whole("reindex", "Makes the index anew from the documents.", json!({})))],
+        ),
         ("/documents/{id}", vec![("get", show()), ("patch", edit()), ("delete", delete())]),
         ("/documents/{id}/children", vec![("get", children())]),
         ("/documents/{id}/history", vec![("get", history())]),
@@ -39,7 +55,11 @@ fn about(id: &str, summary: &str) -> Operation {
 }
 
 fn paged(operation: Operation) -> Operation {
-    operation.query("cursor", json!({"type": "string", "maxLength": 512})).query("limit", number(1, 100))
+    operation.query("cursor", json!({"type": "string"})).query("limit", at_least(1))
+}
+
+fn at_least(least: u64) -> Value {
+    json!({"type": "integer", "minimum": least})
 }
 
 fn documents() -> Value {
@@ -49,7 +69,7 @@ fn documents() -> Value {
 
 fn list() -> Operation {
     paged(any("listDocuments", "A page of documents."))
-        .query("prefix", json!({"type": "string", "maxLength": 256}))
+        .query("prefix", json!({"type": "string"}))
         .query("deleted", json!({"type": "boolean"}))
         .gives(200, documents())
 }
@@ -77,6 +97,22 @@ fn batch() -> Operation {
     any("getDocuments", "Several documents at once.")
         .body(body, json!({"ids": [EXAMPLE]}))
         .gives(200, json!({"type": "object"}))
+}
+
+fn query() -> Operation {
+    let filters = json!({"type": "object", "properties": {"tags": {"type": "array", "items": {"type": "string"}}, "subtree": {"type": "string"}}});
+    let body = json!({"type": "object", "required": ["query"], "properties": {
+        "query": {"type": "string", "maxLength": 2048}, "filters": filters, "top_k": number(1, 20)}});
+    any("queryKnowledge", "Finds passages that answer a question.")
+        .body(body, json!({"query": "whales"}))
+        .gives(200, json!({"type": "object", "required": ["response", "context"]}))
+        .fails(WRITES)
+}
+
+/// About all documents of a tenant at once.
+fn whole(id: &str, summary: &str, properties: Value) -> Operation {
+    let body = json!({"type": "object", "properties": properties});
+    any(id, summary).keyed().body(body, json!({})).gives(200, json!({"type": "object"})).fails(WRITES)
 }
 
 fn show() -> Operation {
@@ -108,7 +144,7 @@ fn children() -> Operation {
 fn history() -> Operation {
     about("documentHistory", "What a document was.")
         .query("before_revision", number(1, i64::MAX.unsigned_abs()))
-        .query("limit", number(1, 100))
+        .query("limit", at_least(1))
 }
 
 fn relocate() -> Operation {

@@ -31,7 +31,7 @@ pub(crate) async fn queues(call: Call) -> Outcome {
 pub(crate) async fn list(call: Call) -> Outcome {
     let query = call.query(&["after", "limit"])?;
     let whose = tenant(&call, query.text("tenant_id"))?;
-    let limit = query.number("limit")?.unwrap_or(DEAD_LETTERS).clamp(1, DEAD_LETTERS);
+    let limit = query.within("limit", 1..=DEAD_LETTERS)?.unwrap_or(DEAD_LETTERS);
     let after = i64::try_from(query.number("after")?.unwrap_or(0)).unwrap_or(i64::MAX);
     let broker = &bus(&call)?.broker;
     let page = broker.dead(whose, after, usize::try_from(limit).unwrap_or(1)).await?;

@@ -7,6 +7,7 @@ mod guide;
 mod interrupted;
 mod serving;
 mod steps;
+mod watched;
 
 use crate::program::{Place, Said};
 

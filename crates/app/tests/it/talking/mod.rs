@@ -4,7 +4,7 @@ mod guide;
 mod looking;
 mod once;
 mod serving;
-mod terminal;
+pub mod terminal;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};

@@ -11,7 +11,8 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use super::{alone, sessions};
 use crate::program::{PATIENCE, Place, signal, wait};
 
-struct Desk {
+/// A terminal with a program at it.
+pub struct Desk {
     child: Child,
     keyboard: File,
     pieces: Receiver<String>,
@@ -20,7 +21,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn sit_down(place: &Place, args: &[&str]) -> Self {
+    pub fn sit_down(place: &Place, args: &[&str]) -> Self {
         let desk = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&desk).unwrap();
         unlockpt(&desk).unwrap();
@@ -44,7 +45,7 @@ impl Desk {
     }
 
     /// Waits until this is on the screen; what was before it is given back, and is not looked at again.
-    fn see(&mut self, part: &str) -> String {
+    pub fn see(&mut self, part: &str) -> String {
         loop {
             if let Some(at) = self.screen.find(part) {
                 let rest = self.screen.split_off(at + part.len());
@@ -57,7 +58,7 @@ impl Desk {
         }
     }
 
-    fn type_line(&mut self, line: &str) {
+    pub fn type_line(&mut self, line: &str) {
         self.keyboard.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
@@ -65,7 +66,7 @@ impl Desk {
         self.keyboard.write_all(&[4]).unwrap();
     }
 
-    fn end(self) -> Option<i32> {
+    pub fn end(self) -> Option<i32> {
         wait(self.child).code()
     }
 }

@@ -32,19 +32,14 @@ pub fn is_like(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-#[test]
-fn the_commands_say_what_the_guide_says() {
-    let place = alone();
-    place.write(
-        "broken.json",
-        r#"{"id": "broken", "version": "1", "name": "Broken", "steps": [{"id": "a", "agentID": "@orchestr8/echo"}]}"#,
-    );
+/// Runs every command of a guide's console blocks: it must say what stands below it. Gives how many there were.
+pub fn run_console(place: &Place, guide: &str) -> usize {
     let mut checked = 0;
-    for block in blocks("console") {
+    for block in guide.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
         for step in block.split("$ orchestr8 ").skip(1) {
             let (line, expected) = step.split_once('\n').unwrap();
             let line = match line.contains("$EXECUTION") {
-                true => line.replace("$EXECUTION", &newest(&place, &[])),
+                true => line.replace("$EXECUTION", &newest(place, &[])),
                 false => line.to_owned(),
             };
             let args = words(&line);
@@ -59,18 +54,33 @@ fn the_commands_say_what_the_guide_says() {
             checked += 1;
         }
     }
-    assert!(checked >= 20, "the guide shows {checked} commands");
+    checked
 }
 
-#[test]
-fn every_command_the_guide_mentions_exists() {
-    let guide = guide();
+/// Every `orchestr8 <command>` that a guide names is one.
+pub fn check_mentions(guide: &str) {
     let known: Vec<String> =
         orchestr8::command().get_subcommands().map(|command| command.get_name().to_owned()).collect();
     for mention in guide.split("`orchestr8 ").skip(1) {
         let name = mention.split([' ', '`']).next().unwrap();
         assert!(known.iter().any(|known| known == name), "orchestr8 {name}");
     }
+}
+
+#[test]
+fn the_commands_say_what_the_guide_says() {
+    let place = alone();
+    place.write(
+        "broken.json",
+        r#"{"id": "broken", "version": "1", "name": "Broken", "steps": [{"id": "a", "agentID": "@orchestr8/echo"}]}"#,
+    );
+    let checked = run_console(&place, &guide());
+    assert!(checked >= 20, "the guide shows {checked} commands");
+}
+
+#[test]
+fn every_command_the_guide_mentions_exists() {
+    check_mentions(&guide());
 }
 
 #[test]

@@ -45,7 +45,7 @@ usage: cargo xtask <task>
   coverage [CRATE...]                                      line coverage per crate, with the floors we promise;
                                                            of these alone (kernel, faces/mcp), by their own tests
   prove                                                    the long versions of the randomised and crash tests
-  bench mcp|kernel|store|workflows|sessions|knowledge|messages
+  bench mcp|kernel|store|audit|workflows|sessions|knowledge|messages
                                                            measure, side by side where there is a peer
        --rounds N    repeat each case N times (mcp, default 5; workflows, default 3)
        --quick       make few calls, to see that it runs (workflows)

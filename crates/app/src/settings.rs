@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orchestr8_contract::Code;
+use orchestr8_contract::envelope::Role;
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::limits;
 use orchestr8_edge::{Auth, Token};
@@ -77,6 +78,9 @@ pub struct Settings {
     pub models: orchestr8_models::Settings,
     pub sessions: orchestr8_sessions::Settings,
     pub sessions_face: orchestr8_sessions_face::Settings,
+    pub workspace: Workspace,
+    /// Whether a failed call tells its stack (ERR-9).
+    pub debug_stack: bool,
     /// A port of its own for sessions.
     pub sessions_port: Option<u16>,
     pub knowledge: Knowledge,
@@ -84,6 +88,20 @@ pub struct Settings {
     pub mode: Mode,
     /// What is not wrong and probably not meant.
     pub warnings: Vec<String>,
+}
+
+/// What governed sessions may open, and what the first plan is signed with.
+#[derive(Clone)]
+pub struct Workspace {
+    pub roots: Vec<PathBuf>,
+    pub bootstrap_secret: Option<Arc<str>>,
+}
+
+impl Workspace {
+    fn new(config: config::Workspace, environment: &Environment) -> Self {
+        let secret = environment.get(&config.bootstrap_secret_env_var).filter(|secret| !secret.is_empty());
+        Self { roots: config.roots, bootstrap_secret: secret.map(Into::into) }
+    }
 }
 
 /// The name of the data file in the data directory.
@@ -152,6 +170,8 @@ impl Settings {
             models,
             sessions,
             sessions_face,
+            workspace: Workspace::new(config.workspace, environment),
+            debug_stack: environment.get("DEBUG_STACK") == Some("true"),
             sessions_port: config.sessions.port,
             knowledge,
             vectors,
@@ -195,6 +215,12 @@ impl Review<'_> {
         for (index, token) in tokens.iter().enumerate() {
             if let Err(wrong) = Tenant::parse(&token.tenant) {
                 self.complain(&format!("auth.tokens[{index}].tenant"), wrong.to_string());
+            }
+            if Role::ALL.iter().all(|role| token.roles.iter().any(|word| word == role.as_str())) {
+                self.complain(
+                    &format!("auth.tokens[{index}].roles"),
+                    "has planner and executor; who plans must not carry out: give each a token of its own",
+                );
             }
             if tokens[..index].iter().any(|other| other.sha256.eq_ignore_ascii_case(&token.sha256)) {
                 self.complain(

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::envelope::Envelope;
+
 /// What sort of failure it is. Closed: adding a variant makes the compiler name every face that must translate it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -101,6 +103,41 @@ codes! {
     AgentFailed "AGENT_FAILED" Internal Never "The agent reports a failure of its own; its message says which.";
     BudgetExceeded "BUDGET_EXCEEDED" Exhausted Never "Raise the budget and resume the execution; nothing of it is lost.";
     Configuration "CONFIGURATION" Invalid Never "Correct the setting the message names; `orchestr8 config show` prints where each value comes from.";
+    SessionNotInitialized "SESSION_NOT_INITIALIZED" State Never "Call begin_session with the absolute path of the workspace first.";
+    SessionLocked "SESSION_LOCKED" State Never "An earlier failure locked the session: write a report of it under docs/reports/, which unlocks it.";
+    SessionInitializationFailed "SESSION_INITIALIZATION_FAILED" Invalid Never "Give begin_session the absolute path of a folder that exists; once for each connection.";
+    InvalidInputType "INVALID_INPUT_TYPE" Invalid Never "Send the field the message names with the type it says.";
+    InvalidInputFormat "INVALID_INPUT_FORMAT" Invalid Never "Write the field the message names in the form it says.";
+    InvalidInputValue "INVALID_INPUT_VALUE" Invalid Never "Correct the value the message names.";
+    MissingRequiredField "MISSING_REQUIRED_FIELD" Invalid Never "Add the field the message names.";
+    UnauthorizedAction "UNAUTHORIZED_ACTION" Forbidden Never "This role may not do this: use a connection of the role the message names.";
+    InsufficientPermissions "INSUFFICIENT_PERMISSIONS" Forbidden Never "The server may not read or write this: check the permissions of the file, or the roots it may open.";
+    RoleMismatch "ROLE_MISMATCH" Forbidden Never "What was asked for belongs to the other role.";
+    InvalidPath "INVALID_PATH" Invalid Never "Give a path relative to the workspace, with / between its parts, to a plain file.";
+    PathNotFound "PATH_NOT_FOUND" NotFound Never "A folder of the path does not exist; check the spelling.";
+    PathTraversalBlocked "PATH_TRAVERSAL_BLOCKED" Forbidden Never "A path may not contain '..'; name the file from the root of the workspace.";
+    OutsideWorkspace "OUTSIDE_WORKSPACE" Forbidden Never "The path leads out of the workspace, perhaps through a link; only files inside it can be reached.";
+    FileNotFound "FILE_NOT_FOUND" NotFound Never "There is no such file; check the name.";
+    FileAlreadyExists "FILE_ALREADY_EXISTS" Conflict Never "Something is there already and is not overwritten: choose another name.";
+    FileReadFailed "FILE_READ_FAILED" Unavailable Later "The file could not be read as text; the message says why.";
+    FileWriteFailed "FILE_WRITE_FAILED" Unavailable Later "The file could not be written and is as it was; check space and what is in its place.";
+    PatchInvalid "PATCH_INVALID" Invalid Never "Send a unified diff of one file: @@ -line,count +line,count @@ and lines that begin with a blank, + or -.";
+    PatchApplyFailed "PATCH_APPLY_FAILED" Conflict Never "The file is not what the patch was made from: read it again and make the patch anew.";
+    HashMismatch "HASH_MISMATCH" Conflict Never "The file has changed since it was read: read it again, decide again, and send its present hash.";
+    PlanNotFound "PLAN_NOT_FOUND" NotFound Never "There is no plan with this hash; list_plans shows those there are.";
+    PlanNotApproved "PLAN_NOT_APPROVED" Forbidden Never "The planner must approve the plan before anything is written under it.";
+    PlanEnforcementFailed "PLAN_ENFORCEMENT_FAILED" Invalid Never "The plan does not hold: its hash or its structure is wrong; the details say where.";
+    PlanScopeViolation "PLAN_SCOPE_VIOLATION" Forbidden Never "The plan does not allow this path or phase: stay inside its allow-list, or have another plan approved.";
+    PolicyViolation "POLICY_VIOLATION" Invalid Never "Finish what the details point to: no placeholders, no swallowed errors.";
+    RustPolicyViolation "RUST_POLICY_VIOLATION" Invalid Never "Handle the error instead of unwrap, panic!, todo! or unsafe at the lines the details name.";
+    PreflightFailed "PREFLIGHT_FAILED" Dependency Never "A command of the plan failed and the write was taken back; the details have the end of what it said.";
+    InvariantViolation "INVARIANT_VIOLATION" Forbidden Never "A rule that always holds would be broken; invariant_id says which.";
+    BootstrapFailure "BOOTSTRAP_FAILURE" Forbidden Never "The first plan was not created: check the signature, its age, and that there is no plan yet.";
+    SelfAuditFailure "SELF_AUDIT_FAILURE" Internal Never "The audit trail of the workspace does not hold: run `orchestr8 audit verify --workspace DIR`.";
+    AuditLogFailed "AUDIT_LOG_FAILED" Unavailable Later "The call could not be recorded and was therefore undone; check disk space and permissions of audit-log.jsonl.";
+    AuditLockFailed "AUDIT_LOCK_FAILED" Unavailable Later "Another process holds the audit trail; send the call again shortly.";
+    InternalError "INTERNAL_ERROR" Internal Never "This is our fault: report it with its correlation id; the log has the cause.";
+    UnknownToolFailure "UNKNOWN_TOOL_FAILURE" Internal Never "The tool failed in a way that has no code of its own; code, details and cause say more.";
 }
 
 impl fmt::Display for Code {
@@ -115,12 +152,14 @@ pub struct Fault {
     pub code: Code,
     pub message: Cow<'static, str>,
     pub details: Option<Box<Map<String, Value>>>,
+    /// The canonical error, where whoever failed has made one (ERR-1).
+    pub envelope: Option<Box<Envelope>>,
     cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 impl Fault {
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), details: None, cause: None }
+        Self { code, message: message.into(), details: None, envelope: None, cause: None }
     }
 
     /// Adds one detail a program can read.
@@ -137,7 +176,7 @@ impl Fault {
         self
     }
 
-    pub fn cause(&self) -> Option<&(dyn Error + Send + Sync)> {
+    pub fn cause(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
         self.cause.as_deref()
     }
 
@@ -169,6 +208,8 @@ pub struct StoredFault {
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<Box<Envelope>>,
 }
 
 impl From<&Fault> for StoredFault {
@@ -177,6 +218,7 @@ impl From<&Fault> for StoredFault {
             code: fault.code,
             message: fault.message.clone().into_owned(),
             details: fault.details.as_deref().cloned(),
+            envelope: fault.envelope.clone(),
         }
     }
 }
@@ -187,6 +229,7 @@ impl From<StoredFault> for Fault {
             code: stored.code,
             message: stored.message.into(),
             details: stored.details.map(Box::new),
+            envelope: stored.envelope,
             cause: None,
         }
     }

@@ -1,7 +1,9 @@
 //! Shared words of orchestr8: ids, errors, content, events and limits. Pure data, no IO.
 
 pub mod canonical;
+pub mod chain;
 pub mod content;
+pub mod envelope;
 pub mod error;
 pub mod event;
 pub mod id;
@@ -14,6 +16,7 @@ pub mod trace;
 mod properties;
 
 pub use content::{Content, Output};
+pub use envelope::Envelope;
 pub use error::{Code, Fault, Kind};
 pub use event::{Event, Priority};
 pub use trace::TraceParent;

@@ -3,20 +3,37 @@
 //! Arguments appear only as a hash, so that an entry proves what was asked without repeating a secret.
 
 use orchestr8_contract::canonical;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::outcome::Stored;
 use crate::pipeline::Admitted;
 use crate::ports::clock::iso;
 use crate::ports::store::Link;
+use crate::redact::Redactor;
 
 /// The chain of all actions of this server.
 pub const CHAIN: &str = "actions";
 
-pub fn link(admitted: &Admitted, stored: &Stored, at_ms: i64) -> Link {
+pub fn link(admitted: &Admitted, stored: &Stored, at_ms: i64, redactor: &Redactor) -> Link {
     let submission = &admitted.submission;
+    // The members of every audit trail (ERR-6), null where an action of the server has no such thing; then our own.
+    let result_hash = match (&stored.output, &stored.fault) {
+        (Some(output), _) => hash(output),
+        (None, fault) => fault.as_ref().and_then(hash),
+    };
+    let envelope = stored.fault.as_ref().and_then(|fault| fault.envelope.as_deref());
     let body = json!({
+        "tool_name": admitted.action.name,
         "action": admitted.action.name,
+        "result": if stored.fault.is_none() { "success" } else { "failure" },
+        "result_hash": result_hash,
+        "role": envelope.and_then(|envelope| envelope.role),
+        "session_id": envelope.and_then(|envelope| envelope.session_id.as_deref()),
+        "invariant_id": envelope.and_then(|envelope| envelope.invariant_id.as_deref()),
+        "plan_hash": envelope.and_then(|envelope| envelope.plan_hash.as_deref()),
+        "phase_id": envelope.and_then(|envelope| envelope.phase_id.as_deref()),
+        "cause": envelope.map(|envelope| redactor.value(&envelope.cause)),
         "args_hash": canonical::sha256_hex(submission.args.as_value()),
         "correlation_id": submission.correlation,
         "end": stored.end,
@@ -28,4 +45,8 @@ pub fn link(admitted: &Admitted, stored: &Stored, at_ms: i64) -> Link {
         "transport": submission.transport.as_str(),
     });
     Link { chain: CHAIN.into(), at_ms, body: canonical::text(&body) }
+}
+
+fn hash(of: &impl Serialize) -> Option<String> {
+    serde_json::to_value(of).ok().map(|value| canonical::sha256_hex(&value))
 }

@@ -62,6 +62,11 @@ impl Context {
         }
     }
 
+    /// What the calls of this client have in common, if it is known.
+    pub fn conversation(&self) -> Option<Arc<str>> {
+        self.peer.as_ref()?.conversation()
+    }
+
     pub fn close_stream(&self) {
         if let Some(peer) = &self.peer {
             peer.close_stream();

@@ -104,14 +104,7 @@ impl Stored {
     pub fn replay(&self, correlation: CorrelationId) -> Settled {
         let result = match (&self.output, &self.fault) {
             (Some(output), _) => Ok(output.clone()),
-            (None, Some(fault)) => Err(Halt::Fault(
-                StoredFault {
-                    code: fault.code,
-                    message: fault.message.clone(),
-                    details: fault.details.clone(),
-                }
-                .into(),
-            )),
+            (None, Some(fault)) => Err(Halt::Fault(fault.clone().into())),
             (None, None) => Err(Halt::Fault(Fault::internal("the stored outcome is empty"))),
         };
         Settled {

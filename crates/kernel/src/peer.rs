@@ -1,5 +1,7 @@
 //! The client on the other side of a run: told of progress, sent log messages, asked questions.
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 use orchestr8_contract::Fault;
 use serde::{Deserialize, Serialize};
@@ -67,6 +69,11 @@ pub trait Peer: Send + Sync + 'static {
     /// Whether the client gets to see this action, beyond what roles say. A filter hides some of them.
     fn sees(&self, _action: &Action) -> bool {
         true
+    }
+
+    /// What its calls have in common, as long as it is the same conversation. None: each stands for itself.
+    fn conversation(&self) -> Option<Arc<str>> {
+        None
     }
 
     /// Lets the client reconnect to the stream of this answer; does nothing where there is none.

@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, Validator};
 use orchestr8_contract::json::bytes as json_size;
 use orchestr8_contract::{Code, Fault, limits};
@@ -48,6 +49,7 @@ pub struct Schema {
     pub source: Value,
     /// Nothing if it is one of our own and wrong.
     validator: LazyLock<Option<Validator>, Make>,
+    /// It refuses nothing here: it takes any object, or the work looks at its arguments itself.
     anything: bool,
 }
 
@@ -83,6 +85,12 @@ impl Schema {
         build(&self.source).map(|_| ())
     }
 
+    /// A schema that is told to clients and left to the work to check, for work that must hear of every call, wrong ones
+    /// too.
+    pub fn told(source: Value) -> Result<Self, Error> {
+        Ok(Self { anything: true, ..Self::own(source)? })
+    }
+
     /// Every mistake with its path, up to a limit (MCP-ORDER-7).
     pub fn check(&self, value: &Value) -> Result<(), Fault> {
         if self.anything {
@@ -94,10 +102,17 @@ impl Schema {
         if validator.is_valid(value) {
             return Ok(());
         }
+        let mut first_mistake = Mistake::Value;
         let mistakes: Vec<(String, String)> = validator
             .iter_errors(value)
             .take(MISTAKES)
-            .map(|error| (place(&error.instance_path().to_string()), cut(&error.to_string())))
+            .enumerate()
+            .inspect(|(index, error)| {
+                if *index == 0 {
+                    first_mistake = Mistake::of(error.kind());
+                }
+            })
+            .map(|(_, error)| (place(&error.instance_path().to_string()), cut(&error.to_string())))
             .collect();
         let first =
             mistakes.first().map_or_else(String::new, |(path, message)| format!(": {path}: {message}"));
@@ -105,7 +120,41 @@ impl Schema {
             mistakes.iter().map(|(path, message)| json!({"path": path, "message": message})).collect();
         Err(Fault::new(Code::InvalidArgument, format!("the arguments do not match the schema{first}"))
             .with("reason", "schema_validation_failed")
-            .with("errors", errors))
+            .with("errors", errors)
+            .because(first_mistake))
+    }
+}
+
+/// What sort of mistake the first one is, for those who tell them apart (ERR-2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Mistake {
+    #[error("a value has the wrong type")]
+    Type,
+    #[error("a value is missing")]
+    Missing,
+    #[error("a value has the wrong form")]
+    Format,
+    #[error("a value is not allowed")]
+    Value,
+}
+
+impl Mistake {
+    fn of(kind: &ValidationErrorKind) -> Self {
+        match kind {
+            ValidationErrorKind::Type { .. } => Mistake::Type,
+            ValidationErrorKind::Required { .. } => Mistake::Missing,
+            ValidationErrorKind::Format { .. } | ValidationErrorKind::Pattern { .. } => Mistake::Format,
+            _ => Mistake::Value,
+        }
+    }
+
+    pub fn code(self) -> Code {
+        match self {
+            Mistake::Type => Code::InvalidInputType,
+            Mistake::Missing => Code::MissingRequiredField,
+            Mistake::Format => Code::InvalidInputFormat,
+            Mistake::Value => Code::InvalidInputValue,
+        }
     }
 }
 

@@ -284,7 +284,7 @@ fn record(
         batch.then(journal::entry(admitted, "finished", now_ms, data));
     }
     if policy.audited {
-        batch.link(audit::link(admitted, stored, now_ms));
+        batch.link(audit::link(admitted, stored, now_ms, &core.ports.redactor));
     }
     Ok(batch)
 }

@@ -97,7 +97,16 @@ impl Transcript {
     }
 
     /// Plays it. An error says what was expected, and what was heard.
-    pub async fn play(&self, mut client: impl Client) -> Result<(), String> {
+    pub async fn play(&self, client: impl Client) -> Result<(), String> {
+        self.play_with(client, |_, _, _| false).await
+    }
+
+    /// As `play`; but what was heard instead of what line, with what was expected there, may be accepted.
+    pub async fn play_with(
+        &self,
+        mut client: impl Client,
+        mut accept: impl FnMut(usize, &str, &str) -> bool,
+    ) -> Result<(), String> {
         for (number, line) in &self.lines {
             let at = |why: String| format!("{}, line {number}: {why}", self.name);
             match line {
@@ -113,6 +122,7 @@ impl Transcript {
                     let heard = client.hear().await;
                     match fits(expected, &heard) {
                         Ok(true) => {}
+                        Ok(false) if accept(*number, expected, &heard) => {}
                         Ok(false) => return Err(at(format!("expected {expected}\n        heard {heard}"))),
                         Err(why) => return Err(at(why)),
                     }
@@ -139,6 +149,90 @@ pub fn folder(path: impl AsRef<Path>) -> Vec<Transcript> {
         Transcript::read(&name, &text.unwrap()).unwrap_or_else(|why| panic!("{why}"))
     };
     files.iter().map(read).collect()
+}
+
+/// Plays it; with `O8_BLESS=1` in the environment, its file is changed to expect what was heard, for people to review.
+pub async fn play_or_bless(folder: &str, transcript: &Transcript, client: impl Client) -> Result<(), String> {
+    #[allow(clippy::disallowed_methods, reason = "how tests are run is not a setting of the program")]
+    if std::env::var("O8_BLESS").is_err() {
+        return transcript.play(client).await;
+    }
+    let mut heard = Vec::new();
+    let accept = |number: usize, expected: &str, found: &str| {
+        heard.push((number, expected.to_owned(), found.to_owned()));
+        true
+    };
+    let played = transcript.play_with(client, accept).await;
+    let path = Path::new(folder).join(&transcript.name);
+    let file = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(path, rewritten(&file, &heard)).unwrap();
+    played
+}
+
+/// The file with what was heard in the place of what was expected, each by the number of its line. What was expected as
+/// "<any>" stays so.
+pub fn rewritten(file: &str, heard: &[(usize, String, String)]) -> String {
+    let mut out = String::with_capacity(file.len());
+    let mut goes_on = false;
+    for (number, line) in (1..).zip(file.lines()) {
+        let new = heard.iter().find(|(at, _, _)| *at == number);
+        goes_on = goes_on && line.starts_with("  ");
+        match new {
+            Some((_, expected, heard)) => {
+                out.push_str("< ");
+                out.push_str(&merged(expected, heard));
+                out.push('\n');
+                goes_on = true;
+            }
+            None if goes_on => {}
+            None => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+    out
+}
+
+fn merged(expected: &str, heard: &str) -> String {
+    let ((_, expected), (words, found)) = (parts(expected), parts(heard));
+    let values = expected
+        .zip(found)
+        .map(|(expected, found)| (serde_json::from_str(expected), serde_json::from_str(found)));
+    match values {
+        Some((Ok(expected), Ok(found))) => {
+            let space = if words.is_empty() { "" } else { " " };
+            format!("{words}{space}{}", merged_value(&expected, found))
+        }
+        Some((Ok(_) | Err(_), _)) | None => heard.to_owned(),
+    }
+}
+
+fn merged_value(expected: &Value, heard: Value) -> Value {
+    match (expected, heard) {
+        (Value::String(any), _) if any == "<any>" => expected.clone(),
+        (Value::Object(expected), Value::Object(heard)) => heard
+            .into_iter()
+            .map(|(name, value)| {
+                let value = match expected.get(&name) {
+                    Some(expected) => merged_value(expected, value),
+                    None => value,
+                };
+                (name, value)
+            })
+            .collect(),
+        (Value::Array(expected), Value::Array(heard)) if expected.len() == heard.len() => {
+            expected.iter().zip(heard).map(|(expected, heard)| merged_value(expected, heard)).collect()
+        }
+        (Value::String(expected), Value::String(heard)) => {
+            let object = |text: &str| serde_json::from_str::<Value>(text).ok().filter(Value::is_object);
+            match object(expected).zip(object(&heard)) {
+                Some((expected, found)) => merged_value(&expected, found).to_string().into(),
+                None => heard.into(),
+            }
+        }
+        (_, heard) => heard,
+    }
 }
 
 /// Whether what was heard is what was expected. An error says that the expectation makes no sense.
@@ -254,6 +348,13 @@ mod tests {
             let wrong = play(text).await.unwrap_err();
             assert!(wrong.contains(why), "{text}: {wrong}");
         }
+    }
+
+    #[test]
+    fn what_was_heard_takes_the_place_of_what_was_expected_but_for_what_may_be_anything() {
+        let file = "> say\n< {\"a\":\"<any>\",\n  \"b\":1}\n# end\n";
+        let heard = [(2, "{\"a\":\"<any>\",\"b\":1}".to_owned(), "{\"a\":7,\"b\":2,\"c\":3}".to_owned())];
+        assert_eq!(rewritten(file, &heard), "> say\n< {\"a\":\"<any>\",\"b\":2,\"c\":3}\n# end\n");
     }
 
     #[test]

@@ -15,13 +15,14 @@ pub fn run(what: &str, request: &Request) -> Result<bool> {
         "mcp" => mcp::run(request)?,
         "kernel" => lines::run("kernel", "orchestr8-kernel", request)?,
         "store" => lines::run("store", "orchestr8-stores", request)?,
+        "audit" => lines::run("audit", "orchestr8-workspace", request)?,
         "workflows" => workflows::run(request)?,
         "sessions" => sessions::run(request)?,
         "knowledge" => knowledge::run(request)?,
         "messages" => messages::run(request)?,
         _ => {
             bail!(
-                "no benchmark called {what}; there are mcp, kernel, store, workflows, sessions, knowledge, messages"
+                "no benchmark called {what}; there are mcp, kernel, store, audit, workflows, sessions, knowledge, messages"
             )
         }
     }

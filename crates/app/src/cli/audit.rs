@@ -1,13 +1,18 @@
-//! `orchestr8 audit verify`: proves that no entry of the audit trail was changed, removed or put in between.
+//! `orchestr8 audit tail|verify|export`: the audit trail of this server, or of a governed workspace.
 
-use std::path::PathBuf;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use orchestr8_contract::Code;
+use orchestr8_contract::chain::Verified;
 use orchestr8_kernel::audit::CHAIN;
 use orchestr8_kernel::ports::store;
 use orchestr8_stores::chain;
-use serde_json::json;
+use orchestr8_stores::sqlite::Look;
+use orchestr8_workspace::root::Root;
+use orchestr8_workspace::trail::{self, Lines};
+use serde_json::{Value, json};
 
 use super::Shell;
 use crate::failure::Failure;
@@ -16,43 +21,215 @@ use crate::failure::Failure;
 pub enum Audit {
     /// Check every entry against the one before it.
     Verify {
-        /// The folder of the data to check.
-        #[arg(long, value_name = "DIR")]
-        data_dir: Option<PathBuf>,
+        #[command(flatten)]
+        of: Of,
+        /// A file that `audit export` wrote, instead.
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["data_dir", "workspace"])]
+        file: Option<PathBuf>,
         /// A head noted earlier: it must still be in the trail.
         #[arg(long, value_name = "HASH")]
         head: Option<String>,
     },
+    /// Print the newest entries.
+    Tail {
+        #[command(flatten)]
+        of: Of,
+        /// How many.
+        #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 20)]
+        lines: usize,
+    },
+    /// Print all entries, one JSON object a line, as they can be verified anywhere.
+    Export {
+        #[command(flatten)]
+        of: Of,
+        /// Write to this file, which must not exist.
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
 }
+
+/// Which trail.
+#[derive(Args)]
+pub struct Of {
+    /// The folder of the data to look at.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// The folder of a governed workspace, whose own trail is looked at instead.
+    #[arg(long, value_name = "DIR", conflicts_with = "data_dir")]
+    workspace: Option<PathBuf>,
+}
+
+/// Entries taken out of the store at once.
+const SLICE: i64 = 1000;
 
 impl Audit {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
-        let Audit::Verify { data_dir, head } = self;
-        let (path, look) = super::look(shell, data_dir.clone())?;
-        let verified = look.verify_chain(CHAIN).map_err(|error| match error {
-            chain::Error::Broken(broken) => {
-                Failure::new(Code::StoreCorrupt, format!("{}: {broken}", path.display()))
-                    .hinting("entries before it hold; compare with a backup to see what was changed")
-            }
-            chain::Error::Store(error) => {
-                Failure::new(Code::StoreFailed, error.to_string()).hinting("see `orchestr8 doctor`")
-            }
-        })?;
-        let failed = |error: store::Error| {
-            Failure::new(Code::StoreFailed, error.to_string()).hinting("see `orchestr8 doctor`")
-        };
-        if let Some(head) = head
-            && look.entry_of(CHAIN, head).map_err(failed)?.is_none()
-        {
-            let message = format!("{}: no entry has the hash {head}", path.display());
-            return Err(Failure::new(Code::StoreCorrupt, message)
-                .hinting("entries were cut off since it was noted, or it is of another trail"));
+        match self {
+            Audit::Verify { of, file, head } => verify(shell, of, file.as_deref(), head.as_deref()),
+            Audit::Tail { of, lines } => tail(shell, of, *lines),
+            Audit::Export { of, output } => export(shell, of, output.as_deref()),
         }
-        if shell.terminal.json {
-            shell.terminal.value(&json!({"ok": true, "entries": verified.entries, "head": verified.head}));
-        } else {
-            shell.terminal.data(&format!("ok: {} entries, head {}", verified.entries, verified.head));
-        }
-        Ok(())
     }
+}
+
+/// An opened trail.
+enum Trail {
+    Store { path: PathBuf, look: Look },
+    Workspace(Root),
+}
+
+impl Of {
+    fn open(&self, shell: &Shell) -> Result<Trail, Failure> {
+        match &self.workspace {
+            None => {
+                let (path, look) = super::look(shell, self.data_dir.clone())?;
+                Ok(Trail::Store { path, look })
+            }
+            Some(folder) => {
+                let missing = |what: String| {
+                    Failure::new(Code::NotFound, what).hinting("name the folder with audit-log.jsonl in it")
+                };
+                let path = std::fs::canonicalize(folder)
+                    .map_err(|error| missing(format!("{}: {error}", folder.display())))?;
+                if !path.join(trail::NAME).exists() {
+                    return Err(missing(format!("{} has no {}", path.display(), trail::NAME)));
+                }
+                let root = Root::open(&path.to_string_lossy())
+                    .map_err(|refusal| Failure::new(refusal.code, refusal.message))?;
+                Ok(Trail::Workspace(root))
+            }
+        }
+    }
+}
+
+fn verify(shell: &Shell, of: &Of, file: Option<&Path>, head: Option<&str>) -> Result<(), Failure> {
+    let (verified, has_head) = match file {
+        Some(file) => prove(file, Lines::of_file(file), head)?,
+        None => match of.open(shell)? {
+            Trail::Workspace(root) => prove(root.path(), Lines::of(&root), head)?,
+            Trail::Store { path, look } => {
+                let verified = look.verify_chain(CHAIN).map_err(|error| broken_store(&path, error))?;
+                let found =
+                    head.map(|head| look.entry_of(CHAIN, head)).transpose().map_err(failed)?.flatten();
+                (verified, found.is_some())
+            }
+        },
+    };
+    if let (Some(head), false) = (head, has_head) {
+        return Err(Failure::new(Code::StoreCorrupt, format!("no entry has the hash {head}"))
+            .hinting("entries were cut off since it was noted, or it is of another trail"));
+    }
+    if shell.terminal.json {
+        shell.terminal.value(&json!({"ok": true, "entries": verified.entries, "head": verified.head}));
+    } else {
+        shell.terminal.data(&format!("ok: {} entries, head {}", verified.entries, verified.head));
+    }
+    Ok(())
+}
+
+/// Proves lines whole, and says whether one of them has the hash.
+fn prove(
+    path: &Path,
+    lines: Result<Lines, trail::Error>,
+    head: Option<&str>,
+) -> Result<(Verified, bool), Failure> {
+    let mut has_head = false;
+    let mut lines = lines.map_err(|error| broken(path, &error))?;
+    let proof = trail::prove(&mut lines, |entry| {
+        has_head |= head.is_some_and(|head| entry.entry_hash == head.as_bytes())
+    });
+    Ok((proof.map_err(|error| broken(path, &error))?, has_head))
+}
+
+fn tail(shell: &Shell, of: &Of, count: usize) -> Result<(), Failure> {
+    let lines = match of.open(shell)? {
+        Trail::Workspace(root) => trail::tail(&root, count).map_err(|error| broken(root.path(), &error))?,
+        Trail::Store { look, .. } => {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            let after = look.newest(CHAIN).map_err(failed)?.saturating_sub(count);
+            let lines = look.lines(CHAIN, after, count).map_err(failed)?;
+            lines.into_iter().map(|(_, line)| String::from_utf8_lossy(&line).into_owned()).collect()
+        }
+    };
+    for line in lines {
+        shell.terminal.data(&if shell.terminal.json { line } else { readable(&line) });
+    }
+    Ok(())
+}
+
+/// One entry for people: number, time, tool, how it ended.
+fn readable(line: &str) -> String {
+    let value: Value = serde_json::from_str(line).unwrap_or_default();
+    let text = |name: &str| value[name].as_str().unwrap_or("-").to_owned();
+    let tool = value["tool_name"].as_str().or_else(|| value["action"].as_str()).unwrap_or("-");
+    let end = value["error_code"].as_str().map_or_else(|| text("result"), str::to_owned);
+    format!("{:>6}  {}  {tool}  {end}", value["seq"], text("timestamp"))
+}
+
+fn export(shell: &Shell, of: &Of, output: Option<&Path>) -> Result<(), Failure> {
+    let trail = of.open(shell)?;
+    let failed_write = |error: std::io::Error| {
+        Failure::new(Code::StoreFailed, format!("the entries could not be written: {error}"))
+            .hinting("check space and permissions")
+    };
+    let out: Box<dyn Write> = match output {
+        None => Box::new(std::io::stdout().lock()),
+        Some(path) => {
+            let made = std::fs::File::create_new(path);
+            let exists = |error: std::io::Error| match error.kind() {
+                std::io::ErrorKind::AlreadyExists => {
+                    Failure::new(Code::FileAlreadyExists, format!("{} is there already", path.display()))
+                }
+                _ => failed_write(error),
+            };
+            Box::new(made.map_err(exists)?)
+        }
+    };
+    let mut out = BufWriter::new(out);
+    match trail {
+        Trail::Workspace(root) => {
+            let mut lines = Lines::of(&root).map_err(|error| broken(root.path(), &error))?;
+            let mut line = Vec::new();
+            while lines.next(&mut line).map_err(|error| broken(root.path(), &error))? {
+                out.write_all(&line).map_err(failed_write)?;
+            }
+        }
+        Trail::Store { look, .. } => {
+            let mut after = 0;
+            loop {
+                let lines = look.lines(CHAIN, after, SLICE).map_err(failed)?;
+                let Some((last, _)) = lines.last() else { break };
+                after = *last;
+                for (_, line) in &lines {
+                    out.write_all(line).and_then(|()| out.write_all(b"\n")).map_err(failed_write)?;
+                }
+            }
+        }
+    }
+    out.flush().map_err(failed_write)
+}
+
+fn failed(error: store::Error) -> Failure {
+    Failure::new(Code::StoreFailed, error.to_string()).hinting("see `orchestr8 doctor`")
+}
+
+fn broken_store(path: &Path, error: chain::Error) -> Failure {
+    match error {
+        chain::Error::Broken(broken) => changed(path, &broken),
+        chain::Error::Store(error) => failed(error),
+    }
+}
+
+fn broken(path: &Path, error: &trail::Error) -> Failure {
+    match error {
+        trail::Error::Broken { .. } => changed(path, error),
+        trail::Error::Locked | trail::Error::Io(_) | trail::Error::Closed => {
+            Failure::new(Code::StoreFailed, format!("{}: {error}", path.display()))
+        }
+    }
+}
+
+fn changed(path: &Path, what: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Code::StoreCorrupt, format!("{}: {what}", path.display()))
+        .hinting("entries before it hold; compare with a backup to see what was changed")
 }

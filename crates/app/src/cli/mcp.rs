@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use orchestr8_contract::Code;
+use orchestr8_contract::envelope::Role;
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::log::Level;
 use orchestr8_mcp::serve_stdio;
@@ -20,8 +21,18 @@ use crate::runtime::{Countdown, Purpose, Runtime, WhenHeld, block_on};
 pub struct Mcp {
     #[command(subcommand)]
     command: Option<Command>,
+    /// Serve a governed workspace to a planner or an executor, and nothing else.
+    #[arg(long, value_enum, value_name = "ROLE")]
+    governed: Option<Governed>,
     #[command(flatten)]
     running: Running,
+}
+
+/// Who is on the other side of a governed connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Governed {
+    Planner,
+    Executor,
 }
 
 #[derive(Subcommand)]
@@ -36,12 +47,24 @@ impl Mcp {
     pub fn run(self, shell: &Shell) -> Result<(), Failure> {
         match self.command {
             Some(Command::Install(install)) => install.run(shell),
-            None => serve(shell, &self.running),
+            None => serve(shell, &self.running, principal(self.governed)),
         }
     }
 }
 
-fn serve(shell: &Shell, running: &Running) -> Result<(), Failure> {
+/// The person at this machine, in the role that was chosen for this connection.
+fn principal(governed: Option<Governed>) -> Principal {
+    let mut principal = Principal::local();
+    let role = match governed {
+        None => return principal,
+        Some(Governed::Planner) => Role::Planner,
+        Some(Governed::Executor) => Role::Executor,
+    };
+    principal.roles.insert(role.as_str().to_owned());
+    principal
+}
+
+fn serve(shell: &Shell, running: &Running, who: Principal) -> Result<(), Failure> {
     let settings = shell.settings(running.flags(), running.mode())?;
     let broken = |cause: std::io::Error| {
         Failure::new(Code::Unavailable, format!("stdin and stdout cannot be used: {cause}"))
@@ -59,9 +82,7 @@ fn serve(shell: &Shell, running: &Running) -> Result<(), Failure> {
         let face = runtime.face().await?;
         let input = Input { file: File::from(input), countdown: runtime.countdown.clone() };
         let (stop, limit) = (runtime.stop.clone(), runtime.settings.shutdown_limit);
-        let served =
-            serve_stdio::serve(&face, Principal::local().into(), input, File::from(output), stop, limit)
-                .await;
+        let served = serve_stdio::serve(&face, who.into(), input, File::from(output), stop, limit).await;
         face.wind_down();
         runtime.close().await;
         served.map(|_| ()).map_err(broken)

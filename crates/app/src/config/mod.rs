@@ -108,8 +108,16 @@ pub struct Config {
     pub models: Models,
     pub sessions: Sessions,
     pub knowledge: Knowledge,
+    pub workspace: Workspace,
     #[serde(default)]
     pub mcp_servers: BTreeMap<String, McpServer>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Workspace {
+    pub roots: Vec<PathBuf>,
+    pub bootstrap_secret_env_var: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]

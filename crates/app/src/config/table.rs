@@ -242,6 +242,8 @@ pub const SETTINGS: &[Setting] = &[
     setting("knowledge.vectors.url", Shape::Text, Preset::Text("http://127.0.0.1:6333"), "Where the Qdrant server is reached."),
     setting("knowledge.vectors.keyVariable", Shape::Text, Preset::Unset, "The environment variable with its key; no key if unset."),
     setting("knowledge.vectors.collection", Shape::Text, Preset::Text("orchestr8"), "What the names of its collections begin with; deployments that share a server need different ones."),
+    setting("workspace.roots", Shape::Texts, Preset::Texts(&[]), "Folders that governed sessions may open, with all that is in them. If empty: any for orchestr8 mcp, none over HTTP."),
+    setting("workspace.bootstrapSecretEnvVar", Shape::Text, Preset::Text("ORCHESTR8_BOOTSTRAP_SECRET"), "The environment variable with the secret that signs the first plan of a governed workspace."),
     setting("mcpServers.*.type", Shape::Choice(&["stdio", "http"]), Preset::Unset, "How to reach this other MCP server; follows from command or url if unset."),
     setting("mcpServers.*.command", Shape::Text, Preset::Unset, "The program to start."),
     setting("mcpServers.*.args", Shape::Texts, Preset::Texts(&[]), "Its arguments.").secret(),

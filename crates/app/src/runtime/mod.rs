@@ -12,6 +12,7 @@ mod sink;
 pub mod store;
 mod upkeep;
 mod workflows;
+mod workspace;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -186,6 +187,7 @@ impl Runtime {
     pub async fn face(&self) -> Result<Face, Failure> {
         let settings = &self.settings;
         let secret = store::secret(&self.store, &self.kernel.ports().ids).await?;
+        workspace::register(&self.kernel, settings, &secret)?;
         Ok(Face::new(
             self.kernel.clone(),
             orchestr8_mcp::Settings {
@@ -194,6 +196,7 @@ impl Runtime {
                 tool_filter: settings.tool_filter.clone(),
                 max_result_bytes: settings.result_bytes,
                 key_ttl_ms: settings.key_ttl_ms,
+                debug_stack: settings.debug_stack,
                 ..orchestr8_mcp::Settings::new(&settings.server_name, &settings.server_version, secret)
             },
         ))

@@ -11,6 +11,7 @@ mod cli;
 mod config;
 mod docs;
 mod doctor;
+mod governed;
 mod hostile;
 mod http;
 mod install;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use orchestr8_contract::Fault;
 use orchestr8_contract::id::RunId;
 use orchestr8_contract::trace::TRACEPARENT;
-use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::action::{Action, Tasking};
 use orchestr8_kernel::outcome::End;
 use orchestr8_kernel::ports::ids::For;
@@ -14,12 +14,14 @@ use serde_json::{Value, json};
 
 use crate::conclude::Asked;
 use crate::era::{Era, Revision};
+use crate::failure::{Failed, no_such_tool};
 use crate::from_wire;
+use crate::governed;
 use crate::peer::Client;
 use crate::questions::Questions;
 use crate::request::{Answer, Outcome, Request};
 use crate::tasks::{self, Ended};
-use crate::to_wire::{self, tasks_undeclared};
+use crate::to_wire::tasks_undeclared;
 use crate::wire::{self, Error};
 
 /// A fact an action may tell in its `_meta`: the keys of questions it asks before it becomes a task.
@@ -31,13 +33,19 @@ pub fn call(request: &Request<'_>) -> Answer {
     match prepare(request) {
         Err(error) => Err(error).into(),
         Ok(Prepared { asked, args, questions, wished, identity }) => {
+            let is_governed = governed::role(request.who()).is_some();
             if asked.action.is_none()
+                && !is_governed
                 && let Some(outcome) = unseen(request, &asked, &args)
             {
                 return Answer::Now(outcome);
             }
             let client = questions.client(request);
-            let mut submission = request.submission(asked.name.clone(), args);
+            let (name, args) = match is_governed {
+                true => governed::submitted(&asked.name, asked.action.as_ref(), args),
+                false => (asked.name.clone(), args),
+            };
+            let mut submission = request.submission(name, args);
             submission.identities.extend(identity);
             if let Some(trace) = submission.trace {
                 // Whoever follows a trace through the log finds the call by it.
@@ -82,7 +90,7 @@ fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
     });
     let text = raw.filter(|_| request.era.is_modern()).map(|raw| raw.get().to_owned());
     let questions = Questions::of(request, &name, text)?;
-    let action = connection.face.tool(&name);
+    let action = connection.face.tool(&name, request.who());
     let wished = match &action {
         Some(action) => wished(request, action, &questions)?,
         None => Wished::Answer,
@@ -141,11 +149,11 @@ fn unseen(request: &Request<'_>, asked: &Asked, args: &Args) -> Option<Outcome> 
     let kernel = request.kernel();
     kernel.registry().find(&asked.name)?;
     args.fits(kernel.limits().payload_bytes).ok()?;
-    let fault = Fault::new(Code::NotFound, format!("there is no tool named '{}'", asked.name))
-        .with("name", &*asked.name);
+    let fault = no_such_tool(&asked.name);
     kernel.health().ended(true, Some(fault.code));
     let (run, correlation) = (RunId(kernel.ports().ids.fresh(For::Run)), request.correlation());
-    let body = to_wire::tool_error(&fault, run, &correlation, request.era);
+    let call = Failed { tool: &asked.name, run, correlation: &correlation, era: request.era };
+    let body = asked.face.failed(&call, &fault);
     Some(Outcome { result: Ok(body), correlation: Some(correlation) })
 }
 

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use crate::body::Body;
 use crate::era::Era;
 use crate::face::Face;
+use crate::failure::Failed;
 use crate::questions::Retry;
 use crate::request::Outcome;
 use crate::results;
@@ -38,7 +39,6 @@ pub struct Asked {
 pub struct Long {
     blocks: Vec<Content>,
     structured: Option<Value>,
-    failed: bool,
     meta: Option<Map<String, Value>>,
     mime_type: &'static str,
     run: RunId,
@@ -58,8 +58,8 @@ impl Asked {
     pub fn render(&self, settled: Settled) -> Result<Outcome, Box<Long>> {
         let Settled { run, correlation, result, replayed, .. } = settled;
         let limit = self.face.settings().max_result_bytes;
-        let long = |blocks, structured, failed, meta, mime_type, correlation| {
-            Err(Box::new(Long { blocks, structured, failed, meta, mime_type, run, correlation }))
+        let long = |blocks, structured, meta, mime_type, correlation| {
+            Err(Box::new(Long { blocks, structured, meta, mime_type, run, correlation }))
         };
         let result = match result {
             Ok(Output::Json { value }) => {
@@ -75,7 +75,6 @@ impl Asked {
                     return long(
                         vec![Content::text(text)],
                         structured,
-                        false,
                         None,
                         "application/json",
                         correlation,
@@ -83,19 +82,23 @@ impl Asked {
                 }
                 Ok(to_wire::json_result(&text, &value, self.action.as_deref(), self.era))
             }
-            Ok(Output::Blocks { blocks, structured, failed, meta }) => {
+            Ok(Output::Blocks { blocks, structured, failed: true, meta }) => {
+                let call = Failed { tool: &self.name, run, correlation: &correlation, era: self.era };
+                Ok(self.face.failed_by_itself(&call, blocks, structured, meta.as_ref()))
+            }
+            Ok(Output::Blocks { blocks, structured, failed: false, meta }) => {
                 if blocks.iter().any(|block| is_long(block, limit)) {
-                    return long(blocks, structured, failed, meta, "text/plain", correlation);
+                    return long(blocks, structured, meta, "text/plain", correlation);
                 }
-                Ok(to_wire::blocks_result(blocks, structured.as_ref(), failed, meta.as_ref(), self.era))
+                Ok(to_wire::blocks_result(blocks, structured.as_ref(), meta.as_ref(), self.era))
             }
             Ok(Output::Resource { contents }) => {
                 let blocks = contents.into_iter().map(|resource| Content::Resource { resource }).collect();
-                Ok(to_wire::blocks_result(blocks, None, false, None, self.era))
+                Ok(to_wire::blocks_result(blocks, None, None, self.era))
             }
             Ok(Output::Prompt { messages, .. }) => {
                 let blocks = messages.into_iter().map(|message| message.content).collect();
-                Ok(to_wire::blocks_result(blocks, None, false, None, self.era))
+                Ok(to_wire::blocks_result(blocks, None, None, self.era))
             }
             Err(Halt::Fault(fault)) => self.halted(&fault, run, &correlation),
             Err(Halt::Asks(asks)) => match &self.retry {
@@ -116,7 +119,7 @@ impl Asked {
     /// Keeps what is too long, and answers with its beginning and a link.
     pub async fn keep(&self, long: Box<Long>) -> Outcome {
         let limit = self.face.settings().max_result_bytes;
-        let Long { blocks, structured, failed, meta, mime_type, run, correlation } = *long;
+        let Long { blocks, structured, meta, mime_type, run, correlation } = *long;
         let mut shown = Vec::with_capacity(blocks.len() + 1);
         for block in blocks {
             match block {
@@ -130,7 +133,7 @@ impl Asked {
                 other => shown.push(other),
             }
         }
-        let body = to_wire::blocks_result(shown, structured.as_ref(), failed, meta.as_ref(), self.era);
+        let body = to_wire::blocks_result(shown, structured.as_ref(), meta.as_ref(), self.era);
         Outcome { result: Ok(body), correlation: Some(correlation) }
     }
 
@@ -147,7 +150,10 @@ impl Asked {
     fn halted(&self, fault: &Fault, run: RunId, correlation: &CorrelationId) -> Result<Body, Error> {
         match to_wire::special_error(fault, self.era) {
             Some(error) => Err(error),
-            None => Ok(to_wire::tool_error(fault, run, correlation, self.era)),
+            None => {
+                let call = Failed { tool: &self.name, run, correlation, era: self.era };
+                Ok(self.face.failed(&call, fault))
+            }
         }
     }
 }

@@ -12,12 +12,12 @@ use serde_json::value::RawValue;
 use crate::connection::{Connection, Incoming, Pending, Phase, Received, Reply};
 use crate::era::{Era, Revision};
 use crate::face::Outlet;
+use crate::failure::Failed;
 use crate::from_wire::Params;
 use crate::handshake::{self, admit_legacy, admit_modern};
 use crate::methods::Serve;
 use crate::request::{Answer, Outcome, Request};
 use crate::salvage::Salvage;
-use crate::to_wire;
 use crate::wire::{self, Error, Id, Message, Refused};
 
 /// A request in flight. Dropped unanswered, its client is gone.
@@ -93,7 +93,9 @@ impl Connection {
         let ids = &kernel.ports().ids;
         let (run, correlation) =
             (RunId(ids.fresh(For::Run)), CorrelationId::from_uuid(ids.fresh(For::Correlation)));
-        let body = to_wire::tool_error(&fault, run, &correlation, era);
+        // Which tool it was for lies somewhere in what was not kept.
+        let call = Failed { tool: "tools/call", run, correlation: &correlation, era };
+        let body = self.face.failed(&call, &fault);
         let envelope = Envelope { id, era, given: None };
         Received::Reply(self.reply(&envelope, Outcome { result: Ok(body), correlation: Some(correlation) }))
     }

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audience::Audience;
 use crate::connection::{Connection, Saved};
+use crate::governed;
 use crate::results;
 use crate::seal::Seal;
 use crate::tasks::Tasks;
@@ -61,6 +62,8 @@ pub struct Settings {
     pub ask_timeout_ms: u64,
     /// How long a client may keep what a list or a resource said (modern era).
     pub cache_ttl_ms: u64,
+    /// Whether a failed call tells its stack (ERR-9).
+    pub debug_stack: bool,
 }
 
 impl Settings {
@@ -78,6 +81,7 @@ impl Settings {
             key_ttl_ms: limits::KEY_TTL_MS,
             ask_timeout_ms: limits::TIMEOUT_MS,
             cache_ttl_ms: 0,
+            debug_stack: false,
         }
     }
 }
@@ -159,7 +163,10 @@ impl Face {
 
     /// Whether an action is listed for this client: it passes the filter for tools, and the client has a role for it.
     pub(crate) fn lists(&self, action: &Action, who: &Principal) -> bool {
-        action.policy.admits(who) && self.shows(action)
+        match governed::role(who) {
+            Some(role) => governed::shows(role, action),
+            None => action.policy.admits(who) && self.shows(action),
+        }
     }
 
     /// Whether it passes the filter, which is for tools only.
@@ -168,7 +175,10 @@ impl Face {
     }
 
     /// The tool of this name, or with this alias, if it is offered. Whether the client may run it is for the kernel to say.
-    pub(crate) fn tool(&self, name: &str) -> Option<Arc<Action>> {
+    pub(crate) fn tool(&self, name: &str, who: &Principal) -> Option<Arc<Action>> {
+        if governed::role(who).is_some() {
+            return self.kernel().registry().find(&governed::full(name));
+        }
         self.kernel().registry().find(name).filter(|action| self.is_offered(action))
     }
 

@@ -82,7 +82,8 @@ pub fn admit_modern<'a>(
     if let Some(check) = incoming.check_headers {
         let object = method.object.map(|object| params.text(object)).transpose().map_err(wrong)?.flatten();
         let is_call = name == "tools/call";
-        let tool = object.as_deref().filter(|_| is_call).and_then(|name| connection.face.tool(name));
+        let who = incoming.who.as_deref().unwrap_or(&connection.who);
+        let tool = object.as_deref().filter(|_| is_call).and_then(|name| connection.face.tool(name, who));
         let facts = Facts {
             method: name,
             version: &version,

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::body::{Body, CacheScope};
 use crate::era::{Era, Revision};
+use crate::governed;
 use crate::request::Request;
 use crate::wire::Error;
 
@@ -18,7 +19,15 @@ pub const ALIASES_META: &str = "orchestr8/aliases";
 
 pub fn tools(request: &Request<'_>) -> Result<Body, Error> {
     let table = request.kernel().registry().table();
-    page(request, "tools", table.tools(), |action| tool(action, request.era))
+    match governed::role(request.who()) {
+        // `page` leaves out what the role may not use.
+        Some(_) => page(request, "tools", table.all().iter().filter(|action| is_hidden(action)), |action| {
+            let mut shown = tool(action, request.era);
+            shown["name"] = governed::plain(action).into();
+            shown
+        }),
+        None => page(request, "tools", table.tools(), |action| tool(action, request.era)),
+    }
 }
 
 pub fn prompts(request: &Request<'_>) -> Result<Body, Error> {
@@ -36,6 +45,10 @@ pub fn templates(request: &Request<'_>) -> Result<Body, Error> {
     let table = request.kernel().registry().table();
     let templates = table.resources().filter(|action| matches!(address(action), Some(Address::Template(_))));
     page(request, "resourceTemplates", templates, |action| resource(action, request.era))
+}
+
+fn is_hidden(action: &Action) -> bool {
+    matches!(action.shown, Shown::Hidden)
 }
 
 /// One page: what comes after the cursor, and a cursor for the rest. A cursor is the name of the last item, so a list

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::Fault;
-use orchestr8_kernel::Cancel;
 use orchestr8_kernel::action::Action;
 use orchestr8_kernel::peer::{About, Answered, Ask, Peer, Severity};
+use orchestr8_kernel::{Cancel, Transport};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
@@ -143,6 +143,17 @@ impl Peer for Client {
 
     fn sees(&self, action: &Action) -> bool {
         self.connection.face.shows(action)
+    }
+
+    fn conversation(&self) -> Option<Arc<str>> {
+        let connection = &self.connection;
+        // In the modern era a connection over HTTP is one request: what lasts is who asks.
+        match (self.era, connection.transport) {
+            (Era::Modern, Transport::Http) => {
+                Some(format!("{}/{}", connection.who.tenant.as_str(), connection.who.name).into())
+            }
+            (Era::Modern | Era::Legacy(_), _) => Some(connection.id.as_str().into()),
+        }
     }
 
     fn close_stream(&self) {

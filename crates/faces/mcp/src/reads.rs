@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::body::{Body, CacheScope};
 use crate::era::Era;
+use crate::governed;
 use crate::lists::address;
 use crate::questions::{Questions, Retry};
 use crate::request::{Answer, Outcome, Request};
@@ -30,7 +31,8 @@ struct Subject {
 pub fn resource(request: &Request<'_>) -> Answer {
     let found = request.params.required_text("uri").and_then(|uri| {
         let table = request.kernel().registry().table();
-        let (action, places) = table.resource(&uri).ok_or_else(|| unknown_resource(&uri, request.era))?;
+        let found = table.resource(&uri).filter(|(action, _)| is_for(request, action));
+        let (action, places) = found.ok_or_else(|| unknown_resource(&uri, request.era))?;
         let mut args: Map<String, Value> =
             places.into_iter().map(|(name, value)| (name, value.into())).collect();
         args.insert("uri".into(), uri.as_ref().into());
@@ -42,6 +44,11 @@ pub fn resource(request: &Request<'_>) -> Answer {
     }
 }
 
+/// A governed connection reaches nothing but what is governed.
+fn is_for(request: &Request<'_>, action: &Action) -> bool {
+    governed::role(request.who()).is_none_or(|role| governed::shows(role, action))
+}
+
 pub fn unknown_resource(uri: &str, era: Era) -> Error {
     let code = if era.is_modern() { wire::INVALID_PARAMS } else { wire::RESOURCE_NOT_FOUND };
     Error::new(code, "Resource not found").with("uri", uri)
@@ -51,7 +58,8 @@ pub fn unknown_resource(uri: &str, era: Era) -> Error {
 pub fn prompt(request: &Request<'_>) -> Answer {
     let found = request.params.required_text("name").and_then(|name| {
         let action = request.kernel().registry().find(&name);
-        let action = action.filter(|action| matches!(action.shown, Shown::Prompt { .. }));
+        let action =
+            action.filter(|action| matches!(action.shown, Shown::Prompt { .. }) && is_for(request, action));
         let action = action.ok_or_else(|| Error::params(format!("there is no prompt named '{name}'")))?;
         let args = request.params.map("arguments")?.unwrap_or_default();
         prompt_arguments(&action, &args)?;

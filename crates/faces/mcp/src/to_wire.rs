@@ -1,7 +1,7 @@
 //! What an outcome looks like on the wire: results of tools, contents of resources, prompts, and errors of three kinds.
 
 use orchestr8_contract::content::{Content, ResourceContents, ResourceData};
-use orchestr8_contract::id::{CorrelationId, RunId};
+use orchestr8_contract::id::RunId;
 use orchestr8_contract::{Code, Fault, Kind, Output};
 use orchestr8_kernel::action::Action;
 use orchestr8_kernel::peer::{About, Ask};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::body::{Body, json};
 use crate::era::{Era, Revision, TASKS};
 use crate::from_wire::Capabilities;
-use crate::wire::{self, Error, push_string};
+use crate::wire::{self, Error};
 
 /// A detail by which an action says that its failure is one of the protocol: the JSON-RPC code to answer with.
 pub const PROTOCOL_ERROR: &str = "protocolError";
@@ -25,36 +25,6 @@ pub fn seed_code(kind: Kind) -> Code {
         Kind::Timeout => Code::Timeout,
         Kind::Cancelled | Kind::Unavailable | Kind::Unknown | Kind::Internal => Code::Internal,
     }
-}
-
-/// The details of a fault, with our own code among them when the seed has no word for it.
-fn details(fault: &Fault) -> Option<Map<String, Value>> {
-    let mut details = fault.details.as_deref().cloned().unwrap_or_default();
-    if seed_code(fault.kind()) != fault.code {
-        details.insert("code".into(), fault.code.as_str().into());
-    }
-    (!details.is_empty()).then_some(details)
-}
-
-/// A tool error (MCP-ERR-2): the structured error as text for the model and as data for programs.
-pub fn tool_error(fault: &Fault, run: RunId, correlation: &CorrelationId, era: Era) -> Body {
-    let mut text = String::with_capacity(256);
-    text.push_str("{\"code\":\"");
-    text.push_str(seed_code(fault.kind()).as_str());
-    text.push_str("\",\"message\":");
-    push_string(&mut text, &fault.message);
-    if let Some(details) = details(fault) {
-        text.push_str(",\"details\":");
-        text.push_str(&Value::Object(details).to_string());
-    }
-    text.push_str(",\"runId\":\"");
-    text.push_str(&run.to_string());
-    text.push_str("\",\"correlationId\":");
-    push_string(&mut text, correlation.as_str());
-    text.push('}');
-    let body = Body::content(&text);
-    let body = if era.since(Revision::V2025_06_18) { body.raw("structuredContent", &text) } else { body };
-    body.raw("isError", "true")
 }
 
 /// A failure outside a tool call: always a protocol error.
@@ -143,7 +113,6 @@ pub fn json_result(text: &str, value: &Value, action: Option<&Action>, era: Era)
 pub fn blocks_result(
     blocks: Vec<Content>,
     structured: Option<&Value>,
-    failed: bool,
     meta: Option<&Map<String, Value>>,
     era: Era,
 ) -> Body {
@@ -155,7 +124,7 @@ pub fn blocks_result(
     for (name, value) in meta.into_iter().flatten() {
         body = body.meta(name, value);
     }
-    body.raw("isError", if failed { "true" } else { "false" })
+    body.raw("isError", "false")
 }
 
 /// A block as a revision knows it: kinds of content that came later are told in words.
@@ -215,7 +184,7 @@ pub fn prompt_result(output: &Output, era: Era) -> Body {
     }
 }
 
-fn joined(blocks: &[Content]) -> String {
+pub fn joined(blocks: &[Content]) -> String {
     let texts = blocks.iter().filter_map(|block| match block {
         Content::Text { text, .. } => Some(text.as_str()),
         Content::Image { .. }
@@ -229,15 +198,6 @@ fn joined(blocks: &[Content]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use orchestr8_kernel::ports::ids::{Counted, For, Ids};
-
-    fn run() -> RunId {
-        RunId(Counted::default().fresh(For::Run))
-    }
-
-    fn correlation() -> CorrelationId {
-        CorrelationId::parse("c-1").unwrap()
-    }
 
     #[test]
     fn every_kind_has_one_of_the_seeds_codes() {
@@ -255,25 +215,6 @@ mod tests {
                 .contains(&seed)
             );
         }
-    }
-
-    #[test]
-    fn a_tool_error_is_text_for_models_and_data_for_programs() {
-        let fault = Fault::new(Code::CircuitOpen, "closed \"for\" repair").with("retryAtMs", 5);
-        let body = tool_error(&fault, run(), &correlation(), Era::Legacy(Revision::V2025_06_18));
-        let result: Value =
-            serde_json::from_str(&body.finish(Era::Legacy(Revision::V2025_06_18), "{}")).unwrap();
-        let payload = json!({
-            "code": "INTERNAL", "message": "closed \"for\" repair",
-            "details": {"code": "CIRCUIT_OPEN", "retryAtMs": 5},
-            "runId": "00000000-0000-4000-8000-000000000001", "correlationId": "c-1"
-        });
-        assert_eq!(result["isError"], true);
-        assert_eq!(result["structuredContent"], payload);
-        assert_eq!(
-            serde_json::from_str::<Value>(result["content"][0]["text"].as_str().unwrap()).unwrap(),
-            payload
-        );
     }
 
     #[test]

@@ -150,7 +150,16 @@ mod tests {
 
     #[test]
     fn each_code_is_retried_and_counted_as_the_contract_says() {
-        let retried = [Code::Timeout, Code::Unavailable, Code::StoreFailed, Code::ResourceExhausted];
+        let retried = [
+            Code::Timeout,
+            Code::Unavailable,
+            Code::StoreFailed,
+            Code::ResourceExhausted,
+            Code::FileReadFailed,
+            Code::FileWriteFailed,
+            Code::AuditLogFailed,
+            Code::AuditLockFailed,
+        ];
         let counted = [
             Code::Timeout,
             Code::Unavailable,
@@ -159,6 +168,13 @@ mod tests {
             Code::StoreCorrupt,
             Code::OutcomeUnknown,
             Code::AgentFailed,
+            Code::FileReadFailed,
+            Code::FileWriteFailed,
+            Code::AuditLogFailed,
+            Code::AuditLockFailed,
+            Code::SelfAuditFailure,
+            Code::InternalError,
+            Code::UnknownToolFailure,
         ];
         for code in Code::ALL {
             let fault = Fault::new(*code, "x");

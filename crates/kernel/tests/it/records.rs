@@ -29,7 +29,7 @@ async fn a_change_is_journalled_and_audited_in_one_commit() {
     assert_eq!((journal[0].text(0).unwrap(), journal[0].text(1).unwrap()), ("finished", "store"));
     let chain = world.rows("SELECT body FROM chain WHERE name = 'actions'").await;
     let body: serde_json::Value = serde_json::from_str(chain[0].text(0).unwrap()).unwrap();
-    assert_eq!((body["action"].as_str(), body["end"].as_str()), (Some("store"), Some("success")));
+    assert_eq!((body["tool_name"].as_str(), body["end"].as_str()), (Some("store"), Some("success")));
     assert!(body.get("args").is_none(), "arguments appear only as a hash");
 }
 

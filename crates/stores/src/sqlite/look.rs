@@ -5,13 +5,13 @@
 use std::path::Path;
 
 use orchestr8_kernel::ports::store;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::backup::{self, BackupReport};
 use super::check::{self, CheckReport};
 use super::errors::store_error;
 use super::open::{self, Error};
-use crate::chain::{self, Verified};
+use crate::chain::{self, Entry, Verified, line};
 
 /// Blocks while it works: use it from a command, not from a server.
 pub struct Look(Connection);
@@ -38,6 +38,35 @@ impl Look {
 
     pub fn verify_chain(&self, name: &str) -> Result<Verified, chain::Error> {
         check::verify(&self.0, name)
+    }
+
+    /// The entries of a chain after this number, as lines; at most this many.
+    pub fn lines(&self, chain: &str, after: i64, limit: i64) -> Result<Vec<(i64, Vec<u8>)>, store::Error> {
+        let sql = "SELECT seq, at_ms, body, prev_hash, entry_hash FROM chain
+                   WHERE name = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+        let read = || {
+            let mut statement = self.0.prepare_cached(sql)?;
+            let rows = statement.query_map(params![chain, after, limit], |row| {
+                let (body, prev_hash, entry_hash): (String, String, String) =
+                    (row.get(2)?, row.get(3)?, row.get(4)?);
+                let entry = Entry {
+                    seq: row.get(0)?,
+                    at_ms: row.get(1)?,
+                    body: body.as_bytes(),
+                    prev_hash: prev_hash.as_bytes(),
+                    entry_hash: entry_hash.as_bytes(),
+                };
+                Ok((entry.seq, line::write(&entry)))
+            })?;
+            rows.collect::<Result<Vec<_>, _>>()
+        };
+        read().map_err(store_error)
+    }
+
+    /// The number of the newest entry of a chain; 0 when there is none.
+    pub fn newest(&self, chain: &str) -> Result<i64, store::Error> {
+        let sql = "SELECT COALESCE(MAX(seq), 0) FROM chain WHERE name = ?1";
+        self.0.query_row(sql, [chain], |row| row.get(0)).map_err(store_error)
     }
 
     /// The number of the entry with this hash: a head noted earlier shows whether newer entries were cut off since.

@@ -1,0 +1,263 @@
+//! The way of a write, gate after gate. Each takes what the one before let through, so their order is these signatures:
+//!
+//! 1 intend, 2 locate, 3 compare, 4 draft, 5 plan, 6 scope, 7 police, 8 place, 9 preflight; then the desk records it.
+
+use std::sync::Arc;
+
+use orchestr8_contract::Code;
+use orchestr8_kernel::ports::ids::For;
+use serde_json::json;
+
+use crate::desk::{Call, Done};
+use crate::fields::{Fields, missing};
+use crate::hub::Hub;
+use crate::limits;
+use crate::patch;
+use crate::plan::{self, Kept, Pattern};
+use crate::policy::{self, Purpose};
+use crate::preflight;
+use crate::refusal::Refusal;
+use crate::root::{Found, Inside, Placed, Root};
+use crate::session::{Session, is_report};
+use crate::trail::{Change, is_of_trail};
+
+/// Its reason is given.
+struct Intended {
+    fields: Fields,
+}
+
+/// Its path is inside, and nothing that is kept by other means.
+struct Located {
+    fields: Fields,
+    path: Inside,
+    is_report: bool,
+}
+
+/// What is there is what the caller believes is there.
+struct Compared {
+    located: Located,
+    before: Option<Found>,
+}
+
+/// What is to be written is known.
+struct Drafted {
+    compared: Compared,
+    text: String,
+}
+
+/// There is an approved plan, and it is whole. A report needs none.
+struct Planned {
+    drafted: Drafted,
+    plan: Option<Kept>,
+}
+
+/// The plan allows this path.
+struct Scoped(Planned);
+
+/// The text breaks no rule.
+struct Policed(Scoped);
+
+/// It is in its place, and goes back if it is dropped.
+pub struct InPlace {
+    placed: Placed,
+    path: Inside,
+    plan: Option<Kept>,
+    is_report: bool,
+    bytes: usize,
+}
+
+/// Sends a write through all gates.
+pub async fn write(call: Call) -> Result<Done, Refusal> {
+    let session = call.session()?;
+    if let Some(path) = call.fields.text("path")? {
+        session.open_to(path)?;
+    }
+    let turn = session
+        .turn
+        .clone()
+        .acquire_owned()
+        .await
+        .map_err(|_| Refusal::new(Code::UnknownToolFailure, "the workspace is closed"))?;
+    let (hub, at, fields) = (call.hub.clone(), session.clone(), call.fields);
+    let in_place = tokio::task::spawn_blocking(move || pass(&hub, &at, fields)).await;
+    let in_place =
+        in_place.map_err(|_| Refusal::new(Code::InternalError, "the write failed unexpectedly"))??;
+    let in_place = prove(&call.hub, &session, in_place).await?;
+    Ok(Done { _turn: Some(turn), ..finish(session, in_place) })
+}
+
+/// The gates that need nothing but the files.
+fn pass(hub: &Hub, session: &Session, fields: Fields) -> Result<InPlace, Refusal> {
+    let intended = intend(&session.root, fields)?;
+    let located = locate(&session.root, intended)?;
+    let compared = compare(&session.root, located)?;
+    let drafted = draft(compared)?;
+    let planned = plan(&session.root, drafted)?;
+    let scoped = scope(planned)?;
+    let policed = police(scoped)?;
+    place(hub, &session.root, policed)
+}
+
+/// Gate 1: why it is written, in more than a word. A report says so itself.
+fn intend(root: &Root, fields: Fields) -> Result<Intended, Refusal> {
+    let is_report =
+        fields.text("path")?.and_then(|path| root.inside(path).ok()).is_some_and(|path| is_report(&path));
+    if is_report {
+        return Ok(Intended { fields });
+    }
+    let intent = fields.text("intent")?.ok_or_else(|| missing("intent"))?;
+    if intent.trim().chars().count() <= limits::INTENT_CHARACTERS {
+        let message = format!(
+            "intent must say in more than {} characters why this is written",
+            limits::INTENT_CHARACTERS
+        );
+        return Err(Refusal::new(Code::InvalidInputValue, message).with("field", "intent"));
+    }
+    Ok(Intended { fields })
+}
+
+/// Gate 2: the path stays inside, and away from what only other tools write.
+fn locate(root: &Root, Intended { fields }: Intended) -> Result<Located, Refusal> {
+    let path = root.inside(fields.required("path")?)?;
+    if is_of_trail(path.as_str()) {
+        return Err(Refusal::invariant(
+            "AUDIT_APPEND_ONLY",
+            "the audit trail is written by the server alone",
+        ));
+    }
+    if path.is_in(plan::FOLDER) || path.as_str() == plan::FOLDER {
+        let message = "plans are written by save_plan and approve_plan alone";
+        return Err(Refusal::invariant("PLANS_IMMUTABLE", message));
+    }
+    if path.as_str().split('/').any(|name| name == ".git") {
+        return Err(Refusal::invariant(
+            "REPOSITORY_INTERNALS",
+            "the inside of a repository is not written to",
+        ));
+    }
+    let is_report = is_report(&path);
+    Ok(Located { fields, path, is_report })
+}
+
+/// Gate 3: what is there is found on an opened handle, and compared with what the caller has seen.
+fn compare(root: &Root, located: Located) -> Result<Compared, Refusal> {
+    let before = match root.look(&located.path) {
+        // A folder cannot be replaced by a file.
+        Err(refusal) if refusal.code == Code::InvalidPath && refusal.thrown.is_none() => {
+            return Err(Refusal { code: Code::FileWriteFailed, ..refusal });
+        }
+        found => found?,
+    };
+    if let Some(expected) = located.fields.text("previousHash")? {
+        let found = before.as_ref().map(Found::hash);
+        if found.as_deref() != Some(expected) {
+            let message = format!("'{}' is not what previousHash says", located.path);
+            return Err(Refusal::new(Code::HashMismatch, message).with("hash", found));
+        }
+    }
+    Ok(Compared { located, before })
+}
+
+/// Gate 4: the new text, given whole or as a patch.
+fn draft(compared: Compared) -> Result<Drafted, Refusal> {
+    let fields = &compared.located.fields;
+    let text = match (fields.text("content")?, fields.text("patch")?) {
+        (Some(content), None) => content.to_owned(),
+        (None, Some(patch)) => {
+            let before = compared.before.as_ref().map_or(&b""[..], |before| &before.bytes);
+            let before = std::str::from_utf8(before).map_err(|_| {
+                Refusal::new(Code::PatchApplyFailed, "the file is no text, so it cannot be patched")
+            })?;
+            patch::apply(before, patch)?
+        }
+        (Some(_), Some(_)) => {
+            return Err(Refusal::new(Code::InvalidInputValue, "give content or patch, not both"));
+        }
+        (None, None) => return Err(Refusal::new(Code::InvalidInputValue, "give content or patch")),
+    };
+    if text.len() > limits::FILE_BYTES {
+        let message = format!("a file has at most {} bytes", limits::FILE_BYTES);
+        return Err(Refusal::new(Code::InvalidInputValue, message));
+    }
+    Ok(Drafted { compared, text })
+}
+
+/// Gate 5: the plan exists, is approved, and is what its hash says.
+fn plan(root: &Root, drafted: Drafted) -> Result<Planned, Refusal> {
+    let located = &drafted.compared.located;
+    if located.is_report {
+        return Ok(Planned { drafted, plan: None });
+    }
+    let hash = located.fields.plan_hash("plan")?.ok_or_else(|| missing("plan"))?;
+    let plan = Some(plan::load_approved(root, &hash)?);
+    Ok(Planned { drafted, plan })
+}
+
+/// Gate 6: the plan allows the path, and so does the phase, if one is named.
+fn scope(planned: Planned) -> Result<Scoped, Refusal> {
+    let located = &planned.drafted.compared.located;
+    if let Some(Kept { plan, hash, .. }) = &planned.plan {
+        let refuse = |why: String| Err(Refusal::new(Code::PlanScopeViolation, format!("plan {hash} {why}")));
+        let allows = |patterns: &[(usize, String)]| {
+            patterns
+                .iter()
+                .any(|(_, text)| Pattern::parse(text).is_ok_and(|pattern| pattern.allows(&located.path)))
+        };
+        if !allows(&plan.paths) {
+            return refuse(format!("does not allow '{}'", located.path));
+        }
+        if let Some(id) = located.fields.phase_id()? {
+            match plan.phase(id) {
+                None => return refuse(format!("has no phase {id}")),
+                Some(phase) if !phase.paths.is_empty() && !allows(&phase.paths) => {
+                    return refuse(format!("does not allow '{}' in phase {id}", located.path));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(Scoped(planned))
+}
+
+/// Gate 7: no placeholders, no swallowed errors.
+fn police(scoped: Scoped) -> Result<Policed, Refusal> {
+    let Drafted { compared, text } = &scoped.0.drafted;
+    let purpose = match compared.located.fields.text("role")? {
+        None => Purpose::Executable,
+        Some(word) => Purpose::parse(word).ok_or_else(|| {
+            let message = "role must be EXECUTABLE, BOUNDARY, INFRASTRUCTURE or VERIFICATION";
+            Refusal::new(Code::InvalidInputValue, message).with("field", "role")
+        })?,
+    };
+    policy::check(&compared.located.path, text, purpose)?;
+    Ok(Policed(scoped))
+}
+
+/// Gate 8: all of it or nothing.
+fn place(hub: &Hub, root: &Arc<Root>, policed: Policed) -> Result<InPlace, Refusal> {
+    let Planned { drafted: Drafted { compared: Compared { located, before }, text }, plan } = policed.0.0;
+    let temporary = format!(".o8-{}.tmp", hub.ports().ids.fresh(For::Record).simple());
+    let placed = Placed::put(root, &located.path, before, text.as_bytes(), temporary)?;
+    Ok(InPlace { placed, path: located.path, plan, is_report: located.is_report, bytes: text.len() })
+}
+
+/// Gate 9: the commands of the plan succeed; otherwise dropping what is in place takes it back.
+async fn prove(hub: &Hub, session: &Session, in_place: InPlace) -> Result<InPlace, Refusal> {
+    if let Some(Kept { plan, .. }) = &in_place.plan {
+        preflight::run(&session.root, &plan.commands, hub.settings(), &hub.ports().clock).await?;
+    }
+    Ok(in_place)
+}
+
+fn finish(session: Arc<Session>, in_place: InPlace) -> Done {
+    let InPlace { placed, path, plan, is_report, bytes } = in_place;
+    let (before, after) = (placed.hash_before(), placed.hash().to_owned());
+    let output = json!({
+        "status": "OK", "path": path.as_str(), "bytes": bytes, "hash": after, "previousHash": before,
+        "plan": plan.map(|plan| plan.hash), "unlocked": is_report && session.locked_by().is_some(),
+    });
+    let change = Change { path: path.as_str().to_owned(), before, after };
+    let then: Option<Box<dyn FnOnce() + Send>> =
+        if is_report { Some(Box::new(move || session.unlock())) } else { None };
+    Done { output, change: Some(change), placed: Some(placed), then, ..Done::default() }
+}

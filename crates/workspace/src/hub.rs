@@ -1,0 +1,196 @@
+//! What all sessions share: the settings, who is at work where, and the trails that are open.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use orchestr8_contract::Code;
+use orchestr8_contract::envelope::Role;
+use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::{Ports, Transport};
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+
+use crate::limits;
+use crate::refusal::Refusal;
+use crate::root::Root;
+use crate::session::Session;
+use crate::trail::{self, Lines, Trail, prove};
+
+/// What an installation sets for its workspaces.
+#[derive(Clone)]
+pub struct Settings {
+    /// Folders that may be opened, and what is in them. Empty: any on stdio, none over a network.
+    pub roots: Vec<PathBuf>,
+    /// What the first plan of a workspace must be signed with.
+    pub bootstrap_secret: Option<Arc<str>>,
+    /// Signs attestations.
+    pub signing_key: [u8; 32],
+    /// What commands of plans find in their environment.
+    pub base_env: BTreeMap<String, String>,
+    pub debug_stack: bool,
+    /// Whether the fixtures of the transcripts are there too.
+    pub conformance: bool,
+    pub call_ms: u64,
+    pub trail: trail::Options,
+}
+
+impl Settings {
+    pub fn new(signing_key: [u8; 32]) -> Self {
+        Self {
+            roots: Vec::new(),
+            bootstrap_secret: None,
+            signing_key,
+            base_env: BTreeMap::new(),
+            debug_stack: false,
+            conformance: false,
+            call_ms: limits::CALL_MS,
+            trail: trail::Options::default(),
+        }
+    }
+}
+
+/// What sessions in the same folder share.
+struct Place {
+    trail: Weak<Trail>,
+    turn: Weak<Semaphore>,
+}
+
+#[derive(Default)]
+struct State {
+    sessions: HashMap<Arc<str>, Arc<Session>>,
+    /// In the order in which they began.
+    order: VecDeque<Arc<str>>,
+    places: HashMap<(u64, u64), Place>,
+}
+
+struct Shared {
+    settings: Settings,
+    ports: Ports,
+    state: Mutex<State>,
+}
+
+#[derive(Clone)]
+pub struct Hub(Arc<Shared>);
+
+impl Hub {
+    pub fn new(ports: Ports, settings: Settings) -> Self {
+        Self(Arc::new(Shared { settings, ports, state: Mutex::default() }))
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub fn ports(&self) -> &Ports {
+        &self.0.ports
+    }
+
+    pub fn session(&self, conversation: &str) -> Option<Arc<Session>> {
+        self.0.state.lock().sessions.get(conversation).cloned()
+    }
+
+    /// Opens a workspace for a conversation. Blocks: the trail is looked at.
+    pub fn begin(
+        &self,
+        conversation: &Arc<str>,
+        role: Role,
+        transport: Transport,
+        workspace_root: &str,
+    ) -> Result<Arc<Session>, Refusal> {
+        if self.session(conversation).is_some() {
+            let message = "a session has begun on this connection already";
+            return Err(Refusal::startup(Code::SessionInitializationFailed, message));
+        }
+        let root = self.enter(workspace_root, transport)?;
+        let (trail, turn) = self.place(&root)?;
+        self_audit(&root)?;
+        let id = self.ports().ids.fresh(For::Session).to_string();
+        let session = Arc::new(Session::new(id, role, root, trail, turn));
+        let mut state = self.0.state.lock();
+        if state.sessions.contains_key(conversation) {
+            let message = "a session has begun on this connection already";
+            return Err(Refusal::startup(Code::SessionInitializationFailed, message));
+        }
+        while state.order.len() >= limits::SESSIONS {
+            if let Some(oldest) = state.order.pop_front() {
+                state.sessions.remove(&oldest);
+            }
+        }
+        state.sessions.insert(conversation.clone(), session.clone());
+        state.order.push_back(conversation.clone());
+        Ok(session)
+    }
+
+    /// Takes back a session whose beginning could not be recorded.
+    pub fn forget(&self, conversation: &str) {
+        let mut state = self.0.state.lock();
+        state.sessions.remove(conversation);
+        state.order.retain(|known| &**known != conversation);
+    }
+
+    /// Whether a folder may be opened, by its real path.
+    fn admits(&self, path: &Path, transport: Transport) -> bool {
+        let roots = &self.settings().roots;
+        let is_near = match transport {
+            Transport::Stdio | Transport::Internal => true,
+            Transport::Http | Transport::WebSocket => false,
+        };
+        let real = |root: &PathBuf| std::fs::canonicalize(root).unwrap_or_else(|_| root.clone());
+        (roots.is_empty() && is_near) || roots.iter().any(|root| path.starts_with(real(root)))
+    }
+
+    /// Opens the folder. Who may not open it is not told whether it is there.
+    fn enter(&self, text: &str, transport: Transport) -> Result<Arc<Root>, Refusal> {
+        let refused = || {
+            let message = "this folder is not among workspace.roots, the folders that may be opened";
+            Refusal::new(Code::InsufficientPermissions, message)
+        };
+        let opened = Root::open(text);
+        match opened {
+            Ok(root) if self.admits(root.path(), transport) => Ok(Arc::new(root)),
+            Ok(_) => Err(refused()),
+            Err(refusal) if self.admits(Path::new(text), transport) => Err(refusal),
+            Err(_) => Err(refused()),
+        }
+    }
+
+    /// The trail of a folder and the turn to write in it, shared with other sessions there.
+    fn place(&self, root: &Arc<Root>) -> Result<(Arc<Trail>, Arc<Semaphore>), Refusal> {
+        if let Some(shared) = self.shared(root) {
+            return Ok(shared);
+        }
+        // Without the lock, since another process may keep us waiting for the trail.
+        let trail = Trail::open(root, self.settings().trail).map_err(|error| {
+            let refusal = error.refusal();
+            Refusal { startup: refusal.code == Code::SelfAuditFailure, ..refusal }
+        })?;
+        if let Some(shared) = self.shared(root) {
+            return Ok(shared);
+        }
+        let (trail, turn) = (Arc::new(trail), Arc::new(Semaphore::new(1)));
+        let place = Place { trail: Arc::downgrade(&trail), turn: Arc::downgrade(&turn) };
+        self.0.state.lock().places.insert(root.id(), place);
+        Ok((trail, turn))
+    }
+
+    fn shared(&self, root: &Root) -> Option<(Arc<Trail>, Arc<Semaphore>)> {
+        let mut state = self.0.state.lock();
+        state.places.retain(|_, place| place.trail.strong_count() > 0);
+        let place = state.places.get(&root.id())?;
+        Some((place.trail.upgrade()?, place.turn.upgrade()?))
+    }
+}
+
+/// Proves a trail that is short enough whole before anybody goes on with it.
+fn self_audit(root: &Root) -> Result<(), Refusal> {
+    let failed = |error: trail::Error| match error {
+        trail::Error::Broken { .. } => Refusal::startup(Code::SelfAuditFailure, error.to_string()),
+        trail::Error::Locked | trail::Error::Io(_) | trail::Error::Closed => error.refusal(),
+    };
+    if trail::bytes(root).map_err(failed)? > limits::SELF_AUDIT_BYTES {
+        return Ok(());
+    }
+    let mut lines = Lines::of(root).map_err(failed)?;
+    prove(&mut lines, |_| {}).map(|_| ()).map_err(failed)
+}

@@ -1,0 +1,26 @@
+//! Governed workspaces: files are read and written through opened handles only, written within an approved plan only, and
+//! every call leaves an entry in a trail that shows any change.
+//!
+//! Start reading at `desk.rs`, where every call passes, then `gates.rs`, the way of a write.
+
+pub mod actions;
+mod attest;
+mod blocking;
+mod desk;
+mod fields;
+mod gates;
+mod hub;
+pub mod limits;
+mod patch;
+pub mod plan;
+mod policy;
+mod preflight;
+mod refusal;
+mod replay;
+pub mod root;
+mod session;
+pub mod trail;
+
+pub use actions::all;
+pub use hub::{Hub, Settings};
+pub use refusal::Refusal;

@@ -1,0 +1,110 @@
+//! A workspace, a kernel that serves it, and connections to it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use orchestr8_contract::envelope::Role;
+use orchestr8_contract::{Envelope, Fault, Output};
+use orchestr8_kernel::action::Halt;
+use orchestr8_kernel::peer::{About, Answered, Ask, Peer, Severity};
+use orchestr8_kernel::{Kernel, Principal};
+use orchestr8_testing::{Parts, submission};
+use orchestr8_workspace::plan::{Head, Status, hash_of, with_head};
+use orchestr8_workspace::{Hub, Settings, all};
+use serde_json::{Value, json};
+
+pub const GOOD: &str = include_str!("../../src/plan/good.md");
+
+pub struct World {
+    folder: tempfile::TempDir,
+    kernel: Kernel,
+}
+
+/// One connection: what its calls have in common.
+pub struct Connection<'a> {
+    world: &'a World,
+    name: Arc<str>,
+    role: Role,
+}
+
+struct Client(Arc<str>);
+
+impl Peer for Client {
+    fn progress(&self, _: f64, _: Option<f64>, _: Option<&str>) {}
+
+    fn log(&self, _: Severity, _: Option<&str>, _: Value) {}
+
+    fn can(&self, _: About) -> bool {
+        false
+    }
+
+    fn ask(&self, _: Ask) -> BoxFuture<'_, Result<Answered, Fault>> {
+        Box::pin(std::future::ready(Ok(Answered::Later)))
+    }
+
+    fn conversation(&self) -> Option<Arc<str>> {
+        Some(self.0.clone())
+    }
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let kernel = Parts::in_memory(&[]).kernel();
+        let mut settings = Settings::new([7; 32]);
+        settings.base_env.insert("PATH".into(), "/usr/bin:/bin".into());
+        change(&mut settings);
+        let hub = Hub::new(kernel.ports().clone(), settings);
+        for action in all(&hub).unwrap() {
+            kernel.registry().register(action).unwrap();
+        }
+        Self { folder: tempfile::tempdir().unwrap(), kernel }
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        std::fs::create_dir_all(self.path(path).parent().unwrap()).unwrap();
+        std::fs::write(self.path(path), text).unwrap();
+    }
+
+    pub fn plant(&self, text: &str) -> String {
+        let hash = hash_of(text);
+        let head = Head { hash: hash.clone(), role: Role::Planner, status: Status::Approved };
+        self.write(&format!("docs/plans/{hash}.md"), &with_head(text, &head));
+        hash
+    }
+
+    pub async fn connect(&self, name: &str, role: Role) -> Connection<'_> {
+        let connection = Connection { world: self, name: name.into(), role };
+        let root = self.folder.path().to_str().unwrap();
+        connection.call("begin_session", json!({"workspace_root": root})).await.unwrap();
+        connection
+    }
+
+    pub fn entries(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.path("audit-log.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+impl Connection<'_> {
+    pub async fn call(&self, tool: &str, args: Value) -> Result<Value, Box<Envelope>> {
+        let mut call = submission(&format!("workspace.{tool}"), args);
+        let mut who = Principal::local();
+        who.roles.insert(self.role.as_str().to_owned());
+        call.principal = Arc::new(who);
+        call.peer = Some(Arc::new(Client(self.name.clone())));
+        match self.world.kernel.submit(call).await.result {
+            Ok(Output::Json { value }) => Ok(value),
+            Err(Halt::Fault(fault)) => Err(fault.envelope.expect("a canonical error")),
+            other => panic!("{other:?}"),
+        }
+    }
+}

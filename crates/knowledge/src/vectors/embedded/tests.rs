@@ -115,3 +115,37 @@ fn vectors_that_are_none_are_near_to_nothing() {
     assert!(shelf.search(&[1.0; 3], None, 5).is_empty());
     assert_eq!(shelf.search(&[1.0; DIMENSIONS], None, 5).len(), 1);
 }
+
+#[test]
+fn sketches_lose_next_to_nothing_of_what_is_near() {
+    const MANY: u64 = 21_000;
+    const LONG: usize = 384;
+    let dice = |seed: u64| {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
+        }
+    };
+    // Near one of some hundred topics, as texts are.
+    let text = |seed: u64| -> Vec<f32> {
+        let (mut topic, mut own) = (dice(seed % 300 + 1), dice(seed + 1_000));
+        (0..LONG).map(|_| topic() + own()).collect()
+    };
+    let mut shelf = Shelf::new(LONG);
+    let all: Vec<(i64, Vec<f32>)> = (0..MANY).map(|n| (i64::try_from(n).unwrap(), text(n))).collect();
+    for (number, vector) in &all {
+        shelf.insert(&format!("d{}", number / 7), *number, vector);
+    }
+    let mut kept = 0;
+    for query in (0..10).map(|n| text(MANY + n * 37)) {
+        let mut exact: Vec<(f64, i64)> = all.iter().map(|(n, vector)| (near(&query, vector), *n)).collect();
+        exact.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let found = shelf.search(&query, None, 10);
+        assert_eq!(found.len(), 10);
+        kept += exact[..10].iter().filter(|(_, n)| found.iter().any(|(number, _)| number == n)).count();
+    }
+    assert!(kept >= 98, "{kept} of 100");
+}

@@ -123,10 +123,12 @@ fn paths(section: &Section) -> Vec<(usize, String)> {
 fn commands(section: &Section) -> Vec<Command> {
     let command = |(line, item): (usize, &str)| {
         let (text, rest) = item.strip_prefix('`')?.split_once('`')?;
-        let seconds = rest.trim().strip_prefix("(limit ").and_then(|rest| rest.strip_suffix(" s)"));
-        let limit_ms = match seconds {
-            Some(seconds) => seconds.trim().parse::<u64>().ok()?.checked_mul(1000)?,
-            None => limits::COMMAND_MS,
+        let limit_ms = match rest.trim() {
+            "" => limits::COMMAND_MS,
+            limit => {
+                let seconds = limit.strip_prefix("(limit ")?.strip_suffix(" s)")?;
+                seconds.trim().parse::<u64>().ok()?.checked_mul(1000)?
+            }
         };
         (!text.trim().is_empty()).then(|| Command { line, text: text.to_owned(), limit_ms })
     };

@@ -19,4 +19,5 @@ pub mod vectors;
 mod write;
 
 pub use hub::{Hub, Meaning, Settings};
+pub use patch::apply as apply_patch;
 pub use upkeep::Kept;

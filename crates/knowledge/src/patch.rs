@@ -69,10 +69,11 @@ fn look<'a>(patch: &'a Value, names: &[&str]) -> Option<&'a Value> {
 }
 
 fn set(target: &mut Value, names: &[&str], value: &Value) {
-    let Some((first, rest)) = names.split_first() else { return merge(target, value) };
-    if rest.is_empty() && value.is_null() {
+    // Removing makes nothing on the way to what is removed.
+    if value.is_null() {
         return remove(target, names);
     }
+    let Some((first, rest)) = names.split_first() else { return merge(target, value) };
     if !target.is_object() {
         *target = Value::Object(Map::new());
     }
@@ -92,6 +93,7 @@ fn remove(target: &mut Value, names: &[&str]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
 
     fn patched(target: Value, patch: Value, mask: &[&str]) -> Value {
@@ -130,6 +132,56 @@ mod tests {
         );
         assert_eq!(patched(before.clone(), json!({}), &["metadata.a"])["metadata"], json!({"title": "t"}));
         assert_eq!(patched(before, json!({}), &["metadata.x.y"])["metadata"]["title"], "t");
+    }
+
+    #[test]
+    fn removing_what_is_not_there_makes_nothing() {
+        let before = json!({"metadata": {"title": "t"}});
+        let patch = json!({"metadata": {"a": {"b": null}}});
+        assert_eq!(patched(before.clone(), patch, &["metadata.a.b"]), before);
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            "[a-c]{0,2}".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            let list = proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from);
+            let object = proptest::collection::btree_map("[a-c]", inner, 0..4);
+            prop_oneof![list, object.prop_map(|members| Value::Object(members.into_iter().collect()))]
+        })
+    }
+
+    fn any_mask() -> impl Strategy<Value = Vec<String>> {
+        let path = ("content|metadata", proptest::collection::vec("[a-c]", 0..3));
+        let path = path.prop_map(|(first, rest)| [vec![first], rest].concat().join("."));
+        proptest::collection::vec(path, 1..4)
+    }
+
+    /// Members that are null, lists apart: a list is one value, whatever is in it.
+    fn nulls(value: &Value) -> usize {
+        let Value::Object(members) = value else { return usize::from(value.is_null()) };
+        members.values().map(nulls).sum()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        #[test]
+        fn an_update_makes_no_nulls_and_made_twice_changes_nothing_more(
+            content in any_value(), patch in any_value(), mask in any_mask()
+        ) {
+            let mut once = json!({"content": content, "metadata": {}});
+            let before = nulls(&once);
+            let patch = json!({"content": patch, "metadata": patch});
+            apply(&mut once, &patch, &mask).unwrap();
+            prop_assert!(nulls(&once) <= before);
+            let mut twice = once.clone();
+            apply(&mut twice, &patch, &mask).unwrap();
+            prop_assert_eq!(once, twice);
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::actions::INBOX;
 use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::failure::Failure;
+use crate::openapi;
 use crate::settings::{PAGE, RETRY_MS};
 
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -72,8 +73,7 @@ fn position(call: &Call, parameter: Option<&str>) -> Result<Option<u64>, Failure
         (None, Some(id)) => ("?afterSeq", id),
         (None, None) => return Ok(None),
     };
-    // The store counts with one bit less.
-    match digits(given).filter(|number| i64::try_from(*number).is_ok()) {
+    match digits(given).filter(|number| *number <= openapi::COUNT_MAX) {
         Some(id) => Ok(Some(id)),
         None => Err(Wrong::new(path, "must be an inboxSeq").into()),
     }

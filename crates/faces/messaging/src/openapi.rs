@@ -32,6 +32,9 @@ pub(crate) const STATUSES: [&str; 4] = ["PENDING", "COMPLETED", "FAILED", "UNKNO
 pub(crate) const PAGE: u64 = 500;
 pub(crate) const TOPIC_LETTERS: usize = 128;
 
+/// The largest number that every reader of JSON reads as it is.
+pub(crate) const COUNT_MAX: u64 = 1 << 53;
+
 const ID: &str = "^[A-Za-z0-9_.:-]{1,128}$";
 const AGENT: &str = "^[^\\x00-\\x1f\\x7f-\\x9f/]{1,128}$";
 
@@ -106,6 +109,11 @@ fn send() -> Value {
         &[404, 409],
     );
     send["responses"]["200"] = given("It was here before; nothing is done twice.", "Sent");
+    for status in ["200", "201"] {
+        let parameters = json!({"id": "$response.body#/messageId"});
+        send["responses"][status]["links"]["getMessage"] =
+            json!({"operationId": "getMessage", "parameters": parameters});
+    }
     with_body(
         send,
         json!({"$ref": "#/components/schemas/Envelope"}),
@@ -175,7 +183,7 @@ fn bounded(letters: usize) -> Value {
 }
 
 fn count() -> Value {
-    json!({"type": "integer", "minimum": 0, "maximum": 9_007_199_254_740_992_u64})
+    json!({"type": "integer", "minimum": 0, "maximum": COUNT_MAX})
 }
 
 fn closed(properties: Value, required: &[&str]) -> Value {
@@ -253,7 +261,7 @@ fn schemas() -> Value {
 /// What a schema can say of both shapes; the rest is said with the path of the mistake.
 fn envelope() -> Value {
     let id = json!({"type": "string", "pattern": ID});
-    let number = json!({"type": "integer", "minimum": 1, "maximum": 9_007_199_254_740_992_u64});
+    let number = json!({"type": "integer", "minimum": 1, "maximum": COUNT_MAX});
     let mut members: Map<String, Value> = Map::new();
     for name in MEMBERS {
         let schema = match name {

@@ -145,15 +145,7 @@ impl Settings {
             admin_token,
             log_level: level(config.logging.level),
             redact_keys: config.logging.redact_keys,
-            store: Store {
-                place,
-                sync: match config.store.sync {
-                    config::Sync::Full => Sync::Full,
-                    config::Sync::Normal => Sync::Normal,
-                },
-                journal_kept: Duration::from_secs(u64::from(config.store.retention_days) * 86_400),
-                max_bytes: config.store.max_bytes,
-            },
+            store: Store::new(&config.store, place),
             http: config.http,
             auth,
             eras: Eras {
@@ -178,6 +170,20 @@ impl Settings {
             mode,
             warnings: config::strangers(environment).iter().map(config::Stranger::to_string).collect(),
         })
+    }
+}
+
+impl Store {
+    fn new(config: &config::Store, place: Place) -> Self {
+        Self {
+            place,
+            sync: match config.sync {
+                config::Sync::Full => Sync::Full,
+                config::Sync::Normal => Sync::Normal,
+            },
+            journal_kept: Duration::from_secs(u64::from(config.retention_days) * 86_400),
+            max_bytes: config.max_bytes,
+        }
     }
 }
 

@@ -92,7 +92,7 @@ fn json_secret(place: &Place, name: &str) -> String {
 }
 
 #[test]
-fn a_signed_request_without_an_envelope_reads_replies() {
+fn a_signed_request_without_an_envelope_is_for_one_address_and_once() {
     let place = Place::new();
     new_key(&place, "key.json");
     let server = Server::start_with(&place, &[EXTERNAL]);

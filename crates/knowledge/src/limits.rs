@@ -59,6 +59,13 @@ pub const LATENCY_MS_MAX: u64 = 10_000;
 /// Documents that are looked at more closely before the best are given.
 pub const RERANKED: usize = 30;
 
+/// How many of the best a question is moved towards before it is asked again by meaning, and how far: half its own length.
+pub const MOVED_TOWARDS: usize = 3;
+pub const MOVED_BY: f32 = 0.5;
+
+/// What is less near than this to a question has nothing to do with it, unless it has its words.
+pub const LEAST_NEAR: f64 = 0.2;
+
 /// Passages looked at before they are told apart by document; more are looked at when these were not enough.
 pub const CANDIDATES: i64 = 100;
 pub const CANDIDATES_MAX: i64 = 50_000;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use futures::future::{Either, select};
+use futures::future::{Either, join, select};
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::ports::store::{Error, Row};
 use orchestr8_kernel::{Args, Context, Halt, Reply};
@@ -15,10 +15,12 @@ use crate::limits;
 use crate::reading::plain_id;
 use crate::record::{Mime, ROOT, read};
 use crate::retrieval::closeness::Pairs;
+use crate::retrieval::hybrid::{self, Question};
 use crate::retrieval::lexical::{self, Found, Wanted};
-use crate::retrieval::passage::{answer, plain, snippet};
+use crate::retrieval::passage::{answer, covered, plain, snippet};
 use crate::retrieval::{Filter, Hit, tables};
 use crate::tables::Whose;
+use crate::vectors::search as meanings;
 
 pub async fn run(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let began_us = hub.kernel().ports().clock.elapsed_us();
@@ -150,40 +152,120 @@ impl Answered {
     }
 }
 
+/// Asks both sides at once, and goes on with what is there when their time is up.
 async fn search(hub: &Hub, tenant: &str, asked: &Asked) -> Result<Answered, Fault> {
     let looked_at = asked.top_k.max(limits::RERANKED);
+    let patience = hybrid::patience(asked.latency_ms);
+    let words = within(hub, patience, by_words(hub, tenant, asked, looked_at));
+    let meaning = within(hub, patience, by_meaning(hub, tenant, asked, looked_at));
+    let (words, meaning) = join(words, meaning).await;
+    let late = words.is_none() || meaning.is_none();
+    let words = words.transpose()?.unwrap_or_default();
+    let mut answered = Answered { lexical_hits: words.hits.len(), degraded: late, ..Answered::default() };
+    // Meaning that fails is no reason not to answer: words are still there, and the answer says so.
+    let meaning = match meaning {
+        Some(Ok(meaning)) => meaning,
+        Some(Err(fault)) => {
+            let error = json!({"error": orchestr8_kernel::log::error(&fault)});
+            hub.kernel().log().warn("a query was answered by words alone", error);
+            answered.degraded = true;
+            None
+        }
+        None => None,
+    };
+    let hits = match (hub.meaning(), meaning) {
+        (Some(side), Some(found)) => {
+            answered.hybrid = true;
+            answered.dense_hits = found.hits.len();
+            answered.degraded |= found.behind;
+            let question = Question { hub, tenant, query: &asked.query, covered: words.covered };
+            hybrid::both(&question, side, &words.hits, found).await?
+        }
+        (Some(_) | None, _) => words.hits,
+    };
+    tell(hub, tenant, asked, hits.into_iter().take(asked.top_k).collect(), &words.wanted, answered).await
+}
+
+/// What words found, looked at more closely.
+#[derive(Default)]
+struct Words {
+    hits: Vec<Hit>,
+    wanted: Vec<Wanted>,
+    /// How much of the query stands in the first.
+    covered: f64,
+}
+
+async fn by_words(hub: &Hub, tenant: &str, asked: &Asked, looked_at: usize) -> Result<Words, Fault> {
     let Found { hits, wanted } = lexical::search(hub, tenant, &asked.query, &asked.filter, looked_at).await?;
-    let lexical_hits = hits.len();
-    let hits: Vec<Hit> = hits.into_iter().take(looked_at).collect();
     let pairs = Pairs::of(&asked.query, &wanted);
-    let mut found = passages(hub, tenant, hits, &pairs).await?;
-    found.truncate(asked.top_k);
-    let shown =
-        found.iter().map(|one| one.shown(hub, &wanted)).collect::<Result<Vec<_>, _>>().map_err(read)?;
-    let texts: Vec<&str> = found.iter().map(Passage::prose).collect();
-    let mut response = answer(&texts, &wanted);
-    if asked.plain {
-        response = plain(&response);
+    let mut found = passages(hub, tenant, hits.into_iter().take(looked_at).collect()).await?;
+    for one in &mut found {
+        one.hit.score += pairs.gain(&one.text, one.title());
     }
-    let texts = found.into_iter().map(|passage| passage.text).collect();
-    Ok(Answered { response, context: shown, lexical_hits, texts, ..Answered::default() })
+    found.sort_by(|one, other| other.hit.score.total_cmp(&one.hit.score));
+    let covered =
+        found.first().map_or(0.0, |one| covered(&format!("{}\n{}", one.title(), one.text), &wanted));
+    Ok(Words { hits: found.into_iter().map(|one| one.hit).collect(), wanted, covered })
+}
+
+/// What meaning found; none where there is no model for it.
+async fn by_meaning(
+    hub: &Hub,
+    tenant: &str,
+    asked: &Asked,
+    looked_at: usize,
+) -> Result<Option<meanings::Found>, Fault> {
+    let Some(meaning) = hub.meaning() else { return Ok(None) };
+    let wait = Duration::from_millis(limits::CATCH_UP_MS.min(asked.latency_ms / 2));
+    let limits = (looked_at, wait);
+    meanings::search(hub, meaning, tenant, &asked.query, &asked.filter, limits).await.map(Some)
+}
+
+/// What it gives, unless it takes too long.
+async fn within<T>(hub: &Hub, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    match select(Box::pin(work), hub.kernel().ports().clock.sleep(limit)).await {
+        Either::Left((done, _)) => Some(done),
+        Either::Right(_) => None,
+    }
+}
+
+async fn tell(
+    hub: &Hub,
+    tenant: &str,
+    asked: &Asked,
+    hits: Vec<Hit>,
+    wanted: &[Wanted],
+    mut answered: Answered,
+) -> Result<Answered, Fault> {
+    let found = passages(hub, tenant, hits).await?;
+    let shown = found.iter().map(|one| one.shown(hub, wanted)).collect::<Result<Vec<_>, _>>();
+    answered.context = shown.map_err(read)?;
+    let texts: Vec<&str> = found.iter().map(Passage::prose).collect();
+    answered.response = answer(&texts, wanted);
+    if asked.plain {
+        answered.response = plain(&answered.response);
+    }
+    answered.texts = found.into_iter().map(|passage| passage.text).collect();
+    Ok(answered)
 }
 
 /// One passage that was found.
 struct Passage {
     row: Row,
-    score: f64,
+    hit: Hit,
     text: String,
     metadata: Map<String, Value>,
 }
 
 impl Passage {
-    fn read(row: Row, score: f64, pairs: &Pairs) -> Result<Self, Error> {
+    fn read(row: Row, hit: Hit) -> Result<Self, Error> {
         let text = row.text(5)?.to_owned();
         let metadata: Map<String, Value> = serde_json::from_str(row.text(6)?).unwrap_or_default();
-        let title = metadata.get("title").and_then(Value::as_str).unwrap_or_default();
-        let score = score + pairs.gain(&text, title);
-        Ok(Self { row, score, text, metadata })
+        Ok(Self { row, hit, text, metadata })
+    }
+
+    fn title(&self) -> &str {
+        self.metadata.get("title").and_then(Value::as_str).unwrap_or_default()
     }
 
     /// What sentences can be taken from: JSON has none.
@@ -198,7 +280,7 @@ impl Passage {
         let (id, piece) = (self.row.text(1)?, snippet(&self.text, wanted));
         let mut item = json!({"document_id": id, "revision": self.row.int(2)?, "snippet": piece.text,
             "offset": self.row.int(3)? + crate::write::number(piece.offset), "length": piece.length,
-            "score": (self.score * 1e6).round() / 1e6, "metadata": self.metadata});
+            "score": (self.hit.score * 1e6).round() / 1e6, "metadata": self.metadata});
         if let Some(uri) = hub.web_uri(id, self.row.int(7)? != 0) {
             item["web_uri"] = json!(uri);
         }
@@ -206,17 +288,14 @@ impl Passage {
     }
 }
 
-/// The passages of these hits, best first. One that was changed or deleted a moment ago is not there any more.
-async fn passages(hub: &Hub, tenant: &str, hits: Vec<Hit>, pairs: &Pairs) -> Result<Vec<Passage>, Fault> {
+/// The passages of these hits, in their order. One that was changed or deleted a moment ago is not there any more.
+async fn passages(hub: &Hub, tenant: &str, hits: Vec<Hit>) -> Result<Vec<Passage>, Fault> {
     let numbers: Vec<i64> = hits.iter().map(|hit| hit.passage).collect();
     let rows = hub.rows(tables::passages(tenant, json!(numbers).to_string())).await?;
     let mut by_number = HashMap::with_capacity(rows.len());
     for row in rows {
         by_number.insert(row.int(0).map_err(read)?, row);
     }
-    let rows = hits.iter().filter_map(|hit| Some((by_number.remove(&hit.passage)?, hit.score)));
-    let found = rows.map(|(row, score)| Passage::read(row, score, pairs)).collect::<Result<Vec<_>, _>>();
-    let mut found = found.map_err(read)?;
-    found.sort_by(|one, other| other.score.total_cmp(&one.score));
-    Ok(found)
+    let found = hits.into_iter().filter_map(|hit| Some((by_number.remove(&hit.passage)?, hit)));
+    found.map(|(row, hit)| Passage::read(row, hit)).collect::<Result<_, _>>().map_err(read)
 }

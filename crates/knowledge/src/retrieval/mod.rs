@@ -4,6 +4,7 @@ mod check;
 pub mod closeness;
 pub mod dense;
 pub mod fusion;
+pub mod hybrid;
 pub mod lexical;
 pub mod lexicon;
 pub mod passage;

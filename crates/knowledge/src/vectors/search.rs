@@ -26,7 +26,14 @@ pub struct Found {
     pub hits: Vec<Hit>,
     /// Something was written that is not in the index yet; the answer is less than it should be.
     pub behind: bool,
+    /// The query as a vector, and the passages that passed the filter if there was one: whoever asks again need not find
+    /// them out again.
+    pub vector: Vec<f32>,
+    pub within: Within,
 }
+
+/// Only these passages; all if none are named.
+pub type Within = Option<Arc<HashSet<i64>>>;
 
 /// The nearest documents, each with its nearest passage. None that passes the filter is left out for one that does not. It
 /// waits so long for the index to take up what was written before; then it answers with what there is, and says so.
@@ -42,11 +49,23 @@ pub async fn search(
     let (vectors, caught_up) =
         join(hub.ask_model(meaning, texts, Purpose::Query), hub.caught_up(tenant, wait)).await;
     let (vectors, behind) = (vectors?, !caught_up?);
-    let Some(vector) = vectors.into_iter().next() else { return Ok(Found { hits: Vec::new(), behind }) };
+    let Some(vector) = vectors.into_iter().next() else { return Ok(Found { behind, ..Found::default() }) };
     let within = match filter.is_empty() {
         true => None,
         false => Some(Arc::new(open(hub, tenant, filter).await?)),
     };
+    let hits = nearest(hub, meaning, tenant, (vector.clone(), within.clone()), limit).await?;
+    Ok(Found { hits, behind, vector, within })
+}
+
+/// The documents nearest to a vector, each with its nearest passage.
+pub async fn nearest(
+    hub: &Hub,
+    meaning: &Meaning,
+    tenant: &str,
+    (vector, within): (Vec<f32>, Within),
+    limit: usize,
+) -> Result<Vec<Hit>, Fault> {
     let most = usize::try_from(CANDIDATES_MAX).unwrap_or(usize::MAX);
     let mut asked = limit.saturating_mul(PASSAGES_EACH).min(most);
     loop {
@@ -60,7 +79,7 @@ pub async fn search(
         let mut hits = documents(hub, tenant, &scored).await?;
         if hits.len() >= limit || scored.len() < asked || asked >= most {
             hits.truncate(limit);
-            return Ok(Found { hits, behind });
+            return Ok(hits);
         }
         asked = asked.saturating_mul(8).min(most);
     }

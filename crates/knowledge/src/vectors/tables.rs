@@ -38,6 +38,17 @@ pub fn standing(tenant: &str, model: &str, documents: String) -> Statement {
     )
 }
 
+/// The vectors of these passages. Takes a JSON list of their numbers. Columns: number, vector.
+pub fn of_passages(tenant: &str, model: &str, numbers: String) -> Statement {
+    Statement::new(
+        "SELECT chunk.number, vector.vector
+         FROM json_each(?3) wanted CROSS JOIN knowledge_chunk chunk ON chunk.number = wanted.value AND chunk.tenant = ?1
+         JOIN knowledge_vector vector ON vector.tenant = ?1 AND vector.document = chunk.document
+            AND vector.print = chunk.print AND vector.model = ?2",
+        vec![tenant.into(), model.into(), numbers.into()],
+    )
+}
+
 /// The texts of a document that have a vector of a model. Columns: print, bytes of the vector.
 pub fn known(whose: Whose<'_>, model: &str) -> Statement {
     Statement::new(

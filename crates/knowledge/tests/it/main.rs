@@ -11,6 +11,7 @@ mod concurrent;
 mod crashing;
 #[path = "../shared/dense.rs"]
 mod dense;
+mod hybrid;
 mod keeping;
 #[path = "../shared/letters.rs"]
 mod letters;

@@ -9,5 +9,6 @@ mod settings;
 mod tables;
 mod talk;
 mod terminal;
+mod weights;
 
 pub use cli::{command, errors_page, main, settings_table};

@@ -85,6 +85,7 @@ pub struct Settings {
     pub sessions_port: Option<u16>,
     pub knowledge: Knowledge,
     pub vectors: Vectors,
+    pub embedder: Embedder,
     pub mode: Mode,
     /// What is not wrong and probably not meant.
     pub warnings: Vec<String>,
@@ -126,6 +127,8 @@ impl Settings {
         let answers = thinking::answers(&loaded.config.models)?;
         let knowledge = Knowledge::new(&loaded.config.knowledge, answers)?;
         let vectors = Vectors::new(&loaded.config.knowledge.vectors, environment)?;
+        let embedder =
+            Embedder::new(&loaded.config.knowledge.embedder, &place, &workflows.secrets, environment)?;
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         let both_flags =
             config.tools.admin_registration_enabled && config.security.dynamic_registration_enabled;
@@ -167,6 +170,7 @@ impl Settings {
             sessions_port: config.sessions.port,
             knowledge,
             vectors,
+            embedder,
             mode,
             warnings: config::strangers(environment).iter().map(config::Stranger::to_string).collect(),
         })
@@ -345,11 +349,13 @@ fn level(level: config::LogLevel) -> Level {
     }
 }
 
+mod embedder;
 mod knowledge;
 mod thinking;
 mod vectors;
 mod workflows;
 
+pub use embedder::{Embedder, model_folders};
 pub use knowledge::Knowledge;
 pub use thinking::CONFINE;
 pub use vectors::Vectors;

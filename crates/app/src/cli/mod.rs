@@ -32,6 +32,7 @@ mod list;
 mod logs;
 mod man;
 mod mcp;
+mod models;
 mod pause;
 mod reaching;
 mod resume;
@@ -161,6 +162,9 @@ enum Command {
     Mcp(mcp::Mcp),
     /// Serve MCP over HTTP.
     Serve(serve::Serve),
+    /// Fetch and list the models that run in this process.
+    #[command(subcommand)]
+    Models(models::Models),
     /// List the tools, call one, or accept a changed one.
     #[command(subcommand)]
     Tools(tools::Tools),
@@ -287,7 +291,10 @@ fn spaced(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
         let is_command = !is_value && !has_command && !text.starts_with('-');
         has_command |= is_command;
         is_value = WITH_VALUE.contains(&text);
-        match text.split_once(':').filter(|(group, _)| is_command && GROUPS.contains(group)) {
+        match text
+            .split_once(':')
+            .filter(|(group, _)| is_command && GROUPS.split(' ').any(|known| known == *group))
+        {
             Some((group, command)) => spaced.extend([group, command].map(OsString::from)),
             None => spaced.push(arg),
         }
@@ -299,19 +306,7 @@ fn spaced(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 const WITH_VALUE: [&str; 2] = ["--config", "--color"];
 
 /// Commands with commands in them.
-const GROUPS: [&str; 11] = [
-    "create",
-    "agents",
-    "sessions",
-    "knowledge",
-    "dlq",
-    "keys",
-    "workflows",
-    "schedule",
-    "tools",
-    "config",
-    "audit",
-];
+const GROUPS: &str = "create agents sessions knowledge dlq keys workflows schedule models tools config audit";
 
 /// The command line as clap knows it, for completions and manual pages.
 pub fn command() -> clap::Command {
@@ -362,6 +357,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::DemoStep(command) => command.run(shell).map(ok),
         Command::Mcp(command) => command.run(shell).map(ok),
         Command::Serve(command) => command.run(shell).map(ok),
+        Command::Models(command) => command.run(shell).map(ok),
         Command::Tools(command) => command.run(shell).map(ok),
         Command::Config(command) => command.run(shell).map(ok),
         Command::Doctor(command) => command.run(shell).map(ok),

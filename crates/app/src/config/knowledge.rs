@@ -13,6 +13,7 @@ pub struct Knowledge {
     pub webhooks: KnowledgeWebhooks,
     pub pubsub: KnowledgePubsub,
     pub vectors: KnowledgeVectors,
+    pub embedder: KnowledgeEmbedder,
     pub ack_ms: u64,
     pub heartbeat_ms: u64,
     pub public_url: Option<String>,
@@ -88,4 +89,29 @@ pub struct KnowledgeVectors {
 pub enum VectorEngine {
     Embedded,
     Qdrant,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KnowledgeEmbedder {
+    pub kind: EmbedderKind,
+    pub file: Option<PathBuf>,
+    pub model: Option<String>,
+    pub base_url: Option<String>,
+    pub dimensions: Option<usize>,
+    pub multilingual: bool,
+    pub key_variable: Option<String>,
+    pub key_secret: Option<String>,
+    pub batch: usize,
+    pub timeout_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmbedderKind {
+    Minilm,
+    Openai,
+    Voyage,
+    Ollama,
+    None,
 }

@@ -23,7 +23,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use environment::Environment;
-pub use knowledge::{Knowledge, KnowledgeProfile, KnowledgeSecurity, KnowledgeVectors, VectorEngine};
+pub use knowledge::{
+    EmbedderKind, Knowledge, KnowledgeEmbedder, KnowledgeProfile, KnowledgeSecurity, KnowledgeVectors,
+    VectorEngine,
+};
 pub use layers::{Entry, Origin, Problem, Stranger, strangers};
 pub use suggest::suggestion;
 pub use table::{Preset, SETTINGS, Secrecy, Setting};

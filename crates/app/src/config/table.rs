@@ -8,6 +8,7 @@ use orchestr8_contract::limits;
 use orchestr8_kernel::redact::DEFAULT_KEYS;
 use orchestr8_knowledge::limits as knowledge;
 use orchestr8_knowledge_face::limits as knowledge_face;
+use orchestr8_models::limits as models;
 use orchestr8_sessions::limits as sessions;
 use orchestr8_sessions_face::limits as sessions_face;
 use orchestr8_tools::remote::limits as remote;
@@ -237,6 +238,16 @@ pub const SETTINGS: &[Setting] = &[
     setting("knowledge.pubsub.maxQueued", Shape::Int { min: 1, max: 200_000 }, Preset::Int(broker::TENANT_QUEUED as u64), "Messages one tenant may have waiting; one more is refused with 429."),
     setting("knowledge.pubsub.maxInFlight", Shape::Int { min: 1, max: 10_000 }, Preset::Int(broker::TENANT_IN_FLIGHT as u64), "Messages of one tenant that are worked on at once."),
     setting("knowledge.pubsub.maxInFlightOverall", Shape::Int { min: 1, max: 10_000 }, Preset::Int(broker::IN_FLIGHT as u64), "Messages of all tenants that are worked on at once."),
+    setting("knowledge.embedder.kind", Shape::Choice(&["minilm", "openai", "voyage", "ollama", "none"]), Preset::Text("minilm"), "What turns texts into vectors, so that they are found by meaning too. minilm: all-MiniLM-L6-v2 in this process, once orchestr8 models pull has fetched it; for English. openai: whoever speaks as OpenAI does. none: only words are searched."),
+    setting("knowledge.embedder.file", Shape::Text, Preset::Unset, "The file of kind minilm; models in the data folder, and then in the user's data folder, if unset."),
+    setting("knowledge.embedder.model", Shape::Text, Preset::Unset, "The model of the other kinds: text-embedding-3-small, voyage-3.5 or nomic-embed-text if unset."),
+    setting("knowledge.embedder.baseUrl", Shape::Text, Preset::Unset, "Where it is reached; the maker's own address, or http://127.0.0.1:11434 for ollama, if unset."),
+    setting("knowledge.embedder.dimensions", Shape::Int { min: 1, max: models::DIMENSIONS as u64 }, Preset::Unset, "Numbers of one vector; must be given for models we do not know."),
+    setting("knowledge.embedder.multilingual", Shape::Bool, Preset::Bool(true), "Whether that model has learned more than English; one that has not weighs less in other languages."),
+    setting("knowledge.embedder.keyVariable", Shape::Text, Preset::Unset, "The environment variable with its key; OPENAI_API_KEY or VOYAGE_API_KEY for the maker's own address, no key otherwise, if unset."),
+    setting("knowledge.embedder.keySecret", Shape::Text, Preset::Unset, "The named secret with its key, instead of a variable; see workflows.secretsFile."),
+    setting("knowledge.embedder.batch", Shape::Int { min: 1, max: models::EMBED_BATCH_MAX as u64 }, Preset::Int(models::EMBED_BATCH as u64), "Texts of one request."),
+    setting("knowledge.embedder.timeoutMs", ANY_TIMEOUT, Preset::Int(models::EMBED_TIMEOUT_MS), "How long one request may take."),
     setting("knowledge.vectors.engine", Shape::Choice(&["embedded", "qdrant"]), Preset::Text("embedded"), "Where the index over meanings is: in this process, or on a Qdrant server. The vectors themselves are in the store, so either can be filled anew."),
     setting("knowledge.vectors.memoryMb", Shape::Int { min: 16, max: 1_048_576 }, Preset::Int(knowledge::VECTORS_MB), "Memory that the index in this process may take: about 90 MB for 100,000 passages of 384 dimensions."),
     setting("knowledge.vectors.url", Shape::Text, Preset::Text("http://127.0.0.1:6333"), "Where the Qdrant server is reached."),

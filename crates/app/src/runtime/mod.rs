@@ -3,6 +3,7 @@
 mod audit;
 mod bridge;
 mod countdown;
+mod embedding;
 pub mod examples;
 pub mod knowledge;
 mod messages;
@@ -117,7 +118,8 @@ impl Runtime {
         let messages = messages::register(&kernel, &settings)?;
         let workflows = workflows::register(&kernel, &settings)?;
         let sessions = sessions::register(&kernel, &settings)?;
-        let knowledge = knowledge::register(&kernel, &settings, None)?;
+        let embedder = embedding::embedder(&kernel, &settings.embedder)?;
+        let knowledge = knowledge::register(&kernel, &settings, embedder)?;
         let stop = CancellationToken::new();
         let countdown = Countdown::new(kernel.ports().clock.clone(), settings.shutdown_limit);
         if purpose.lasting {

@@ -1,0 +1,132 @@
+//! What the settings of the embedder mean: which model turns texts into vectors, and where its weights are.
+
+use std::path::PathBuf;
+
+use orchestr8_contract::Code;
+use orchestr8_kernel::resilience::Resilience;
+use orchestr8_models::embedders::{self, Kind, dimensions};
+use orchestr8_models::{Key, Secret};
+use orchestr8_workflows::agents::Secrets;
+
+use super::Place;
+use crate::config::{EmbedderKind, Environment, KnowledgeEmbedder};
+use crate::failure::Failure;
+use crate::weights;
+
+/// What turns texts into vectors.
+#[derive(Debug, Clone)]
+pub enum Embedder {
+    /// Nobody wants one.
+    None,
+    /// The one of this process, whose weights are not there.
+    Missing,
+    /// The one of this process, with its file.
+    Here(PathBuf),
+    Remote(embedders::Settings),
+}
+
+/// A maker: its address, the variable with its key, and the model that is taken if none is named.
+struct Maker {
+    kind: Kind,
+    base_url: &'static str,
+    key_variable: Option<&'static str>,
+    model: &'static str,
+}
+
+const OPENAI: Maker = Maker {
+    kind: Kind::OpenAi,
+    base_url: "https://api.openai.com/v1",
+    key_variable: Some("OPENAI_API_KEY"),
+    model: "text-embedding-3-small",
+};
+
+const VOYAGE: Maker = Maker {
+    kind: Kind::Voyage,
+    base_url: "https://api.voyageai.com/v1",
+    key_variable: Some("VOYAGE_API_KEY"),
+    model: "voyage-3.5",
+};
+
+const OLLAMA: Maker = Maker {
+    kind: Kind::Ollama,
+    base_url: "http://127.0.0.1:11434",
+    key_variable: None,
+    model: "nomic-embed-text",
+};
+
+impl Embedder {
+    pub fn new(
+        config: &KnowledgeEmbedder,
+        place: &Place,
+        secrets: &Secrets,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
+        let maker = match config.kind {
+            EmbedderKind::None => return Ok(Self::None),
+            EmbedderKind::Minilm => return here(config, place, environment),
+            EmbedderKind::Openai => &OPENAI,
+            EmbedderKind::Voyage => &VOYAGE,
+            EmbedderKind::Ollama => &OLLAMA,
+        };
+        let model = config.model.clone().unwrap_or_else(|| maker.model.to_owned());
+        let numbers = config.dimensions.or_else(|| dimensions(&model)).ok_or_else(|| {
+            wrong(
+                "dimensions",
+                format!("is missing; how many numbers the vectors of {model} have is not known"),
+            )
+        })?;
+        let base_url = config.base_url.clone().unwrap_or_else(|| maker.base_url.to_owned());
+        let own = maker.key_variable.filter(|_| config.base_url.is_none());
+        let key = match (&config.key_secret, config.key_variable.as_deref().or(own)) {
+            (Some(secret), _) => match secrets.get(secret) {
+                Some(key) => Key::Given(Secret::new(key)),
+                None => return Err(wrong("keySecret", format!("there is no secret named '{secret}'"))),
+            },
+            (None, Some(variable)) => match environment.get(variable).filter(|key| !key.trim().is_empty()) {
+                Some(key) => Key::Given(Secret::new(key)),
+                None => return Err(wrong("keyVariable", format!("the variable {variable} is not set"))),
+            },
+            (None, None) => Key::Unneeded,
+        };
+        let known = embedders::Settings::new(maker.kind, base_url, model, numbers);
+        Ok(Self::Remote(embedders::Settings {
+            key,
+            multilingual: config.multilingual,
+            batch: config.batch,
+            resilience: Resilience { timeout_ms: config.timeout_ms, ..known.resilience },
+            ..known
+        }))
+    }
+}
+
+fn here(config: &KnowledgeEmbedder, place: &Place, environment: &Environment) -> Result<Embedder, Failure> {
+    if let Some(file) = &config.file {
+        if !file.is_file() {
+            let what = format!("there is no file {}", file.display());
+            return Err(
+                wrong("file", what).hinting("fetch it with orchestr8 models pull, or correct the path")
+            );
+        }
+        return Ok(Embedder::Here(file.clone()));
+    }
+    let found = model_folders(place, environment).into_iter().map(|folder| weights::MINILM.file(&folder));
+    Ok(found.into_iter().find(|file| file.is_file()).map_or(Embedder::Missing, Embedder::Here))
+}
+
+/// Where weights are looked for: beside the data, then where all processes of the user have theirs. The first is where they
+/// are put.
+pub fn model_folders(place: &Place, environment: &Environment) -> Vec<PathBuf> {
+    let beside = match place {
+        Place::File { path, .. } => path.parent().map(PathBuf::from),
+        Place::Memory => None,
+    };
+    let of_user = environment.path("ORCHESTR8_DATA_DIR").or_else(|| environment.data_home());
+    let mut folders: Vec<PathBuf> =
+        beside.into_iter().chain(of_user).map(|base| base.join("models")).collect();
+    folders.dedup();
+    folders
+}
+
+fn wrong(part: &str, what: String) -> Failure {
+    Failure::new(Code::Configuration, format!("knowledge.embedder.{part}: {what}"))
+}

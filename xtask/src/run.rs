@@ -3,7 +3,9 @@ use crate::dashboard::Dashboard;
 use crate::{Request, process, server, workspace};
 use anyhow::{Context, Result, bail};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 const PORT: u16 = 8088;
 
@@ -18,6 +20,7 @@ pub fn run(request: &Request) -> Result<bool> {
     let binary = workspace::orchestr8("ci", request)?;
     let port = if TcpListener::bind(("127.0.0.1", PORT)).is_ok() { PORT } else { server::free_port()? };
     let data = workspace::target()?.join("demo");
+    pull(&binary, &data, request.verbose);
     let mut command = Command::new(&binary);
     command.args(["serve", "--demo", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]).arg(&data);
     // Only what somebody should know stands between our words.
@@ -38,4 +41,19 @@ pub fn run(request: &Request) -> Result<bool> {
         bail!("the server ended by itself");
     }
     Ok(true)
+}
+
+/// How long fetching the embedder may take.
+const PULL_LIMIT: Duration = Duration::from_secs(300);
+
+/// Fetches what finds documents by meaning. Without a network they are found by their words.
+fn pull(binary: &Path, data: &Path, show: bool) {
+    let mut command = Command::new(binary);
+    command.args(["models", "pull", "--data-dir"]).arg(data);
+    match process::run(&mut command, PULL_LIMIT, show) {
+        Ok(done) if done.success => {}
+        Ok(_) | Err(_) => {
+            eprintln!("    no embedder could be fetched: documents are found by their words alone")
+        }
+    }
 }

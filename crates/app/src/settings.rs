@@ -355,7 +355,7 @@ mod thinking;
 mod vectors;
 mod workflows;
 
-pub use embedder::{Embedder, model_folders};
+pub use embedder::{Embedder, model_folder};
 pub use knowledge::Knowledge;
 pub use thinking::CONFINE;
 pub use vectors::Vectors;

@@ -12,7 +12,7 @@ use super::Shell;
 use crate::config::Flags;
 use crate::failure::Failure;
 use crate::runtime::block_on;
-use crate::settings::{Mode, model_folders};
+use crate::settings::{Mode, model_folder};
 use crate::terminal::columns;
 use crate::weights::{ALL, MINILM, MOST_BYTES, Weights};
 
@@ -68,11 +68,7 @@ impl Models {
 impl Pull {
     fn run(&self, shell: &Shell) -> Result<(), Failure> {
         let weights = self.named.weights()?;
-        let folders = self.named.place.folders(shell)?;
-        let models = folders.first().ok_or_else(|| {
-            Failure::new(Code::Configuration, "there is no place to keep models: HOME is not set")
-                .hinting("give --data-dir DIR")
-        })?;
+        let models = &self.named.place.folder(shell)?;
         let sha256 = self.sha256.as_deref().unwrap_or(weights.sha256);
         let file = if weights.is_in(models, sha256) {
             shell.terminal.note(&format!("{} is there already", weights.name));
@@ -122,21 +118,24 @@ impl Named {
 }
 
 impl Where {
-    fn folders(&self, shell: &Shell) -> Result<Vec<PathBuf>, Failure> {
+    fn folder(&self, shell: &Shell) -> Result<PathBuf, Failure> {
         let mode = Mode { data_dir: self.data_dir.clone(), ..Mode::default() };
         let place = shell.settings(Flags::new(), mode)?.store.place;
-        Ok(model_folders(&place, &shell.environment))
+        model_folder(&place).ok_or_else(|| {
+            Failure::new(Code::Configuration, "there is no place to keep models")
+                .hinting("give --data-dir DIR")
+        })
     }
 }
 
-/// Where its weights are, if they are the right ones.
-fn found(weights: &Weights, folders: &[PathBuf]) -> Option<PathBuf> {
-    folders.iter().map(|folder| weights.file(folder)).find(|file| file.is_file())
+/// Where its weights are, if they are there.
+fn found(weights: &Weights, folder: &Path) -> Option<PathBuf> {
+    Some(weights.file(folder)).filter(|file| file.is_file())
 }
 
 fn list(shell: &Shell, place: &Where) -> Result<(), Failure> {
-    let folders = place.folders(shell)?;
-    let files = ALL.map(|weights| (weights, found(weights, &folders)));
+    let folder = place.folder(shell)?;
+    let files = ALL.map(|weights| (weights, found(weights, &folder)));
     if shell.terminal.json {
         let shown = files.iter().map(|(weights, file)| {
             json!({"name": weights.name, "about": weights.about, "licence": weights.licence, "bytes": weights.bytes,
@@ -160,7 +159,7 @@ fn list(shell: &Shell, place: &Where) -> Result<(), Failure> {
 
 fn path(shell: &Shell, named: &Named) -> Result<(), Failure> {
     let weights = named.weights()?;
-    let file = found(weights, &named.place.folders(shell)?).ok_or_else(|| {
+    let file = found(weights, &named.place.folder(shell)?).ok_or_else(|| {
         Failure::new(Code::NotFound, format!("{} has not been fetched", weights.name))
             .hinting("orchestr8 models pull")
     })?;

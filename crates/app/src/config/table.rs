@@ -239,7 +239,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("knowledge.pubsub.maxInFlight", Shape::Int { min: 1, max: 10_000 }, Preset::Int(broker::TENANT_IN_FLIGHT as u64), "Messages of one tenant that are worked on at once."),
     setting("knowledge.pubsub.maxInFlightOverall", Shape::Int { min: 1, max: 10_000 }, Preset::Int(broker::IN_FLIGHT as u64), "Messages of all tenants that are worked on at once."),
     setting("knowledge.embedder.kind", Shape::Choice(&["minilm", "openai", "voyage", "ollama", "none"]), Preset::Text("minilm"), "What turns texts into vectors, so that they are found by meaning too. minilm: all-MiniLM-L6-v2 in this process, once orchestr8 models pull has fetched it; for English. openai: whoever speaks as OpenAI does. none: only words are searched."),
-    setting("knowledge.embedder.file", Shape::Text, Preset::Unset, "The file of kind minilm; models in the data folder, and then in the user's data folder, if unset."),
+    setting("knowledge.embedder.file", Shape::Text, Preset::Unset, "The file of kind minilm; the one in models of the data folder if unset."),
     setting("knowledge.embedder.model", Shape::Text, Preset::Unset, "The model of the other kinds: text-embedding-3-small, voyage-3.5 or nomic-embed-text if unset."),
     setting("knowledge.embedder.baseUrl", Shape::Text, Preset::Unset, "Where it is reached; the maker's own address, or http://127.0.0.1:11434 for ollama, if unset."),
     setting("knowledge.embedder.dimensions", Shape::Int { min: 1, max: models::DIMENSIONS as u64 }, Preset::Unset, "Numbers of one vector; must be given for models we do not know."),

@@ -63,7 +63,7 @@ impl Embedder {
     ) -> Result<Self, Failure> {
         let maker = match config.kind {
             EmbedderKind::None => return Ok(Self::None),
-            EmbedderKind::Minilm => return here(config, place, environment),
+            EmbedderKind::Minilm => return here(config, place),
             EmbedderKind::Openai => &OPENAI,
             EmbedderKind::Voyage => &VOYAGE,
             EmbedderKind::Ollama => &OLLAMA,
@@ -99,7 +99,7 @@ impl Embedder {
     }
 }
 
-fn here(config: &KnowledgeEmbedder, place: &Place, environment: &Environment) -> Result<Embedder, Failure> {
+fn here(config: &KnowledgeEmbedder, place: &Place) -> Result<Embedder, Failure> {
     if let Some(file) = &config.file {
         if !file.is_file() {
             let what = format!("there is no file {}", file.display());
@@ -109,22 +109,16 @@ fn here(config: &KnowledgeEmbedder, place: &Place, environment: &Environment) ->
         }
         return Ok(Embedder::Here(file.clone()));
     }
-    let found = model_folders(place, environment).into_iter().map(|folder| weights::MINILM.file(&folder));
-    Ok(found.into_iter().find(|file| file.is_file()).map_or(Embedder::Missing, Embedder::Here))
+    let file = model_folder(place).map(|folder| weights::MINILM.file(&folder));
+    Ok(file.filter(|file| file.is_file()).map_or(Embedder::Missing, Embedder::Here))
 }
 
-/// Where weights are looked for: beside the data, then where all processes of the user have theirs. The first is where they
-/// are put.
-pub fn model_folders(place: &Place, environment: &Environment) -> Vec<PathBuf> {
-    let beside = match place {
-        Place::File { path, .. } => path.parent().map(PathBuf::from),
+/// Where weights are: beside the data. Data in memory has nothing beside it.
+pub fn model_folder(place: &Place) -> Option<PathBuf> {
+    match place {
+        Place::File { path, .. } => Some(path.parent()?.join("models")),
         Place::Memory => None,
-    };
-    let of_user = environment.path("ORCHESTR8_DATA_DIR").or_else(|| environment.data_home());
-    let mut folders: Vec<PathBuf> =
-        beside.into_iter().chain(of_user).map(|base| base.join("models")).collect();
-    folders.dedup();
-    folders
+    }
 }
 
 fn wrong(part: &str, what: String) -> Failure {

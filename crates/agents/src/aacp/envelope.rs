@@ -332,7 +332,12 @@ pub fn told(error: Option<&Value>) -> StoredFault {
     let code = text("code").and_then(|name| Code::ALL.iter().find(|code| code.as_str() == name)).copied();
     let message = text("message").or_else(|| error.and_then(Value::as_str)).unwrap_or("the agent failed");
     let details = error.and_then(|error| error.get("details")).and_then(Value::as_object).cloned();
-    StoredFault { code: code.unwrap_or(Code::AgentFailed), message: message.to_owned(), details, envelope: None }
+    StoredFault {
+        code: code.unwrap_or(Code::AgentFailed),
+        message: message.to_owned(),
+        details,
+        envelope: None,
+    }
 }
 
 fn agent(path: &str, value: Option<&Value>) -> Result<AgentId, Fault> {

@@ -68,7 +68,10 @@ async fn a_dependency_in_flight_is_waited_for_and_not_for_ever() {
     assert_eq!((slow.await.unwrap().end, after.await.unwrap().end), (End::Success, End::Success));
     let stuck = world.spawn(placed(&world, "wait", "stuck", "x", &[]));
     world.until(|world| world.begun() == 3).await;
+    let waits = world.clock.waits();
     let waiter = world.spawn(placed(&world, "read", "waiter", "y", &["stuck"]));
+    // It waits before time moves: on a busy machine what it waits for would else end first.
+    world.until(|world| world.clock.waits() > waits).await;
     while !waiter.is_finished() {
         world.clock.by_ms(100);
         tokio::task::yield_now().await;

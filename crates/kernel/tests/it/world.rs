@@ -28,6 +28,11 @@ pub struct Moved {
 }
 
 impl Moved {
+    /// How many waits were begun since time last moved, and not ended by it.
+    pub fn waits(&self) -> usize {
+        self.sleepers.lock().len()
+    }
+
     pub fn by_ms(&self, ms: u64) {
         let now_us = {
             let mut now_us = self.now_us.lock();

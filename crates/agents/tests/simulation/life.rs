@@ -204,7 +204,9 @@ async fn turn(world: &mut World, kernel: &Kernel, at: usize) {
         // Its work and its notes are one: what was not written down was not done.
         world.peers[at].memory = memory;
         world.peers[at].executed = done;
+        return;
     }
+    acknowledge(world, kernel, at).await;
 }
 
 async fn send(world: &mut World, kernel: &Kernel, at: usize) {
@@ -269,8 +271,13 @@ async fn read(world: &mut World, kernel: &Kernel, at: usize) {
         world.peers[at].take(position, &message["envelope"], |request| swallowed.contains(request));
         world.history.push(format!("{name} read {position}"));
     }
-    let memory = &world.peers[at].memory;
-    let (read, behind) = (memory.read, memory.read > memory.acked);
+}
+
+/// Tells the server how far it has read, now and then, and never before that is written down: what is acknowledged may be
+/// taken out of its turn.
+async fn acknowledge(world: &mut World, kernel: &Kernel, at: usize) {
+    let peer = &world.peers[at];
+    let (name, read, behind) = (peer.name.clone(), peer.memory.read, peer.memory.read > peer.memory.acked);
     if behind && world.random.random_bool(0.5) {
         let done = ask(kernel, "aacp.ack", json!({"agentId": name, "inboxSeq": read})).await;
         if done.is_ok() && !world.chance(0.2) {

@@ -49,6 +49,8 @@ usage: cargo xtask <task>
                                                            measure, side by side where there is a peer
        --rounds N    repeat each case N times (mcp, default 5; workflows, default 3)
        --quick       make few calls, to see that it runs (workflows)
+  bench quality FOLDER                                     how well questions are answered, over collections
+                                                           with grades (see docs/guide/benchmarks.md)
   deny                                                     licences, advisories and duplicates
   order                                                    which functions start-up runs, for the linker (needs valgrind)
        --binary PATH use this build with symbols instead of making one
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         ["tidy"] => test::part("tidy", &request),
         ["coverage", crates @ ..] => coverage::run(crates, &request),
         ["prove"] => prove::run(&request),
+        ["bench", "quality", _] => bench::run("quality", &request),
         ["bench", what] => bench::run(what, &request),
         ["deny"] => deny::run(&request),
         ["order"] => order::run(&request),

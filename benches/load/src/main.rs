@@ -11,6 +11,7 @@ mod measure;
 mod message;
 mod pairs;
 mod post;
+mod retrieval;
 mod sessions;
 mod stdio;
 mod usage;
@@ -24,6 +25,7 @@ usage: load stdio [options] -- COMMAND...
        load http  [options] -- COMMAND...   {address} in COMMAND becomes 127.0.0.1 and a free port
        load post  [options]                 calls a server that already runs; without options it says which there are
        load pairs ours|nats [options]       requests and answers between two parties; without options it says which there are
+       load retrieval [options]             how well a server finds what answers questions; without options it says which there are
        load sessions [options] -- COMMAND...  commands of the session protocol; without options it says which there are
 
   --era legacy|modern   protocol generation (default legacy)
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         "http" => parse(args).and_then(|plan| http::run(&plan)),
         "post" => post::run(args),
         "pairs" => pairs::run(args),
+        "retrieval" => retrieval::run(args),
         "sessions" => sessions::run(args),
         _ => Err(USAGE.to_owned()),
     };

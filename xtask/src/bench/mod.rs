@@ -3,6 +3,7 @@ mod knowledge;
 mod lines;
 mod mcp;
 mod messages;
+mod quality;
 mod sessions;
 mod workflows;
 
@@ -19,10 +20,11 @@ pub fn run(what: &str, request: &Request) -> Result<bool> {
         "workflows" => workflows::run(request)?,
         "sessions" => sessions::run(request)?,
         "knowledge" => knowledge::run(request)?,
+        "quality" => quality::run(request)?,
         "messages" => messages::run(request)?,
         _ => {
             bail!(
-                "no benchmark called {what}; there are mcp, kernel, store, audit, workflows, sessions, knowledge, messages"
+                "no benchmark called {what}; there are mcp, kernel, store, audit, workflows, sessions, knowledge, quality, messages"
             )
         }
     }

@@ -50,7 +50,26 @@ struct Asked {
     latency_ms: u64,
     plain: bool,
     language: Option<String>,
+    sides: Sides,
     noop: bool,
+}
+
+/// Which sides of the search are asked.
+#[derive(Clone, Copy, PartialEq)]
+enum Sides {
+    Both,
+    Words,
+    Meaning,
+}
+
+impl Sides {
+    fn read(name: Option<&str>) -> Self {
+        match name {
+            Some("lexical") => Self::Words,
+            Some("dense") => Self::Meaning,
+            Some(_) | None => Self::Both,
+        }
+    }
 }
 
 impl Asked {
@@ -84,6 +103,7 @@ impl Asked {
             latency_ms: latency_ms.clamp(limits::LATENCY_MS_MIN, limits::LATENCY_MS_MAX),
             plain: at("/context_hints/preferred_format").and_then(Value::as_str) == Some("plain"),
             language: at("/context_hints/language").and_then(Value::as_str).map(str::to_owned),
+            sides: Sides::read(at("/routing/retrieval").and_then(Value::as_str)),
             noop,
         })
     }
@@ -97,7 +117,8 @@ struct Answered {
     lexical_hits: usize,
     dense_hits: usize,
     degraded: bool,
-    hybrid: bool,
+    /// The sides that answered.
+    retrieval: &'static str,
     /// The passages in full, for a model to answer from.
     texts: Vec<String>,
     written: Option<Written>,
@@ -140,7 +161,7 @@ impl Answered {
 
     fn shown(self, latency_ms: u64) -> Value {
         let mut value = json!({"response": self.response, "context": self.context, "extractive": true,
-            "retrieval": if self.hybrid { "hybrid" } else { "lexical only" },
+            "retrieval": self.retrieval,
             "usage": {"latency_ms": latency_ms, "qdrant_hits": self.dense_hits, "lexical_hits": self.lexical_hits}});
         if self.degraded {
             value["degraded"] = json!(true);
@@ -161,7 +182,12 @@ async fn search(hub: &Hub, tenant: &str, asked: &Asked) -> Result<Answered, Faul
     let (words, meaning) = join(words, meaning).await;
     let late = words.is_none() || meaning.is_none();
     let words = words.transpose()?.unwrap_or_default();
-    let mut answered = Answered { lexical_hits: words.hits.len(), degraded: late, ..Answered::default() };
+    let mut answered = Answered {
+        lexical_hits: words.hits.len(),
+        degraded: late,
+        retrieval: "lexical only",
+        ..Answered::default()
+    };
     // Meaning that fails is no reason not to answer: words are still there, and the answer says so.
     let meaning = match meaning {
         Some(Ok(meaning)) => meaning,
@@ -175,11 +201,16 @@ async fn search(hub: &Hub, tenant: &str, asked: &Asked) -> Result<Answered, Faul
     };
     let hits = match (hub.meaning(), meaning) {
         (Some(side), Some(found)) => {
-            answered.hybrid = true;
             answered.dense_hits = found.hits.len();
             answered.degraded |= found.behind;
-            let question = Question { hub, tenant, query: &asked.query, covered: words.covered };
-            hybrid::both(&question, side, &words.hits, found).await?
+            if asked.sides == Sides::Meaning {
+                answered.retrieval = "dense only";
+                found.hits
+            } else {
+                answered.retrieval = "hybrid";
+                let question = Question { hub, tenant, query: &asked.query, covered: words.covered };
+                hybrid::both(&question, side, &words.hits, found).await?
+            }
         }
         (Some(_) | None, _) => words.hits,
     };
@@ -196,6 +227,9 @@ struct Words {
 }
 
 async fn by_words(hub: &Hub, tenant: &str, asked: &Asked, looked_at: usize) -> Result<Words, Fault> {
+    if asked.sides == Sides::Meaning && hub.meaning().is_some() {
+        return Ok(Words::default());
+    }
     let Found { hits, wanted } = lexical::search(hub, tenant, &asked.query, &asked.filter, looked_at).await?;
     let pairs = Pairs::of(&asked.query, &wanted);
     let mut found = passages(hub, tenant, hits.into_iter().take(looked_at).collect()).await?;
@@ -215,7 +249,7 @@ async fn by_meaning(
     asked: &Asked,
     looked_at: usize,
 ) -> Result<Option<meanings::Found>, Fault> {
-    let Some(meaning) = hub.meaning() else { return Ok(None) };
+    let Some(meaning) = hub.meaning().filter(|_| asked.sides != Sides::Words) else { return Ok(None) };
     let wait = Duration::from_millis(limits::CATCH_UP_MS.min(asked.latency_ms / 2));
     let limits = (looked_at, wait);
     meanings::search(hub, meaning, tenant, &asked.query, &asked.filter, limits).await.map(Some)

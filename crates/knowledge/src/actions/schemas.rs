@@ -117,6 +117,7 @@ pub fn query() -> Value {
                 "allow_external_search": {"type": "boolean", "default": false},
                 "max_latency_ms": {"type": "integer", "minimum": limits::LATENCY_MS_MIN,
                     "maximum": limits::LATENCY_MS_MAX, "default": limits::LATENCY_MS},
+                "retrieval": {"enum": ["hybrid", "lexical", "dense"], "default": "hybrid"},
                 "noop_qdrant": {"type": "boolean", "default": false}}}
         }),
     )

@@ -52,6 +52,20 @@ async fn what_only_one_side_finds_is_found() {
 }
 
 #[tokio::test]
+async fn a_caller_may_ask_one_side_alone() {
+    let (world, _) = world();
+    world.put(1, "root", "Wings", "lift grows with speed").await;
+    for (side, said) in [("lexical", "lexical only"), ("dense", "dense only"), ("hybrid", "hybrid")] {
+        let found =
+            world.ask("query_knowledge", json!({"query": "lift", "routing": {"retrieval": side}})).await;
+        assert_eq!((&found["retrieval"], found.get("degraded")), (&json!(said), None), "{found}");
+        assert_eq!(found["context"][0]["metadata"]["title"], "Wings");
+        let hits = |name: &str| found["usage"][name].as_u64().unwrap() > 0;
+        assert_eq!((hits("lexical_hits"), hits("qdrant_hits")), (side != "dense", side != "lexical"));
+    }
+}
+
+#[tokio::test]
 async fn without_its_model_words_are_searched_and_the_answer_says_so() {
     let (world, letters) = world();
     world.put(1, "root", "Wings", "lift grows with speed").await;

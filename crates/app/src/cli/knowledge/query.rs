@@ -35,6 +35,9 @@ pub struct Query {
     /// Answer within so many milliseconds, with what is there by then.
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1000..=10_000))]
     max_latency_ms: Option<u64>,
+    /// Search by words (lexical), by meaning (dense), or by both.
+    #[arg(long, value_name = "HOW", default_value = "hybrid", value_parser = ["hybrid", "lexical", "dense"])]
+    retrieval: String,
     /// Only the passages, no answer.
     #[arg(long)]
     passages: bool,
@@ -84,9 +87,10 @@ impl Query {
         if !metadata.is_empty() {
             filters.insert(String::from("metadata"), metadata.into());
         }
-        let mut args = json!({"query": question, "top_k": self.top_k, "filters": filters});
+        let mut args = json!({"query": question, "top_k": self.top_k, "filters": filters,
+            "routing": {"retrieval": self.retrieval}});
         if let Some(ms) = self.max_latency_ms {
-            args["routing"] = json!({"max_latency_ms": ms});
+            args["routing"]["max_latency_ms"] = json!(ms);
         }
         Ok(args)
     }

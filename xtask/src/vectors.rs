@@ -12,8 +12,9 @@ pub const VARIABLE: &str = "O8_QDRANT";
 pub fn stages(tally: &mut Tally, show: bool) {
     tally.stage("vector server", || {
         let server = server(show)?;
-        let mut command = workspace::cargo(&["test", "--profile", "ci"]);
-        command.args(["--package", "orchestr8-knowledge", "--test", "qdrant"]).env(VARIABLE, server);
+        // Of the whole workspace, so that what the other tests were built with serves this one too.
+        let mut command = workspace::cargo(&["test", "--profile", "ci", "--workspace", "--test", "qdrant"]);
+        command.env(VARIABLE, server);
         unit::run(&mut command, unit::LIMIT, show)
     });
 }

@@ -3,6 +3,7 @@ use crate::Plan;
 use crate::measure::{self, Wire};
 use crate::message::{self, Era};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -51,7 +52,7 @@ fn talk(plan: &Plan, child: &mut Child, address: SocketAddr, started: Instant) -
         connections.push(connect(address, started)?);
     }
     let headers = headers(plan.era, "tools/call", Some("echo"), session.as_deref());
-    let mut bundle = Bundle { connections, headers };
+    let mut bundle = Bundle { connections, head: head(address, "/mcp", &headers), request: String::new() };
     measure::run(plan, &mut bundle, child.id(), started, start_ms)
 }
 
@@ -66,7 +67,7 @@ pub fn connect(address: SocketAddr, started: Instant) -> Result<Connection, Stri
             Ok(stream) => {
                 let _ = stream.set_nodelay(true);
                 let _ = stream.set_read_timeout(Some(ANSWER_LIMIT));
-                return Ok(Connection { stream: BufReader::with_capacity(1 << 16, stream), address });
+                return Ok(Connection { stream: BufReader::with_capacity(1 << 16, stream), address, head: Vec::new() });
             }
             Err(error) if started.elapsed() > START_LIMIT => return Err(format!("connecting: {error}")),
             Err(_) => std::thread::sleep(Duration::from_micros(200)),
@@ -90,10 +91,14 @@ fn headers(era: Era, method: &str, name: Option<&str>, session: Option<&str>) ->
 
 /// A POST of a body, ready to be written.
 pub fn request(address: SocketAddr, path: &str, headers: &str, body: &str) -> String {
+    format!("{}{}\r\n\r\n{body}", head(address, path, headers), body.len())
+}
+
+/// The head of a POST, up to the length of its body.
+fn head(address: SocketAddr, path: &str, headers: &str) -> String {
     format!(
         "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nAccept: application/json, \
-         text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
-        body.len(),
+         text/event-stream\r\n{headers}Content-Length: "
     )
 }
 
@@ -105,6 +110,8 @@ pub struct Reply {
 pub struct Connection {
     stream: BufReader<TcpStream>,
     address: SocketAddr,
+    /// The head of the answer read last: one buffer for all of them, because the client must not be the slow part.
+    head: Vec<u8>,
 }
 
 impl Connection {
@@ -138,24 +145,33 @@ impl Connection {
     }
 
     pub fn read(&mut self) -> Result<Reply, String> {
-        let status = self.line()?;
-        let (mut length, mut chunked, mut session) = (0, false, None);
-        loop {
-            let line = self.line()?;
-            let Some((name, value)) = line.split_once(':') else { break };
-            match name.to_ascii_lowercase().as_str() {
-                "content-length" => length = value.trim().parse().map_err(|_| line.clone())?,
-                "transfer-encoding" => chunked = value.contains("chunked"),
-                "mcp-session-id" => session = Some(value.trim().to_owned()),
-                _ => {}
+        self.head.clear();
+        while !self.head.ends_with(b"\r\n\r\n") {
+            match self.stream.read_until(b'\n', &mut self.head) {
+                Ok(0) => return Err("the server closed the connection".to_owned()),
+                Ok(_) => {}
+                Err(error) => return Err(format!("reading: {error}")),
             }
         }
-        let bytes = if chunked { self.chunks()? } else { self.exactly(length)? };
-        let body = String::from_utf8_lossy(&bytes).into_owned();
-        if !status.contains(" 20") {
-            return Err(format!("{status}: {body}"));
+        let head = std::str::from_utf8(&self.head).map_err(|_| "a head that is not UTF-8")?;
+        let (mut length, mut chunked, mut session) = (0, false, None);
+        for line in head.lines().skip(1) {
+            let Some((name, value)) = line.split_once(':') else { break };
+            if name.eq_ignore_ascii_case("content-length") {
+                length = value.trim().parse().map_err(|_| line.to_owned())?;
+            } else if name.eq_ignore_ascii_case("transfer-encoding") {
+                chunked = value.contains("chunked");
+            } else if name.eq_ignore_ascii_case("mcp-session-id") {
+                session = Some(value.trim().to_owned());
+            }
         }
-        Ok(Reply { body, session })
+        let is_good = head.get(8..).is_some_and(|rest| rest.starts_with(" 20"));
+        let bytes = if chunked { self.chunks()? } else { self.exactly(length)? };
+        let body = String::from_utf8(bytes).map_err(|_| "a body that is not UTF-8")?;
+        match is_good {
+            true => Ok(Reply { body, session }),
+            false => Err(format!("{}: {body}", String::from_utf8_lossy(&self.head))),
+        }
     }
 
     fn chunks(&mut self) -> Result<Vec<u8>, String> {
@@ -175,7 +191,9 @@ impl Connection {
 /// One connection per call in flight, as HTTP/1.1 clients do it.
 struct Bundle {
     connections: Vec<Connection>,
-    headers: String,
+    /// What all requests begin with.
+    head: String,
+    request: String,
 }
 
 impl Wire for Bundle {
@@ -184,7 +202,11 @@ impl Wire for Bundle {
     }
 
     fn send(&mut self, lane: usize, message: &str) -> Result<(), String> {
-        self.connections[lane].post(message, &self.headers)
+        self.request.clear();
+        let Self { head, request, .. } = self;
+        // Writing to a string cannot fail.
+        let _ = write!(request, "{head}{}\r\n\r\n{message}", message.len());
+        self.connections[lane].write(self.request.as_bytes())
     }
 
     fn receive(&mut self, lane: usize) -> Result<String, String> {

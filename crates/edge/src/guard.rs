@@ -51,7 +51,8 @@ pub(crate) struct Guard {
 impl Guard {
     pub fn new(router: Router, listen: SocketAddr, settings: &Settings) -> Result<Self, Error> {
         Ok(Self {
-            router,
+            // Without it every call would wrap its route anew.
+            router: router.with_state(()),
             hosts: Hosts::new(listen, &settings.allowed_hosts)?,
             origins: Origins::new(&settings.allowed_origins)?,
             verifier: Verifier::new(&settings.auth)?,

@@ -275,14 +275,14 @@ impl Core {
     }
 
     /// Tells listeners what became of a submission; costs next to nothing when there are none.
-    pub(crate) fn tell(&self, name: &'static str, admitted: &Admitted, more: Option<Value>) {
+    pub(crate) fn tell(&self, name: &'static str, admitted: &Admitted, more: impl FnOnce() -> Option<Value>) {
         if !self.bus.has_listeners(name) {
             return;
         }
         let submission = &admitted.submission;
         let data = json!({
             "action": admitted.action.name, "runId": admitted.run, "correlationId": submission.correlation,
-            "id": submission.id, "lane": submission.lane, "principal": &*submission.principal.name, "end": more,
+            "id": submission.id, "lane": submission.lane, "principal": &*submission.principal.name, "end": more(),
         });
         self.bus.publish(Event {
             name,

@@ -218,7 +218,7 @@ async fn accept(core: &Arc<Core>, mut claimed: Claimed) -> Result<Accepted, Exit
     if let Some(follow) = &claimed.admitted.submission.follow {
         follow.accepted();
     }
-    core.tell(settle::ACCEPTED, &claimed.admitted, None);
+    core.tell(settle::ACCEPTED, &claimed.admitted, || None);
     Ok(Accepted(claimed))
 }
 
@@ -288,7 +288,7 @@ async fn check(ready: Ready) -> Result<Checked, Exit> {
 /// Step 7: the work, under its deadline and its cancel token (MCP-ORDER-8).
 async fn run_work(core: &Arc<Core>, checked: Checked) -> Ended {
     let Ready { in_lane, slots } = checked.0;
-    core.tell(settle::STARTED, &in_lane.accepted.0.admitted, None);
+    core.tell(settle::STARTED, &in_lane.accepted.0.admitted, || None);
     let (mut admitted, claim, version) = in_lane.into_parts();
     let hold = admitted.hold(slots);
     run::run(core, admitted, claim, version, hold).await

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Code, Fault, Output};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -19,6 +20,7 @@ use crate::cancel::{Cancel, Why};
 use crate::context::Context;
 use crate::kernel::{Core, Kernel};
 use crate::ledger::Claim;
+use crate::log::Log;
 use crate::outcome::End;
 use crate::pipeline::{Admitted, Hold};
 use crate::resilience::{self, breaker};
@@ -74,26 +76,22 @@ fn begin(core: &Arc<Core>, admitted: &mut Admitted) -> BoxFuture<'static, Worked
     let action = admitted.action.clone();
     // Only the audit looks at the arguments afterwards.
     let args = if action.policy.audited { submission.args.clone() } else { submission.args.take() };
-    let log = context.kernel.log().clone();
-    let correlation = context.correlation.clone();
-    let caught = match action.policy.resilience.clone() {
-        None => AssertUnwindSafe(async move { action.work.run(args, context).await }).catch_unwind().boxed(),
+    let (log, correlation) = (context.kernel.log().clone(), context.correlation.clone());
+    match action.policy.resilience.clone() {
+        None => caught(async move { action.work.run(args, context).await }, log, correlation).boxed(),
         Some(policy) => {
-            AssertUnwindSafe(resilient(core.clone(), policy, action, args, context)).catch_unwind().boxed()
+            caught(resilient(core.clone(), policy, action, args, context), log, correlation).boxed()
         }
-    };
-    caught
-        .map(move |worked| {
-            worked.unwrap_or_else(|panic| {
-                let text = panic_text(panic.as_ref());
-                log.error(
-                    "the work of an action panicked",
-                    json!({"correlationId": correlation, "panic": text}),
-                );
-                Err(Halt::Fault(Fault::internal("the tool failed unexpectedly").with("reason", "panic")))
-            })
-        })
-        .boxed()
+    }
+}
+
+async fn caught(work: impl Future<Output = Worked>, log: Log, correlation: CorrelationId) -> Worked {
+    let worked = AssertUnwindSafe(work).catch_unwind().await;
+    worked.unwrap_or_else(|panic| {
+        let text = panic_text(panic.as_ref());
+        log.error("the work of an action panicked", json!({"correlationId": correlation, "panic": text}));
+        Err(Halt::Fault(Fault::internal("the tool failed unexpectedly").with("reason", "panic")))
+    })
 }
 
 /// The work under `retry(breaker(timeout(work)))`.

@@ -66,8 +66,10 @@ pub async fn settle(core: &Arc<Core>, ended: Ended) -> Settled {
     if let Some(number) = admitted.number {
         core.lanes.announce(number, settled.failure());
     }
-    let word = json!({"end": settled.end, "code": settled.code(), "replayed": settled.replayed, "version": settled.version});
-    core.tell(FINISHED, &admitted, Some(word));
+    core.tell(FINISHED, &admitted, || {
+        let (end, code) = (settled.end, settled.code());
+        Some(json!({"end": end, "code": code, "replayed": settled.replayed, "version": settled.version}))
+    });
     drop(hold);
     settled
 }

@@ -55,7 +55,7 @@ async fn serve(shell: &Shell, runtime: &Runtime, demo: bool) -> Result<(), Failu
     let settings = edge::Settings { pages: Some(pages), ..edge_settings(runtime) };
     let listener = edge::bind(&settings).await.map_err(failure)?;
     let address = listener.local_addr().unwrap_or(settings.listen);
-    let faces = http::router(
+    let mcp = http::router(
         runtime.face().await?,
         http::Settings {
             body_limit_bytes: settings.body_limit_bytes,
@@ -88,8 +88,9 @@ async fn serve(shell: &Shell, runtime: &Runtime, demo: bool) -> Result<(), Failu
     let beside = beside(runtime, &sessions).await?;
     let (knowledge, tending) = knowledge::serve(runtime).await?;
     let tending = tokio::spawn(tending);
-    let faces = faces.merge(runtime.router()).merge(sessions.router()).merge(knowledge);
-    let router = orchestr8_dashboard::over(edge::mount(faces, health), &token);
+    let faces = runtime.router().merge(sessions.router()).merge(knowledge);
+    // Beside the pages and not under them: the most frequent calls need not be looked at twice.
+    let router = orchestr8_dashboard::over(edge::mount(faces, health), &token).merge(mcp);
     let drained = edge::serve(listener, router, settings, runtime.stop.clone()).await.map_err(failure)?;
     log.info("no more connections", json!({"finished": drained.finished, "cut": drained.cut}));
     // They end with the server; a panic of theirs has been logged.

@@ -9,13 +9,12 @@ use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::peer::Ask;
 use orchestr8_kernel::ports::Clock;
 use parking_lot::Mutex;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::face::Outlet;
 use crate::to_wire::ask_method;
-use crate::wire::Id;
+use crate::wire::{Id, Raw};
 
 /// So many questions of one connection may be open; more are refused.
 pub const OPEN: usize = 256;
@@ -80,7 +79,7 @@ impl Asks {
     }
 
     /// An answer has come. One that nobody waits for is ignored.
-    pub fn answered(&self, id: Option<&Id>, result: Option<&RawValue>, error: Option<&RawValue>) {
+    pub fn answered(&self, id: Option<&Id>, result: Option<Raw<'_>>, error: Option<Raw<'_>>) {
         let Some(id) = id.and_then(|id| id.as_json().parse().ok()) else { return };
         let Some(sender) = self.open.lock().remove(&id) else { return };
         let answer = match (result.map(|raw| serde_json::from_str(raw.get())), error) {

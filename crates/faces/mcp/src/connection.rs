@@ -17,7 +17,6 @@ use orchestr8_kernel::{Cancel, Principal, Transport, Why};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::asks::Asks;
@@ -25,7 +24,7 @@ use crate::audience::{Listener, Lists, Seat};
 use crate::era::Revision;
 use crate::face::{Face, Outlet};
 use crate::from_wire::Capabilities;
-use crate::wire::{self, Error, Id};
+use crate::wire::{self, Error, Id, Raw};
 
 /// Where the conversation stands (MCP-INIT). Only the legacy era has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +68,7 @@ pub struct Facts<'a> {
     /// The tool a tools/call names, if there is one: its input schema tells which arguments are mirrored in headers.
     pub tool: Option<&'a Action>,
     /// `params.arguments` of a tools/call.
-    pub arguments: Option<&'a RawValue>,
+    pub arguments: Option<Raw<'a>>,
 }
 
 /// What became of a message.

@@ -18,7 +18,7 @@ use crate::handshake::{self, admit_legacy, admit_modern};
 use crate::methods::Serve;
 use crate::request::{Answer, Outcome, Request};
 use crate::salvage::Salvage;
-use crate::wire::{self, Error, Id, Message, Refused};
+use crate::wire::{self, Error, Id, Message, Raw, Refused};
 
 /// A request in flight. Dropped unanswered, its client is gone.
 struct Ticket {
@@ -133,7 +133,7 @@ impl Connection {
     }
 
     /// A notification is never answered; one that says nothing to us is ignored.
-    fn note(self: &Arc<Self>, method: &str, params: Option<&RawValue>) {
+    fn note(self: &Arc<Self>, method: &str, params: Option<Raw<'_>>) {
         match method {
             "notifications/initialized" | "initialized" => handshake::initialized(self),
             "notifications/cancelled" => {
@@ -152,7 +152,7 @@ impl Connection {
         self: &Arc<Self>,
         id: Id,
         method: &str,
-        params: Option<&RawValue>,
+        params: Option<Raw<'_>>,
         incoming: &Incoming<'_>,
         related: &Arc<dyn Outlet>,
     ) -> Received {

@@ -6,11 +6,10 @@ use orchestr8_contract::id::{CorrelationId, Key};
 use orchestr8_kernel::Args;
 use orchestr8_kernel::peer::{About, Severity};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::era::{TASKS, VERSION_KEY};
-use crate::wire::{Error, Members, Shape, text_of};
+use crate::wire::{Error, Members, Raw, Shape, text_of};
 
 /// The params of a request and the `_meta` among them.
 #[derive(Default)]
@@ -21,7 +20,7 @@ pub struct Params<'a> {
 
 impl<'a> Params<'a> {
     /// Absent params are empty ones. They and their `_meta` must be objects (MCP-ORDER-2) that say nothing twice.
-    pub fn read(raw: Option<&'a RawValue>) -> Result<Self, Error> {
+    pub fn read(raw: Option<Raw<'a>>) -> Result<Self, Error> {
         let Some(raw) = raw else { return Ok(Self::default()) };
         let members = object(raw, "params")?;
         let meta = match members.get("_meta") {
@@ -31,11 +30,11 @@ impl<'a> Params<'a> {
         Ok(Self { members, meta })
     }
 
-    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
+    pub fn get(&self, name: &str) -> Option<Raw<'a>> {
         self.members.get(name)
     }
 
-    pub fn meta(&self, name: &str) -> Option<&'a RawValue> {
+    pub fn meta(&self, name: &str) -> Option<Raw<'a>> {
         self.meta.get(name)
     }
 
@@ -84,8 +83,8 @@ impl<'a> Params<'a> {
     }
 }
 
-fn object<'a>(raw: &'a RawValue, what: &str) -> Result<Members<'a>, Error> {
-    let members = Members::read(raw.get()).map_err(|shape| match shape {
+fn object<'a>(raw: Raw<'a>, what: &str) -> Result<Members<'a>, Error> {
+    let members = Members::within(raw).map_err(|shape| match shape {
         Shape::NotAnObject => Error::params(format!("{what} must be an object")),
         Shape::Crowded | Shape::Unreadable(_) => Error::params(format!("{what}: {shape}")),
     })?;
@@ -96,7 +95,7 @@ fn object<'a>(raw: &'a RawValue, what: &str) -> Result<Members<'a>, Error> {
 }
 
 /// An object as a value; a text that is JSON and still cannot be read (`1e999`, half a surrogate) is the client's mistake.
-pub fn map(raw: &RawValue, what: &str) -> Result<Map<String, Value>, Error> {
+pub fn map(raw: Raw<'_>, what: &str) -> Result<Map<String, Value>, Error> {
     if raw.get().as_bytes().first() != Some(&b'{') {
         return Err(Error::params(format!("{what} must be an object")));
     }
@@ -104,7 +103,7 @@ pub fn map(raw: &RawValue, what: &str) -> Result<Map<String, Value>, Error> {
 }
 
 /// The arguments of an action. Absent ones are `{}`; anything but an object is refused (MCP-ORDER-2, MCP-PROP-6).
-pub fn arguments(raw: Option<&RawValue>) -> Result<Args, Error> {
+pub fn arguments(raw: Option<Raw<'_>>) -> Result<Args, Error> {
     match raw {
         None => Ok(Args::new(Map::new())),
         Some(raw) => Ok(Args::read(map(raw, "arguments")?, raw.get().len())),
@@ -168,10 +167,13 @@ impl Capabilities {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::value::RawValue;
+
     use super::*;
 
     fn params(text: &str) -> Result<Params<'_>, Error> {
-        Params::read(Some(serde_json::from_str(text).unwrap()))
+        let raw: &RawValue = serde_json::from_str(text).unwrap();
+        Params::read(Some(raw.into()))
     }
 
     #[test]
@@ -198,7 +200,7 @@ mod tests {
     fn arguments_that_are_json_but_cannot_be_read_are_refused() {
         for text in [r#"{"a":1e999}"#, r#"{"a":"\ud800"}"#, "null", "[]", "3"] {
             let raw: &RawValue = serde_json::from_str(text).unwrap();
-            assert_eq!(arguments(Some(raw)).err().map(|error| error.code), Some(-32602), "{text}");
+            assert_eq!(arguments(Some(raw.into())).err().map(|error| error.code), Some(-32602), "{text}");
         }
         assert_eq!(arguments(None).unwrap().as_value(), &json!({}));
     }

@@ -3,17 +3,19 @@
 mod members;
 #[cfg(test)]
 mod properties;
+mod scan;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use memchr::memchr2_iter;
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::limits;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-pub use members::{Members, Shape};
+pub use members::{Members, Raw, Shape};
 
 pub const PARSE_ERROR: i64 = -32700;
 pub const INVALID_REQUEST: i64 = -32600;
@@ -68,17 +70,17 @@ pub enum Message<'a> {
     Request {
         id: Id,
         method: Cow<'a, str>,
-        params: Option<&'a RawValue>,
+        params: Option<Raw<'a>>,
     },
     Notification {
         method: Cow<'a, str>,
-        params: Option<&'a RawValue>,
+        params: Option<Raw<'a>>,
     },
     /// An answer to a question of ours; never answered itself.
     Response {
         id: Option<Id>,
-        result: Option<&'a RawValue>,
-        error: Option<&'a RawValue>,
+        result: Option<Raw<'a>>,
+        error: Option<Raw<'a>>,
     },
     Batch(Vec<&'a RawValue>),
 }
@@ -151,7 +153,7 @@ fn read_object(text: &str, deep: bool) -> Result<Message<'_>, Refused> {
     if deep {
         return Err(Refused { id, error: Error::too_deep() });
     }
-    if members.get("jsonrpc").map(RawValue::get) != Some("\"2.0\"") {
+    if members.get("jsonrpc").map(Raw::get) != Some("\"2.0\"") {
         return refuse(id, "jsonrpc must be \"2.0\"".into());
     }
     let Some(method) = text_of(method) else { return refuse(id, "method must be a string".into()) };
@@ -166,7 +168,7 @@ fn read_object(text: &str, deep: bool) -> Result<Message<'_>, Refused> {
 }
 
 /// The string a raw value holds, if it holds one that can be read.
-pub fn text_of(raw: &RawValue) -> Option<Cow<'_, str>> {
+pub fn text_of(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     let text = raw.get();
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
     match inner.contains('\\') {
@@ -177,7 +179,7 @@ pub fn text_of(raw: &RawValue) -> Option<Cow<'_, str>> {
 
 /// Whether it nests deeper than we follow. Raw values are kept unread, so nothing else would notice.
 fn too_deep(bytes: &[u8]) -> bool {
-    let openings = bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    let openings = memchr2_iter(b'{', b'[', bytes).take(limits::JSON_DEPTH + 1).count();
     if openings <= limits::JSON_DEPTH {
         return false;
     }

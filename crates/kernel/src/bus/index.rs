@@ -11,7 +11,8 @@ type Listeners = BTreeMap<u64, Arc<Queue>>;
 
 #[derive(Default)]
 pub struct Index {
-    by_name: HashMap<&'static str, Topic>,
+    /// A tree, since names are our own and few: comparing some is quicker than hashing one.
+    by_name: BTreeMap<&'static str, Topic>,
     any_name: Topic,
     everybody: Listeners,
     next: u64,

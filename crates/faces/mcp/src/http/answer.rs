@@ -19,8 +19,9 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
 const NO_BUFFERING: HeaderValue = HeaderValue::from_static("no");
 
-/// Room for the headers of a plain answer and those the edge adds, so that the map is allocated once.
-const HEADERS: usize = 6;
+/// Room for the headers of a plain answer and those the edge adds, so that the map is allocated once. There is more than an
+/// answer needs, because the HTTP layer reads the next request of the connection into the same map.
+const HEADERS: usize = 12;
 
 fn response(status: StatusCode, body: Body, correlation: HeaderValue) -> Response {
     let mut response = Response::new(body);

@@ -20,6 +20,9 @@ pub(super) const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-
 /// The longest key a header may carry.
 const KEY_BYTES: usize = 255;
 
+/// The two media types, as the clients of the official libraries name them.
+const USUAL_ACCEPT: &str = "application/json, text/event-stream";
+
 /// A header that is there more than once or holds more than visible ASCII and blanks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable;
@@ -76,6 +79,10 @@ pub(super) struct Accepts {
 pub(super) fn accepts(headers: &HeaderMap) -> Accepts {
     let mut values = headers.get_all(ACCEPT).iter().peekable();
     if values.peek().is_none() {
+        return Accepts { json: true, events: true };
+    }
+    // What nearly every client says, word for word.
+    if values.peek().is_some_and(|value| *value == USUAL_ACCEPT) {
         return Accepts { json: true, events: true };
     }
     let mut accepts = Accepts { json: false, events: false };

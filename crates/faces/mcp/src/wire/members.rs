@@ -7,13 +7,35 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::scan::Scan;
+
 /// The envelope, params and `_meta` may have this many members; more are refused before they are compared.
 pub const MEMBERS: usize = 256;
+
+/// The text of one JSON value, found to be well formed when the message around it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Raw<'a>(&'a str);
+
+impl<'a> Raw<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self(text)
+    }
+
+    pub fn get(self) -> &'a str {
+        self.0
+    }
+}
+
+impl<'a> From<&'a RawValue> for Raw<'a> {
+    fn from(raw: &'a RawValue) -> Self {
+        Self(raw.get())
+    }
+}
 
 /// The members of an object, unread.
 #[derive(Debug, Default)]
 pub struct Members<'a> {
-    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+    members: Vec<(Cow<'a, str>, Raw<'a>)>,
 }
 
 /// Why a text is not the members of an object.
@@ -44,7 +66,16 @@ impl<'a> Members<'a> {
         if members.members.len() > MEMBERS { Err(Shape::Crowded) } else { Ok(members) }
     }
 
-    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
+    /// The members of a value that is well formed already: each is found by its end, and not judged a second time.
+    pub fn within(raw: Raw<'a>) -> Result<Self, Shape> {
+        if raw.get().as_bytes().first() != Some(&b'{') {
+            return Err(Shape::NotAnObject);
+        }
+        let members = Scan::new(raw.get()).members()?;
+        if members.len() > MEMBERS { Err(Shape::Crowded) } else { Ok(Self { members }) }
+    }
+
+    pub fn get(&self, name: &str) -> Option<Raw<'a>> {
         self.members.iter().find(|(found, _)| found == name).map(|(_, raw)| *raw)
     }
 
@@ -74,7 +105,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                     let raw: &'de RawValue = map.next_value()?;
                     // One more than allowed is kept, which is how the reader learns of the rest.
                     if members.len() <= MEMBERS {
-                        members.push((name, raw));
+                        members.push((name, Raw::from(raw)));
                     }
                 }
                 Ok(Members { members })

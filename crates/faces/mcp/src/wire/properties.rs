@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{INVALID_REQUEST, Id, Message, PARSE_ERROR, read};
+use super::{INVALID_REQUEST, Id, Members, Message, PARSE_ERROR, Raw, read};
 use crate::Salvage;
 
 /// Lines that are messages often enough to reach deep into the reader.
@@ -43,6 +43,32 @@ fn line() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Objects with everything in them that could hide the end of a value.
+fn object() -> impl Strategy<Value = String> {
+    let name = prop::sample::select(vec!["a", "_meta", "\\u0061", "\\ud800", "q\\\"", "b\\\\", "é", "", "}"]);
+    let value = prop::sample::select(vec![
+        "1",
+        "-0.5e+3",
+        "null",
+        "true",
+        "\"\"",
+        "\"}\"",
+        "\"\\\\\"",
+        "\"\\\",\"",
+        "{}",
+        "[]",
+        "[ ]",
+        "{\"a\":[{}, \"]\"]}",
+        "[1,[2,\"\\\"]\"],{}]",
+        "\"é\"",
+    ]);
+    let space = prop::sample::select(vec!["", " ", "\n\t", "\r "]);
+    let member = (space.clone(), name, space.clone(), value, space.clone())
+        .prop_map(|(a, name, b, value, c)| format!("{a}\"{name}\"{b}:{c}{value}{a}"));
+    (prop::collection::vec(member, 0..8), space)
+        .prop_map(|(members, space)| format!("{{{space}{}{space}}}", members.join(",")))
+}
+
 fn salvaged(text: &[u8], piece: usize) -> Salvage {
     let mut salvage = Salvage::default();
     text.chunks(piece.max(1)).for_each(|piece| salvage.feed(piece));
@@ -66,6 +92,16 @@ proptest! {
                 prop_assert!(matches!(refused.error.code, PARSE_ERROR | INVALID_REQUEST), "{:?}", refused.error);
             }
         }
+    }
+
+    #[test]
+    fn members_are_found_by_their_ends_as_by_reading_them(text in object(), scrap in any::<String>()) {
+        let read = Members::read(&text).map_err(|_| "unreadable");
+        let found = Members::within(Raw::new(&text)).map_err(|_| "unreadable");
+        prop_assert_eq!(format!("{read:?}"), format!("{found:?}"), "{}", text);
+        // What is no JSON never comes here; if it did, it would be refused or make no sense, and nothing worse.
+        let _ = Members::within(Raw::new(&format!("{{{scrap}")));
+        let _ = Members::within(Raw::new(text.get(..text.len() / 2).unwrap_or_default()));
     }
 
     #[test]

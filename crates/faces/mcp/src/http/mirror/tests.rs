@@ -21,7 +21,7 @@ fn call(tool: &Action, arguments: &str, extra: &[(&'static str, &str)]) -> Resul
         version: "2026-07-28",
         name: Some("run"),
         tool: Some(tool),
-        arguments: Some(&arguments),
+        arguments: Some((&*arguments).into()),
     };
     let standard =
         [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "run")];

@@ -44,11 +44,11 @@ usage: cargo xtask <task>
   tidy                                                     the house rules a compiler does not know
   coverage [CRATE...]                                      line coverage per crate, with the floors we promise;
                                                            of these alone (kernel, faces/mcp), by their own tests
-  prove                                                    the long versions of the randomised and crash tests
+  prove                                                    coverage, then the long versions of the randomised and crash tests
   bench mcp|kernel|store|audit|workflows|sessions|knowledge|messages
                                                            measure, side by side where there is a peer
        --rounds N    repeat each case N times (mcp, default 5; workflows, default 3)
-       --quick       make few calls, to see that it runs (workflows)
+       --quick       make few calls, to see that it runs (workflows; prove: few cases)
   bench quality FOLDER                                     how well questions are answered, over collections
                                                            with grades (see docs/guide/benchmarks.md)
   deny                                                     licences, advisories and duplicates

@@ -42,7 +42,11 @@ impl Tally {
         if verdict.failed > 0 && !verdict.detail.is_empty() {
             println!("{}", verdict.detail.trim_end());
         }
-        let word = if verdict.failed == 0 { "ok" } else { "FAILED" };
+        let word = match (verdict.passed, verdict.failed) {
+            (0, 0) => "skip",
+            (_, 0) => "ok",
+            (_, _) => "FAILED",
+        };
         let seconds = started.elapsed().as_secs_f64();
         println!("{}", format!("{name:<44} {word:<6} {seconds:>7.1} s  {}", verdict.note).trim_end());
         self.passed += verdict.passed;

@@ -45,6 +45,7 @@ pub struct Store {
     pub place: Place,
     pub sync: Sync,
     pub journal_kept: Duration,
+    pub audit_kept: Duration,
     pub max_bytes: Option<u64>,
 }
 
@@ -185,10 +186,15 @@ impl Store {
                 config::Sync::Full => Sync::Full,
                 config::Sync::Normal => Sync::Normal,
             },
-            journal_kept: Duration::from_secs(u64::from(config.retention_days) * 86_400),
+            journal_kept: days(config.retention_days),
+            audit_kept: days(config.audit_retention_days),
             max_bytes: config.max_bytes,
         }
     }
+}
+
+fn days(count: u32) -> Duration {
+    Duration::from_secs(u64::from(count) * 86_400)
 }
 
 /// Looks for settings that contradict each other.

@@ -3,10 +3,12 @@
 //! Arguments appear only as a hash, so that an entry proves what was asked without repeating a secret.
 
 use orchestr8_contract::canonical;
+use orchestr8_contract::chain::{PRUNED, Pruned};
+use orchestr8_contract::id::Tenant;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::outcome::Stored;
+use crate::outcome::{End, Stored};
 use crate::pipeline::Admitted;
 use crate::ports::clock::iso;
 use crate::ports::store::Link;
@@ -14,6 +16,10 @@ use crate::redact::Redactor;
 
 /// The chain of all actions of this server.
 pub const CHAIN: &str = "actions";
+
+/// What entries call the deletion of old ones, and who does it.
+const PRUNE: &str = "audit.prune";
+const SERVER: &str = "server";
 
 pub fn link(admitted: &Admitted, stored: &Stored, at_ms: i64, redactor: &Redactor) -> Link {
     let submission = &admitted.submission;
@@ -43,6 +49,15 @@ pub fn link(admitted: &Admitted, stored: &Stored, at_ms: i64, redactor: &Redacto
         "tenant": submission.principal.tenant,
         "timestamp": iso(at_ms),
         "transport": submission.transport.as_str(),
+    });
+    Link { chain: CHAIN.into(), at_ms, body: canonical::text(&body) }
+}
+
+/// What is written before the oldest entries are deleted, so that the rest can still be proven.
+pub fn pruned(pruned: &Pruned, at_ms: i64) -> Link {
+    let body = json!({
+        "tool_name": PRUNE, "action": PRUNE, "result": "success", "end": End::Success, "principal": SERVER,
+        "tenant": Tenant::local(), "timestamp": iso(at_ms), PRUNED: pruned,
     });
     Link { chain: CHAIN.into(), at_ms, body: canonical::text(&body) }
 }

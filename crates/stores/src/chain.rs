@@ -3,7 +3,7 @@
 use orchestr8_kernel::ports::store;
 
 pub use orchestr8_contract::canonical::hex;
-pub use orchestr8_contract::chain::{Broken, Entry, GENESIS, Verified, Verifier, line, seal};
+pub use orchestr8_contract::chain::{Broken, Entry, GENESIS, Prover, Pruned, Verified, Verifier, line, seal};
 
 /// Why a chain could not be proven whole.
 #[derive(Debug, Clone, thiserror::Error)]

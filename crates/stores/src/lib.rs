@@ -2,6 +2,7 @@
 
 pub mod chain;
 pub mod migrations;
+pub mod pruning;
 pub mod retention;
 pub mod sqlite;
 #[cfg(any(test, feature = "suite"))]

@@ -116,15 +116,34 @@ fn verify(shell: &Shell, of: &Of, file: Option<&Path>, head: Option<&str>) -> Re
         },
     };
     if let (Some(head), false) = (head, has_head) {
-        return Err(Failure::new(Code::StoreCorrupt, format!("no entry has the hash {head}"))
-            .hinting("entries were cut off since it was noted, or it is of another trail"));
+        let hint = match verified.pruned {
+            0 => "entries were cut off since it was noted, or it is of another trail",
+            _ => {
+                "its entry is so old that it was deleted, entries were cut off since, or it is of another trail"
+            }
+        };
+        return Err(Failure::new(Code::StoreCorrupt, format!("no entry has the hash {head}")).hinting(hint));
     }
     if shell.terminal.json {
-        shell.terminal.value(&json!({"ok": true, "entries": verified.entries, "head": verified.head}));
+        let Verified { entries, pruned, head } = verified;
+        shell.terminal.value(&json!({"ok": true, "entries": entries, "pruned": pruned, "head": head}));
     } else {
-        shell.terminal.data(&format!("ok: {} entries, head {}", verified.entries, verified.head));
+        shell.terminal.data(&format!(
+            "ok: {} entries{}, head {}",
+            verified.entries,
+            since(&verified),
+            verified.head
+        ));
     }
     Ok(())
+}
+
+/// From where the trail was proven, if not from its very beginning.
+fn since(verified: &Verified) -> String {
+    match verified.pruned {
+        0 => String::new(),
+        pruned => format!(" from number {} on ({pruned} older ones were deleted)", pruned + 1),
+    }
 }
 
 /// Proves lines whole, and says whether one of them has the hash.

@@ -247,6 +247,7 @@ pub struct Store {
     pub path: Option<PathBuf>,
     pub sync: Sync,
     pub retention_days: u32,
+    pub audit_retention_days: u32,
     pub max_bytes: Option<u64>,
 }
 

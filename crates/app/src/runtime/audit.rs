@@ -79,7 +79,9 @@ fn entry(row: &store::Row) -> Result<Value, Fault> {
 
 async fn verify(store: Sqlite) -> Result<Reply, Halt> {
     let said = match store.verify_chain(CHAIN).await {
-        Ok(verified) => json!({"whole": true, "entries": verified.entries, "head": verified.head}),
+        Ok(verified) => {
+            json!({"whole": true, "entries": verified.entries, "pruned": verified.pruned, "head": verified.head})
+        }
         Err(chain::Error::Broken(broken)) => {
             json!({"whole": false, "brokenAt": broken.seq, "what": broken.what})
         }

@@ -34,7 +34,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
 use crate::settings::Settings;
-use crate::tables;
 use sink::Stderr;
 
 pub use countdown::Countdown;
@@ -127,8 +126,7 @@ impl Runtime {
                 Failure::new(Code::Unavailable, format!("signals cannot be watched: {cause}"))
             })?;
             if !deterministic {
-                let kept_ms = i64::try_from(settings.store.journal_kept.as_millis()).unwrap_or(i64::MAX);
-                upkeep::start(&kernel, &store, tables::sweeps(kept_ms).to_vec(), &stop);
+                upkeep::start(&kernel, &store, upkeep::Kept::of(&settings.store), &stop);
             }
         }
         let remote = Remote::start(&kernel, other_servers(&settings));

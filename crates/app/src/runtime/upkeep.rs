@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use orchestr8_kernel::Kernel;
-use orchestr8_stores::Sqlite;
+use orchestr8_kernel::ports::store::Error;
+use orchestr8_kernel::{Kernel, audit};
+use orchestr8_stores::pruning::prune;
 use orchestr8_stores::retention::{Sweep, sweep};
+use orchestr8_stores::{Sqlite, retention};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+
+use crate::{settings, tables};
 
 /// Expiry is counted in hours at least, so nothing is late by much.
 const EVERY: Duration = Duration::from_secs(600);
@@ -17,14 +21,27 @@ const FIRST: Duration = Duration::from_secs(60);
 /// Pages given back to the file system after a sweep, some ten milliseconds of the writer's time.
 const SHRINK_PAGES: u32 = 256;
 
-/// Starts both. Deterministic mode has neither: their waits would move its clock.
-pub fn start(kernel: &Kernel, store: &Sqlite, sweeps: Vec<Sweep>, stop: &CancellationToken) {
-    let clock = kernel.ports().clock.clone();
-    tokio::spawn(kernel.health().clone().sample(clock, stop.clone()));
-    tokio::spawn(keep_short(kernel.clone(), store.clone(), sweeps, stop.clone()));
+/// How long what is kept.
+pub struct Kept {
+    sweeps: Vec<Sweep>,
+    audit_ms: i64,
 }
 
-async fn keep_short(kernel: Kernel, store: Sqlite, sweeps: Vec<Sweep>, stop: CancellationToken) {
+impl Kept {
+    pub fn of(store: &settings::Store) -> Self {
+        let ms = |kept: Duration| i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
+        Self { sweeps: tables::sweeps(ms(store.journal_kept)).to_vec(), audit_ms: ms(store.audit_kept) }
+    }
+}
+
+/// Starts both. Deterministic mode has neither: their waits would move its clock.
+pub fn start(kernel: &Kernel, store: &Sqlite, kept: Kept, stop: &CancellationToken) {
+    let clock = kernel.ports().clock.clone();
+    tokio::spawn(kernel.health().clone().sample(clock, stop.clone()));
+    tokio::spawn(keep_short(kernel.clone(), store.clone(), kept, stop.clone()));
+}
+
+async fn keep_short(kernel: Kernel, store: Sqlite, kept: Kept, stop: CancellationToken) {
     let mut wait = FIRST;
     loop {
         tokio::select! {
@@ -32,14 +49,14 @@ async fn keep_short(kernel: Kernel, store: Sqlite, sweeps: Vec<Sweep>, stop: Can
             () = kernel.ports().clock.sleep(wait) => {}
         }
         wait = EVERY;
-        match sweep(&store, &sweeps, kernel.ports().clock.now_ms()).await {
+        match clear(&store, &kept, kernel.ports().clock.now_ms()).await {
             Err(error) => {
                 kernel.log().warn("old records could not be deleted", json!({"cause": error.to_string()}))
             }
-            Ok(swept) if swept.iter().all(|swept| swept.rows == 0) => {}
-            Ok(swept) => {
+            Ok((swept, 0)) if swept.iter().all(|swept| swept.rows == 0) => {}
+            Ok((swept, audit)) => {
                 let rows = |name| swept.iter().find(|swept| swept.name == name).map(|swept| swept.rows);
-                let rows = json!({"ledger": rows("ledger"), "journal": rows("journal"), "tasks": rows("tasks"), "results": rows("results")});
+                let rows = json!({"ledger": rows("ledger"), "journal": rows("journal"), "tasks": rows("tasks"), "results": rows("results"), "audit": audit});
                 kernel.log().info("old records were deleted", json!({"rows": rows}));
                 if let Err(error) = store.shrink(SHRINK_PAGES).await {
                     kernel
@@ -48,5 +65,44 @@ async fn keep_short(kernel: Kernel, store: Sqlite, sweeps: Vec<Sweep>, stop: Can
                 }
             }
         }
+    }
+}
+
+/// Deletes what is old; gives what went, and how many entries of the audit trail.
+async fn clear(store: &Sqlite, kept: &Kept, now_ms: i64) -> Result<(Vec<retention::Swept>, u64), Error> {
+    let swept = sweep(store, &kept.sweeps, now_ms).await?;
+    let old_ms = now_ms.saturating_sub(kept.audit_ms);
+    let audit = prune(store, audit::CHAIN, old_ms, |pruned| audit::pruned(pruned, now_ms)).await?;
+    Ok((swept, audit))
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestr8_kernel::ports::store::{Batch, Link, Store as _};
+    use orchestr8_stores::sqlite::{self, Options, Place};
+
+    use super::*;
+
+    const DAY_MS: i64 = 86_400_000;
+
+    #[tokio::test]
+    async fn old_entries_of_the_audit_trail_go_and_the_rest_stays_provable() {
+        let store = sqlite::open(Options::new(Place::Memory, Vec::new())).unwrap();
+        for day in [1, 2, 3, 450, 451] {
+            let mut batch = Batch::new();
+            batch.link(Link { chain: audit::CHAIN.into(), at_ms: day * DAY_MS, body: "{}".into() });
+            store.commit(batch).await.unwrap();
+        }
+        let kept = Kept { sweeps: Vec::new(), audit_ms: 400 * DAY_MS };
+        assert_eq!(clear(&store, &kept, 401 * DAY_MS).await.unwrap().1, 0, "a day is not worth an entry");
+        assert_eq!(clear(&store, &kept, 452 * DAY_MS).await.unwrap().1, 3);
+        let verified = store.verify_chain(audit::CHAIN).await.unwrap();
+        assert_eq!(
+            (verified.entries, verified.pruned),
+            (3, 3),
+            "two that are young, and the word of the server"
+        );
+        assert_eq!(clear(&store, &kept, 453 * DAY_MS).await.unwrap().1, 0);
+        store.close().await;
     }
 }

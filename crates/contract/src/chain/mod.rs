@@ -6,11 +6,17 @@
 //! 3. `entry_hash` is the lower-case hexadecimal SHA-256 of these bytes, joined by one line feed (0x0A) each, with none at
 //!    the end: `prev_hash`, `seq` in decimal, `at_ms` in decimal, `body`. The body is UTF-8 and taken exactly as stored; it
 //!    is the only part that may itself contain a line feed, and it comes last.
+//! 4. The oldest entries may have been deleted, if a later entry says so: in its body, which is JSON, `pruned.through_seq` is
+//!    the number of the newest entry that was deleted and `pruned.through_hash` its hash, which the next entry has as its
+//!    `prev_hash`. The newest entry that says such a thing counts; up to there, entries may be missing.
 //!
 //! A chain shows every change inside it. It cannot show that its newest entries were cut off: for that, keep a head that
 //! [`Verified`] gave you somewhere else, and compare.
 
 pub mod line;
+mod pruned;
+
+pub use pruned::{MEMBER as PRUNED, Prover, Pruned};
 
 use sha2::{Digest, Sha256};
 
@@ -22,7 +28,10 @@ pub const GENESIS: &str = "GENESIS";
 /// A chain that is whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
+    /// How many were proven.
     pub entries: u64,
+    /// How many older ones were deleted, as the chain itself says.
+    pub pruned: u64,
     /// The `entry_hash` of the newest entry, or `GENESIS` when there is none.
     pub head: String,
 }
@@ -99,7 +108,7 @@ impl Verifier {
     }
 
     pub fn finish(self) -> Verified {
-        Verified { entries: self.seq.unsigned_abs(), head: self.head }
+        Verified { entries: self.seq.unsigned_abs(), pruned: 0, head: self.head }
     }
 }
 
@@ -153,8 +162,8 @@ mod tests {
     #[test]
     fn a_whole_chain_verifies() {
         let entries = chain(&["one", "two\nlines", ""]);
-        assert_eq!(verify(&entries).unwrap(), Verified { entries: 3, head: entries[2].4.clone() });
-        assert_eq!(verify(&[]).unwrap(), Verified { entries: 0, head: GENESIS.to_owned() });
+        assert_eq!(verify(&entries).unwrap(), Verified { entries: 3, pruned: 0, head: entries[2].4.clone() });
+        assert_eq!(verify(&[]).unwrap(), Verified { entries: 0, pruned: 0, head: GENESIS.to_owned() });
     }
 
     #[test]

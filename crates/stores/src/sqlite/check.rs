@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 
 use super::errors::{Failure, store_error};
 use super::limits;
-use crate::chain::{self, Broken, Verified, Verifier};
+use crate::chain::{self, Broken, Prover, Verified};
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -59,12 +59,12 @@ pub(super) fn integrity(connection: &Connection) -> Result<Vec<String>, Error> {
 
 /// Proves one chain whole, in slices, so that a long one does not hold back the log.
 pub(super) fn verify(connection: &Connection, name: &str) -> Result<Verified, chain::Error> {
-    let mut verifier = Verifier::new();
+    let mut prover = Prover::new();
     let mut after = i64::MIN;
     loop {
-        let taken = verify_slice(connection, name, &mut after, &mut verifier)?;
+        let taken = verify_slice(connection, name, &mut after, &mut prover)?;
         if taken < limits::VERIFY_SLICE {
-            return Ok(verifier.finish());
+            return Ok(prover.finish()?);
         }
     }
 }
@@ -73,7 +73,7 @@ fn verify_slice(
     connection: &Connection,
     name: &str,
     after: &mut i64,
-    verifier: &mut Verifier,
+    prover: &mut Prover,
 ) -> Result<i64, chain::Error> {
     let mut statement = connection
         .prepare_cached(
@@ -85,7 +85,7 @@ fn verify_slice(
     let mut taken = 0;
     while let Some(row) = rows.next().map_err(store_error)? {
         let column = |index| row.get_ref(index).map_err(store_error);
-        let damaged = |_| Broken { seq: verifier.seq() + 1, what: "a column holds another type" };
+        let damaged = |_| Broken { seq: prover.seq() + 1, what: "a column holds another type" };
         let entry = chain::Entry {
             seq: column(0)?.as_i64().map_err(damaged)?,
             at_ms: column(1)?.as_i64().map_err(damaged)?,
@@ -93,7 +93,7 @@ fn verify_slice(
             prev_hash: column(3)?.as_bytes().map_err(damaged)?,
             entry_hash: column(4)?.as_bytes().map_err(damaged)?,
         };
-        verifier.take(entry)?;
+        prover.take(entry)?;
         *after = entry.seq;
         taken += 1;
     }

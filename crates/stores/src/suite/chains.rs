@@ -36,7 +36,7 @@ async fn bodies(store: &Shared, chain: &'static str) -> Vec<String> {
 }
 
 pub async fn a_chain_counts_from_one_and_holds_together(store: Shared) {
-    assert_eq!(verify(&store, "audit").await, Verified { entries: 0, head: GENESIS.to_owned() });
+    assert_eq!(verify(&store, "audit").await, Verified { entries: 0, pruned: 0, head: GENESIS.to_owned() });
     store.commit(links([link("audit", "a"), link("audit", "b")])).await.unwrap();
     store.commit(links([link("audit", "{\"text\":\"Grüße\\n\"}")])).await.unwrap();
     assert_eq!(verify(&store, "audit").await.entries, 3);

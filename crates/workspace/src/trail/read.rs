@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use orchestr8_contract::chain::{Entry, Verified, Verifier, line, seal};
+use orchestr8_contract::chain::{self, Entry, Prover, Verified, line, seal};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -158,17 +158,19 @@ pub type Proof = Result<Verified, Error>;
 
 /// Proves a trail whole, reading it once and keeping one line of it. Hands out each entry on the way.
 pub fn prove(lines: &mut Lines, mut each: impl FnMut(&Entry<'_>)) -> Proof {
-    let (mut verifier, mut text, mut body) = (Verifier::new(), Vec::new(), Vec::new());
+    let (mut prover, mut text, mut body) = (Prover::new(), Vec::new(), Vec::new());
     while lines.next(&mut text)? {
-        let broken = |what: &str| Error::Broken { seq: verifier.seq() + 1, what: what.to_owned() };
+        let broken = |what: &str| Error::Broken { seq: prover.seq() + 1, what: what.to_owned() };
         let text = text.strip_suffix(b"\n").ok_or_else(|| broken("its line is cut off"))?;
         let entry = line::read(text, &mut body).ok_or_else(|| broken("its line is no entry"))?;
-        verifier
-            .take(entry)
-            .map_err(|wrong| Error::Broken { seq: wrong.seq, what: wrong.what.to_owned() })?;
+        prover.take(entry).map_err(told)?;
         each(&entry);
     }
-    Ok(verifier.finish())
+    prover.finish().map_err(told)
+}
+
+fn told(wrong: chain::Broken) -> Error {
+    Error::Broken { seq: wrong.seq, what: wrong.what.to_owned() }
 }
 
 /// The newest lines of the trail, the oldest of them first, without their ends.

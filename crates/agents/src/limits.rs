@@ -56,11 +56,31 @@ pub const CALLBACK_TIMEOUT_MS: u64 = 30_000;
 /// Bytes of the answer of a callback address; more is not an answer to a request but a mistake.
 pub const CALLBACK_ANSWER_BYTES: usize = 1_048_576;
 
+/// Letters of the secret that callbacks are signed with: a shorter one could be guessed, a longer one adds nothing.
+pub const SECRET_LETTERS_MIN: usize = 16;
+pub const SECRET_LETTERS: usize = 256;
+
 /// Messages that wait for the next commit; beyond it senders are told to come back.
 pub const WAITING_SENDS: usize = 4_096;
 
 /// Messages in one commit: some milliseconds of the writer's time.
 pub const GROUP: usize = 256;
+
+/// Changes of one group that are kept in the tail until more are filed together. A larger group pays for the pages it touches.
+pub const TAIL_GROUP_WRITES: usize = 32;
+
+/// Changes in the tail before they are filed: a few milliseconds of the writer's time, and as much work after a crash.
+pub const TAIL_WRITES: usize = 512;
+
+/// Rows of the tail read at once.
+pub const TAIL_ROWS: i64 = 1_000;
+
+/// Messages that wait in memory for an agent they are brought to; beyond it they are read from the store.
+pub const RUN_MESSAGES: usize = 64;
+
+/// Bytes of an envelope that streams of its inbox are handed at once; a larger one they read. A stream that is slow to take
+/// them holds no more than a queue of the bus full of these.
+pub const NEWS_BYTES: usize = 4_096;
 
 /// Pairs, inboxes and requests kept in memory; beyond it they are forgotten and read anew when they matter.
 pub const KEPT: usize = 20_000;

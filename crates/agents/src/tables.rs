@@ -5,9 +5,10 @@ use orchestr8_kernel::ports::store::{Cell, Statement};
 use crate::aacp::record::{Address, Pair, Row};
 
 /// Applied in order, once, by the store.
-pub const MIGRATIONS: &[(&str, &str)] = &[(
-    "agents-1",
-    "CREATE TABLE aacp_message (
+pub const MIGRATIONS: &[(&str, &str)] = &[
+    (
+        "agents-1",
+        "CREATE TABLE aacp_message (
         n INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, sent_as TEXT, source TEXT NOT NULL,
         target TEXT NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL, request TEXT, body TEXT NOT NULL,
         position INTEGER, held INTEGER NOT NULL, reposted INTEGER NOT NULL, status TEXT NOT NULL, error TEXT,
@@ -33,10 +34,45 @@ pub const MIGRATIONS: &[(&str, &str)] = &[(
      CREATE TABLE aacp_agent (
         tenant TEXT NOT NULL, id TEXT NOT NULL, owner TEXT NOT NULL, about TEXT NOT NULL,
         registered_ms INTEGER NOT NULL, PRIMARY KEY (tenant, id)) STRICT, WITHOUT ROWID;",
-)];
+    ),
+    ("agents-2", "CREATE TABLE aacp_tail (n INTEGER PRIMARY KEY, writes TEXT NOT NULL) STRICT;"),
+];
 
 fn int(number: u64) -> Cell {
     i64::try_from(number).unwrap_or(i64::MAX).into()
+}
+
+/// What was decided together and is not filed yet.
+pub fn tail_append(n: i64, writes: String) -> Statement {
+    Statement::new("INSERT INTO aacp_tail (n, writes) VALUES (?1, ?2)", vec![n.into(), writes.into()])
+}
+
+/// Columns: n, writes.
+pub fn tail_after(n: i64, limit: i64) -> Statement {
+    Statement::new(
+        "SELECT n, writes FROM aacp_tail WHERE n > ?1 ORDER BY n LIMIT ?2",
+        vec![n.into(), limit.into()],
+    )
+}
+
+pub fn tail_clear(up_to: i64) -> Statement {
+    Statement::new("DELETE FROM aacp_tail WHERE n <= ?1", vec![up_to.into()])
+}
+
+/// Changes a row only if the id was used before, and then nothing in it.
+pub fn message_used(tenant: &str, id: &str) -> Statement {
+    Statement::new(
+        "UPDATE aacp_message SET held = held WHERE tenant = ?1 AND id = ?2",
+        vec![tenant.into(), id.into()],
+    )
+}
+
+/// The same of a request.
+pub fn request_used(tenant: &str, id: &str) -> Statement {
+    Statement::new(
+        "UPDATE aacp_request SET late = late WHERE tenant = ?1 AND id = ?2",
+        vec![tenant.into(), id.into()],
+    )
 }
 
 /// Changes one row, or the id was used before.

@@ -4,6 +4,8 @@
 mod address;
 pub mod client;
 pub mod guard;
+mod signature;
 
 pub use client::Client;
 pub use guard::{Allowed, Guard};
+pub use signature::{SIGNATURE, signature};

@@ -6,7 +6,6 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Connections of the worker: an answer under way does not hold up the next.
@@ -25,27 +24,13 @@ impl Ours {
         let started = Instant::now();
         let mut first = http::connect(address, started)?;
         post(&mut first, address, "/aacp/agents", &json!({"agentId": "worker"}))?;
-        let (work, works) = mpsc::channel::<(String, u64)>();
         let stream = listen(address)?;
-        std::thread::spawn(move || read(stream, &work));
-        let works = Arc::new(Mutex::new(works));
-        for _ in 0..POSTERS {
-            let (works, mut connection) = (works.clone(), http::connect(address, started)?);
-            std::thread::spawn(move || {
-                while let Ok((request, seq)) =
-                    works.lock().map_err(|_| ()).and_then(|works| works.recv().map_err(|_| ()))
-                {
-                    let answer = json!({
-                        "requestId": request, "sourceAgentId": "worker", "targetAgentId": "asker", "messageType": "RESPONSE",
-                        "ack": seq, "payload": {"done": true}
-                    });
-                    if let Err(why) = post(&mut connection, address, MESSAGES, &answer) {
-                        eprintln!("the worker: {why}");
-                        return;
-                    }
-                }
-            });
-        }
+        let poster = Poster::open(address, started)?;
+        std::thread::spawn(move || {
+            if let Err(why) = work(stream, poster) {
+                eprintln!("the worker: {why}");
+            }
+        });
         let mut askers = vec![first];
         while askers.len() < in_flight {
             askers.push(http::connect(address, started)?);
@@ -113,14 +98,58 @@ fn listen(address: SocketAddr) -> Result<TcpStream, String> {
     Ok(stream)
 }
 
-/// Every event is one line of data; the frames of the transfer are lines of their own.
-fn read(stream: TcpStream, work: &mpsc::Sender<(String, u64)>) {
-    for line in BufReader::new(stream).lines().map_while(Result::ok) {
+/// Answers what comes, as soon as it is read; acknowledged with the answer. Every event is one line of data; the frames of the
+/// transfer are lines of their own.
+fn work(stream: TcpStream, mut poster: Poster) -> Result<(), String> {
+    for line in BufReader::new(stream).lines() {
+        let line = line.map_err(|error| format!("the inbox: {error}"))?;
         let Some(data) = line.strip_prefix("data: ") else { continue };
-        let envelope: Value = serde_json::from_str(data).unwrap_or_default();
-        let request = envelope["requestId"].as_str().unwrap_or_default().to_owned();
-        if work.send((request, envelope["seq"].as_u64().unwrap_or(0))).is_err() {
-            return;
+        let envelope: Value = serde_json::from_str(data).map_err(|error| format!("{data}: {error}"))?;
+        poster.post(&json!({
+            "requestId": envelope["requestId"], "sourceAgentId": "worker", "targetAgentId": "asker",
+            "messageType": "RESPONSE", "ack": envelope["seq"], "payload": {"done": true}
+        }))?;
+    }
+    Ok(())
+}
+
+/// The worker's connections: it writes to one that is free and goes on reading; what comes back is read aside.
+struct Poster {
+    address: SocketAddr,
+    writers: Vec<TcpStream>,
+    free: mpsc::Receiver<usize>,
+}
+
+impl Poster {
+    fn open(address: SocketAddr, started: Instant) -> Result<Self, String> {
+        let (done, free) = mpsc::channel();
+        let mut writers = Vec::new();
+        for at in 0..POSTERS {
+            let mut connection = http::connect(address, started)?;
+            // A connection may be free for long.
+            let socket = connection.socket();
+            socket.set_read_timeout(None).map_err(|error| format!("a connection: {error}"))?;
+            writers.push(socket.try_clone().map_err(|error| format!("a connection: {error}"))?);
+            let done = done.clone();
+            done.send(at).map_err(|error| error.to_string())?;
+            std::thread::spawn(move || {
+                loop {
+                    if let Err(why) = connection.read() {
+                        eprintln!("the worker: {why}");
+                        return;
+                    }
+                    if done.send(at).is_err() {
+                        return;
+                    }
+                }
+            });
         }
+        Ok(Self { address, writers, free })
+    }
+
+    fn post(&mut self, body: &Value) -> Result<(), String> {
+        let at = self.free.recv().map_err(|_| "all connections are gone".to_owned())?;
+        let request = http::request(self.address, MESSAGES, "", &body.to_string());
+        self.writers[at].write_all(request.as_bytes()).map_err(|error| format!("answering: {error}"))
     }
 }

@@ -1,7 +1,6 @@
 //! Brings messages to agents that do not come for them: those inside the process, and those with a callback address. One run
 //! per agent at a time, in the order of its inbox.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -11,49 +10,20 @@ use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::log;
 use orchestr8_kernel::resilience::retry::may_retry;
-use orchestr8_outbound::client;
-use parking_lot::Mutex;
+use orchestr8_outbound::{SIGNATURE, client, signature};
 use reqwest::{StatusCode, Url};
 use serde_json::{Map, Value, json};
 
 use super::desk::{Ack, Wish};
 use super::envelope::{Envelope, Kind, More, Target};
 use super::hub::Hub;
-use super::record::Address;
+use super::record::{Address, Placed};
+use super::registry::Secret;
 use super::rows::{self, Item};
+use super::runs::Next;
 use crate::agent::Message;
 use crate::limits;
 use crate::tables;
-
-/// The runs under way, and whether each must look again before it ends.
-#[derive(Default)]
-pub struct Runs(Mutex<HashMap<Address, bool>>);
-
-impl Runs {
-    /// Whether the caller has to run.
-    fn begin(&self, address: &Address) -> bool {
-        let mut runs = self.0.lock();
-        match runs.get_mut(address) {
-            Some(again) => {
-                *again = true;
-                false
-            }
-            None => runs.insert(address.clone(), false).is_none(),
-        }
-    }
-
-    /// Whether the run may end; if not, there is more.
-    fn end(&self, address: &Address) -> bool {
-        let mut runs = self.0.lock();
-        match runs.get_mut(address) {
-            Some(again) if *again => {
-                *again = false;
-                false
-            }
-            Some(_) | None => runs.remove(address).is_none_or(|_| true),
-        }
-    }
-}
 
 /// How long a run rests when the store cannot be used.
 const PAUSE_MS: u64 = 1_000;
@@ -61,9 +31,14 @@ const PAUSE_MS: u64 = 1_000;
 /// How an agent gets its messages.
 enum Way {
     Local,
-    Callback(String),
+    Callback(Callback),
     /// It comes for them.
     Inbox,
+}
+
+struct Callback {
+    url: String,
+    secret: Option<Secret>,
 }
 
 /// What an attempt to bring a message came to.
@@ -76,8 +51,15 @@ enum Brought {
 
 impl Hub {
     /// Brings what waits for an agent, if it does not come for it itself.
-    pub fn dispatch(&self, address: &Address) {
-        if matches!(self.way(address), Way::Local | Way::Callback(_)) && self.0.runs.begin(address) {
+    pub fn dispatch(&self, address: &Address, position: u64, placed: Option<Box<Placed>>) {
+        let is_mine = match self.way(address) {
+            Way::Local | Way::Callback(_) => self.0.runs.begin(address, position, placed),
+            Way::Inbox => {
+                self.0.runs.forget(address);
+                false
+            }
+        };
+        if is_mine {
             let (hub, address) = (self.clone(), address.clone());
             tokio::spawn(async move { hub.deliver_all(&address).await });
         }
@@ -85,7 +67,11 @@ impl Hub {
 
     fn way(&self, address: &Address) -> Way {
         match self.0.agents.get(address) {
-            Some(agent) => agent.registration.callback_url.map_or(Way::Inbox, Way::Callback),
+            Some(agent) => {
+                let secret = agent.registration.callback_secret;
+                let callback = agent.registration.callback_url.map(|url| Callback { url, secret });
+                callback.map_or(Way::Inbox, Way::Callback)
+            }
             None if self.0.coordinator.has(&address.agent) => Way::Local,
             None => Way::Inbox,
         }
@@ -94,23 +80,30 @@ impl Hub {
     async fn deliver_all(&self, address: &Address) {
         let mut after = 0;
         loop {
-            let items = match self.waiting(address, after).await {
-                Ok(items) => items,
-                Err(fault) => {
-                    self.pause(address, "messages could not be read", &fault).await;
-                    continue;
+            match self.0.runs.next(address) {
+                Next::Nothing => return,
+                Next::Placed(position, placed) => {
+                    if position > after {
+                        after = position;
+                        self.deliver(address, item(position, *placed)).await;
+                    }
                 }
-            };
-            if items.is_empty() {
-                match self.0.runs.end(address) {
-                    true => return,
-                    // What was put back into an inbox lies behind what is there already.
-                    false => continue,
-                }
-            }
-            for item in items {
-                after = item.position;
-                self.deliver(address, item).await;
+                // What was put back into an inbox lies behind what is there already.
+                Next::Look => match self.waiting(address, after).await {
+                    Ok(items) => {
+                        if items.len() >= usize::try_from(limits::INBOX_PAGE).unwrap_or(usize::MAX) {
+                            self.0.runs.look_again(address);
+                        }
+                        for item in items {
+                            after = item.position;
+                            self.deliver(address, item).await;
+                        }
+                    }
+                    Err(fault) => {
+                        self.0.runs.look_again(address);
+                        self.pause(address, "messages could not be read", &fault).await;
+                    }
+                },
             }
         }
     }
@@ -123,17 +116,15 @@ impl Hub {
     }
 
     async fn waiting(&self, address: &Address, after: u64) -> Result<Vec<Item>, Fault> {
-        let store = &self.0.kernel.ports().store;
-        let (_, floor) = rows::bounds(store, address).await.map_err(store_fault)?;
-        let page = tables::inbox_waiting(address, after.max(floor), limits::INBOX_PAGE);
-        let rows = store.query(page).await.map_err(store_fault)?;
+        let (_, floor) = self.bounds(address).await?;
+        let rows = self.query(tables::inbox_waiting(address, after.max(floor), limits::INBOX_PAGE)).await?;
         rows.iter().map(rows::item).collect::<Result<_, _>>().map_err(store_fault)
     }
 
     async fn deliver(&self, address: &Address, item: Item) {
         let brought = match self.way(address) {
             Way::Local => self.work(address, &item).await,
-            Way::Callback(url) => self.call(address, &url, &item).await,
+            Way::Callback(to) => self.call(address, &to, &item).await,
             Way::Inbox => return,
         };
         while let Err(fault) = self.record(address, &item, &brought).await {
@@ -223,12 +214,12 @@ impl Hub {
     }
 
     /// Brings it to the callback address, again and again with longer waits: what follows from the same source waits.
-    async fn call(&self, address: &Address, url: &str, item: &Item) -> Brought {
+    async fn call(&self, address: &Address, to: &Callback, item: &Item) -> Brought {
         let ports = self.0.kernel.ports();
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let fault = match self.post(url, item).await {
+            let fault = match self.post(to, item).await {
                 Ok(brought) => return brought,
                 Err(fault) => fault,
             };
@@ -244,22 +235,24 @@ impl Hub {
         }
     }
 
-    async fn post(&self, url: &str, item: &Item) -> Result<Brought, Fault> {
-        let url = Url::parse(url).map_err(|_| Fault::invalid("the callback address is none"))?;
+    async fn post(&self, to: &Callback, item: &Item) -> Result<Brought, Fault> {
+        let url = Url::parse(&to.url).map_err(|_| Fault::invalid("the callback address is none"))?;
         // Checked with every delivery: what was allowed when it was registered may not be any more.
         self.0.guard.check_url(&url)?;
-        let sent = self
+        let body = item.envelope.to_string();
+        let mut request = self
             .0
             .client
             .get()?
             .post(url)
             .timeout(Duration::from_millis(limits::CALLBACK_TIMEOUT_MS))
             .header(reqwest::header::CONTENT_TYPE, "application/json")
-            .header("x-orchestr8-inbox-seq", item.position)
-            .body(item.envelope.to_string())
-            .send()
-            .await;
-        let response = sent.map_err(|error| client::fault("the callback", error))?;
+            .header("x-orchestr8-inbox-seq", item.position);
+        if let Some(Secret(secret)) = &to.secret {
+            request = request.header(SIGNATURE, signature(secret, &body)?);
+        }
+        let response =
+            request.body(body).send().await.map_err(|error| client::fault("the callback", error))?;
         match response.status() {
             StatusCode::OK => Ok(answer(&read(response).await?)),
             status if status.is_success() => Ok(Brought::Taken),
@@ -291,6 +284,13 @@ fn answer(body: &[u8]) -> Brought {
         Some(payload) => Brought::Answered(Ok(payload)),
         None => Brought::Taken,
     }
+}
+
+/// A message as it was placed.
+fn item(position: u64, placed: Placed) -> Item {
+    let Placed { source, seq, kind, request, text } = placed;
+    // The desk wrote the text as JSON.
+    Item { position, source, seq, kind, request, envelope: serde_json::from_str(&text).unwrap_or_default() }
 }
 
 /// A message as agents inside the process know it: a payload with a `type` is one of theirs as it is.

@@ -15,7 +15,6 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::delivery::Runs;
 use super::desk::{Ack, Done, Recipients, Sent, Wish};
 use super::envelope::{Envelope, Target};
 use super::ledger::{Backoff, Entry, RetryPolicy};
@@ -23,6 +22,8 @@ use super::post::{Order, Post};
 use super::record::Address;
 use super::registry::Agents;
 use super::rows;
+use super::runs::Runs;
+use super::tail::Unfiled;
 use crate::coordinator::{Coordinator, unknown};
 use crate::limits;
 
@@ -30,6 +31,9 @@ use crate::limits;
 pub const MESSAGE_RECEIVED: &str = "aacp.message_received";
 pub const MESSAGE_COMPLETED: &str = "aacp.message_completed";
 pub const MESSAGE_FAILED: &str = "aacp.message_failed";
+
+/// A message has its place in an inbox, which is the subject: `inboxSeq`, and its text as `envelope` unless that is long.
+pub const MESSAGE_PLACED: &str = "aacp.message_placed";
 
 /// What an installation sets for messages.
 #[derive(Clone)]
@@ -68,6 +72,7 @@ pub struct Shared {
     pub client: Client,
     pub(super) runs: Runs,
     orders: mpsc::Sender<Order>,
+    unfiled: Arc<Unfiled>,
     pub(super) waiters: Mutex<Waiters>,
     /// When the next request is due, and who wants to know that it is sooner than thought.
     pub(super) next_due_ms: AtomicI64,
@@ -95,12 +100,14 @@ impl Hub {
             guard,
             runs: Runs::default(),
             orders,
+            unfiled: Arc::default(),
             waiters: Mutex::default(),
             next_due_ms: AtomicI64::new(i64::MAX),
             sooner: Notify::new(),
             kernel,
         });
-        let post = Post::new(shared.kernel.ports().clone(), settings, waiting, Arc::downgrade(&shared));
+        let (ports, unfiled) = (shared.kernel.ports().clone(), shared.unfiled.clone());
+        let post = Post::new(ports, settings, unfiled, waiting, Arc::downgrade(&shared));
         tokio::spawn(post.serve());
         Self(shared)
     }
@@ -125,8 +132,16 @@ impl Hub {
         self.0.guard.check_url(&url)
     }
 
+    /// Reads the tables, with everything in them that was answered for.
     pub async fn query(&self, statement: Statement) -> Result<Vec<Row>, Fault> {
+        self.filed().await?;
         self.0.kernel.ports().store.query(statement).await.map_err(store_fault)
+    }
+
+    /// The last place of an inbox, and the one up to which everything was acknowledged.
+    pub async fn bounds(&self, address: &Address) -> Result<(u64, u64), Fault> {
+        self.filed().await?;
+        rows::bounds(&self.0.kernel.ports().store, address).await.map_err(store_fault)
     }
 
     pub fn now_ms(&self) -> i64 {
@@ -206,7 +221,22 @@ impl Hub {
         answered.await.unwrap_or_else(|_| Err(Fault::new(Code::ShuttingDown, "the server is shutting down")))
     }
 
+    /// Returns once everything that was answered for is in the tables.
+    pub(super) async fn filed(&self) -> Result<(), Fault> {
+        match self.0.unfiled.is_none() {
+            true => Ok(()),
+            false => self.wish(Wish::File).await.map(|_| ()),
+        }
+    }
+
     pub async fn request(&self, tenant: &Tenant, id: &RequestId) -> Result<Option<Entry>, Fault> {
+        if !self.0.unfiled.is_known() {
+            self.filed().await?;
+        }
+        // Looked for before the table: what leaves the tail meanwhile is there.
+        if let Some(entry) = self.0.unfiled.request(tenant, id) {
+            return Ok(Some(entry));
+        }
         rows::request(&self.0.kernel.ports().store, tenant, id).await.map_err(store_fault)
     }
 

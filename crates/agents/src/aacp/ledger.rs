@@ -54,7 +54,7 @@ impl Status {
 }
 
 /// One request as it is recorded.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     pub request: RequestId,
     pub source: AgentId,

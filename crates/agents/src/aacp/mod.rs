@@ -1,7 +1,7 @@
 //! Reliable messages between agents (AACP): numbered per pair, acknowledged, sent again, never worked on twice.
 //!
 //! ```text
-//! action -> Hub -> post: gather, desk (pure: window, ledger) -> one commit -> whoever waits, deliver
+//! action -> Hub -> post: gather, desk (pure: window, ledger) -> one commit (tail) -> whoever waits, deliver
 //! ```
 //!
 //! What is in memory is a part of what is in the store: dropped after a failed commit, and read anew.
@@ -15,6 +15,8 @@ mod post;
 pub(crate) mod record;
 mod registry;
 pub(crate) mod rows;
+mod runs;
+mod tail;
 mod telling;
 mod upkeep;
 mod window;
@@ -24,7 +26,7 @@ mod tests;
 
 pub use envelope::{EVERYONE, Envelope, Kind, MEMBERS, Target};
 pub(crate) use hub::topic;
-pub use hub::{Hub, MESSAGE_COMPLETED, MESSAGE_FAILED, MESSAGE_RECEIVED, Settings};
+pub use hub::{Hub, MESSAGE_COMPLETED, MESSAGE_FAILED, MESSAGE_PLACED, MESSAGE_RECEIVED, Settings};
 pub use ledger::{Act, Answer, Backoff, Entry, Fact, Moment, RetryPolicy, Status, next};
-pub use registry::{Agents, Condition, Registered, Registration};
+pub use registry::{Agents, Condition, Registered, Registration, Secret};
 pub use window::{Acked, Arrival, Receiving, Sending};

@@ -9,7 +9,7 @@ use orchestr8_contract::id::{MessageId, RequestId, Tenant};
 use orchestr8_kernel::Ports;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::ids::For;
-use orchestr8_kernel::ports::store::{Batch, Error};
+use orchestr8_kernel::ports::store::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use super::desk::{Ack, Around, Desk, Done, Looked, Recipients, Stop, Told, Wish};
@@ -18,6 +18,7 @@ use super::hub::{Settings, Shared, topic};
 use super::ledger::Moment;
 use super::record::{Address, Known, Pair, Write};
 use super::rows;
+use super::tail::{Tail, Unfiled};
 use crate::limits;
 use crate::tables;
 
@@ -31,6 +32,7 @@ pub struct Post {
     ports: Ports,
     settings: Arc<Settings>,
     desk: Desk,
+    tail: Tail,
     orders: mpsc::Receiver<Order>,
     hub: Weak<Shared>,
 }
@@ -49,10 +51,11 @@ impl Post {
     pub fn new(
         ports: Ports,
         settings: Arc<Settings>,
+        unfiled: Arc<Unfiled>,
         orders: mpsc::Receiver<Order>,
         hub: Weak<Shared>,
     ) -> Self {
-        Self { ports, settings, desk: Desk::default(), orders, hub }
+        Self { ports, settings, desk: Desk::default(), tail: Tail::new(unfiled), orders, hub }
     }
 
     /// Works until the last handle of the hub is gone.
@@ -66,11 +69,21 @@ impl Post {
             }
             self.settle(group).await;
         }
+        // What stays in the tail is found there by the next process; filed, it need not look.
+        if self.tail.is_known() {
+            let _ = self.file().await;
+        }
     }
 
     /// Decides and writes. Usually nothing is a repeat, so nothing is looked for: if something is, the store says so, nothing
     /// was written, and everything is decided again with a look first.
     async fn settle(&mut self, group: Vec<Order>) {
+        let is_asked = group.iter().any(|order| matches!(order.wish, Wish::File));
+        if (is_asked || !self.tail.is_known())
+            && let Err(fault) = self.file().await
+        {
+            return self.fail(group, &fault);
+        }
         let mut look = false;
         loop {
             let decided = match self.decide(&group, look).await {
@@ -120,20 +133,51 @@ impl Post {
         Ok(decided)
     }
 
-    async fn commit(&self, writes: Vec<Write>, told: &[Told]) -> Result<(), Error> {
+    /// A few changes go to the tail; many are filed at once, with what the tail has.
+    async fn commit(&mut self, writes: Vec<Write>, told: &[Told]) -> Result<(), Error> {
         if writes.is_empty() {
             return Ok(());
         }
-        let mut batch = Batch::new();
-        for write in writes {
-            rows::put(&mut batch, write);
+        let is_kept = self.tail.has_room(&writes);
+        let mut batch = if is_kept { self.tail.append(&writes)? } else { self.tail.filing() };
+        if !is_kept {
+            for write in &writes {
+                rows::put(&mut batch, write.clone());
+            }
         }
         for told in told {
-            if let Told::Arrived(address) = told {
+            if let Told::Arrived(address, _, _) = told {
                 batch.wake(topic(address));
             }
         }
-        self.ports.store.commit(batch).await
+        let committed = self.ports.store.commit(batch).await;
+        match &committed {
+            Ok(()) if is_kept => self.tail.appended(writes),
+            Ok(()) => self.tail.filed(),
+            Err(Error::Conflict { .. } | Error::Refused(_)) => {}
+            Err(Error::Full(_) | Error::Corrupt(_) | Error::Closed) => self.tail.doubt(),
+        }
+        committed
+    }
+
+    /// Brings everything that is in the tail to where it is looked up.
+    async fn file(&mut self) -> Result<(), Fault> {
+        if !self.tail.is_known() {
+            self.tail.recall(&self.ports.store).await.map_err(store_fault)?;
+        }
+        if self.tail.is_empty() {
+            return Ok(());
+        }
+        match self.ports.store.commit(self.tail.filing()).await {
+            Ok(()) => {
+                self.tail.filed();
+                Ok(())
+            }
+            Err(error) => {
+                self.tail.doubt();
+                Err(store_fault(error))
+            }
+        }
     }
 
     fn answer(&mut self, group: Vec<Order>, decided: Vec<Result<Done, Fault>>, told: Vec<Told>) {
@@ -203,6 +247,10 @@ impl Post {
     }
 
     async fn read(&mut self, needs: &Needs) -> Result<(), Fault> {
+        if needs.is_empty() {
+            return Ok(());
+        }
+        self.file().await?;
         let store = &self.ports.store;
         let pairs = try_join_all(needs.pairs.iter().map(|pair| rows::pair(store, pair)));
         let inboxes = try_join_all(needs.inboxes.iter().map(|address| rows::inbox(store, address)));
@@ -217,6 +265,7 @@ impl Post {
     }
 
     async fn look(&mut self, needs: &Needs, more: &Needs) -> Result<(), Fault> {
+        self.file().await?;
         let store = &self.ports.store;
         let messages = try_join_all(
             needs
@@ -280,8 +329,12 @@ impl Needs {
                 self.requests.push((tenant.clone(), request.clone()));
             }
             Wish::GiveUp { address, .. } => self.inboxes.push(address.clone()),
-            Wish::Forget { .. } => {}
+            Wish::Forget { .. } | Wish::File => {}
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pairs.is_empty() && self.inboxes.is_empty() && self.requests.is_empty()
     }
 
     /// Leaves what must be read, each once.
@@ -299,7 +352,7 @@ fn requested(wish: &Wish) -> Option<(&Tenant, &RequestId)> {
     match wish {
         Wish::Send { tenant, envelope, .. } => Some((tenant, envelope.request.as_ref()?)),
         Wish::Broke { tenant, request, .. } | Wish::Due { tenant, request } => Some((tenant, request)),
-        Wish::Acknowledge { .. } | Wish::GiveUp { .. } | Wish::Forget { .. } => None,
+        Wish::Acknowledge { .. } | Wish::GiveUp { .. } | Wish::Forget { .. } | Wish::File => None,
     }
 }
 
@@ -320,6 +373,7 @@ fn placed(wish: &Wish) -> Option<Address> {
         | Wish::Broke { .. }
         | Wish::Due { .. }
         | Wish::GiveUp { .. }
-        | Wish::Forget { .. } => None,
+        | Wish::Forget { .. }
+        | Wish::File => None,
     }
 }

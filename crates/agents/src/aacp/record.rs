@@ -4,20 +4,21 @@ use std::sync::Arc;
 
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::envelope::Kind;
 use super::ledger::{Entry, Status};
 
 /// One agent of one tenant.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Address {
     pub tenant: Tenant,
     pub agent: AgentId,
 }
 
 /// Two agents of one tenant, in the direction of their messages.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pair {
     pub tenant: Tenant,
     pub source: AgentId,
@@ -39,7 +40,8 @@ impl Pair {
 }
 
 /// Whether a message waits behind a gap, and for what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Held {
     No,
     /// To be handed on once the gap is filled.
@@ -59,7 +61,7 @@ impl Held {
 }
 
 /// One message as it is stored.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     pub tenant: Tenant,
     pub message: MessageId,
@@ -77,8 +79,9 @@ pub struct Row {
     pub expires_ms: i64,
 }
 
-/// One change.
-#[derive(Debug, Clone, PartialEq)]
+/// One change. What was not filed yet is stored in this shape.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Write {
     Message(Box<Row>),
     /// A message waits no longer behind a gap.
@@ -129,4 +132,27 @@ pub struct Known {
     pub request: Option<RequestId>,
     pub seq: u64,
     pub payload: Arc<Value>,
+}
+
+/// A message that has just got its place in an inbox.
+#[derive(Debug, Clone)]
+pub struct Placed {
+    pub source: AgentId,
+    pub seq: u64,
+    pub kind: Kind,
+    pub request: Option<RequestId>,
+    /// The envelope as it is handed on.
+    pub text: String,
+}
+
+impl Placed {
+    pub fn of(row: &Row) -> Self {
+        Self {
+            source: row.source.clone(),
+            seq: row.seq,
+            kind: row.kind,
+            request: row.request.clone(),
+            text: row.text.clone(),
+        }
+    }
 }

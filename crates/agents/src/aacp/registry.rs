@@ -25,10 +25,24 @@ pub struct Registration {
     /// Where its messages are brought; none: it reads its inbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
+    /// What is brought there is signed with it. It is never shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_secret: Option<Secret>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub topics: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+}
+
+/// A text that no log and no answer repeats.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(pub String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Secret(..)")
+    }
 }
 
 /// How an agent says it is.

@@ -8,7 +8,16 @@ use orchestr8_contract::{Event, Fault, Priority};
 use serde_json::{Value, json};
 
 use super::desk::Told;
-use super::hub::{Hub, MESSAGE_COMPLETED, MESSAGE_FAILED, MESSAGE_RECEIVED, Shared};
+use super::hub::{Hub, MESSAGE_COMPLETED, MESSAGE_FAILED, MESSAGE_PLACED, MESSAGE_RECEIVED, Shared, topic};
+use super::record::{Address, Placed};
+use crate::limits;
+
+impl Hub {
+    /// Lets the streams of an inbox look whether it is still theirs to read.
+    pub fn tell_readers(&self, address: &Address) {
+        self.0.tell_placed(address, u64::MAX, None);
+    }
+}
 
 impl Shared {
     /// Tells everybody concerned what is on record now.
@@ -16,9 +25,14 @@ impl Shared {
         let hub = Hub(self.clone());
         for told in told {
             match told {
-                Told::Arrived(address) => {
-                    hub.dispatch(&address);
-                    self.publish(MESSAGE_RECEIVED, &address.tenant, || json!({"agentId": address.agent}));
+                Told::Arrived(address, position, placed) => {
+                    self.tell_placed(&address, position, placed.as_deref());
+                    hub.dispatch(&address, position, placed);
+                    self.publish(
+                        MESSAGE_RECEIVED,
+                        address.tenant.as_str(),
+                        || json!({"agentId": address.agent}),
+                    );
                 }
                 Told::Asked { due_ms } => {
                     if due_ms < self.next_due_ms.fetch_min(due_ms, Ordering::SeqCst) {
@@ -38,7 +52,7 @@ impl Shared {
                     };
                     self.publish(
                         name,
-                        &tenant,
+                        tenant.as_str(),
                         || json!({"messageId": entry.message, "requestId": entry.request}),
                     );
                 }
@@ -49,17 +63,27 @@ impl Shared {
 
     fn tell_ended(&self, tenant: &Tenant, message: &MessageId, fault: Option<&Fault>) {
         let name = if fault.is_some() { MESSAGE_FAILED } else { MESSAGE_COMPLETED };
-        self.publish(name, tenant, || json!({"messageId": message}));
+        self.publish(name, tenant.as_str(), || json!({"messageId": message}));
     }
 
-    fn publish(&self, name: &'static str, tenant: &Tenant, data: impl FnOnce() -> Value) {
+    /// Hands the message to the streams of its inbox, or says where it lies.
+    fn tell_placed(&self, address: &Address, position: u64, placed: Option<&Placed>) {
+        self.publish(MESSAGE_PLACED, &topic(address), || {
+            match placed.filter(|placed| placed.text.len() <= limits::NEWS_BYTES) {
+                Some(placed) => json!({"inboxSeq": position, "envelope": placed.text}),
+                None => json!({"inboxSeq": position}),
+            }
+        });
+    }
+
+    fn publish(&self, name: &'static str, subject: &str, data: impl FnOnce() -> Value) {
         let bus = self.kernel.bus();
         if !bus.has_listeners(name) {
             return;
         }
         bus.publish(Event {
             name,
-            subject: tenant.as_str().into(),
+            subject: subject.into(),
             priority: Priority::Normal,
             at_ms: self.kernel.ports().clock.now_ms(),
             data: Arc::new(data()),

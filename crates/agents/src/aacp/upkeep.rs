@@ -48,11 +48,11 @@ impl Hub {
     /// Delivers what was not acknowledged before the process began (AACP-RESUME).
     pub async fn resume(&self) -> Result<(), Fault> {
         self.ready().await?;
-        let rows = self.0.kernel.ports().store.query(tables::inboxes_open()).await.map_err(store_fault)?;
+        let rows = self.query(tables::inboxes_open()).await?;
         for row in rows {
             let (tenant, agent) = (row.text(0).map_err(store_fault)?, row.text(1).map_err(store_fault)?);
             if let (Ok(tenant), Ok(agent)) = (Tenant::parse(tenant), AgentId::parse(agent)) {
-                self.dispatch(&Address { tenant, agent });
+                self.dispatch(&Address { tenant, agent }, 0, None);
             }
         }
         Ok(())
@@ -63,14 +63,8 @@ impl Hub {
         let store = &self.0.kernel.ports().store;
         let mut purged = 0;
         loop {
-            let messages = store
-                .query(tables::messages_expired(now_ms, limits::PURGE_ROWS))
-                .await
-                .map_err(store_fault)?;
-            let requests = store
-                .query(tables::requests_expired(now_ms, limits::PURGE_ROWS))
-                .await
-                .map_err(store_fault)?;
+            let messages = self.query(tables::messages_expired(now_ms, limits::PURGE_ROWS)).await?;
+            let requests = self.query(tables::requests_expired(now_ms, limits::PURGE_ROWS)).await?;
             if messages.is_empty() && requests.is_empty() {
                 return Ok(purged);
             }
@@ -99,11 +93,8 @@ impl Hub {
 
     /// Lets the ledger decide about what is due; says how long until the next is.
     pub async fn take_up_due(&self) -> Result<u64, Fault> {
-        let store = &self.0.kernel.ports().store;
         loop {
-            let now_ms = self.now_ms();
-            let rows =
-                store.query(tables::request_due(now_ms, limits::DUE_ROWS)).await.map_err(store_fault)?;
+            let rows = self.query(tables::request_due(self.now_ms(), limits::DUE_ROWS)).await?;
             if rows.is_empty() {
                 break;
             }
@@ -118,7 +109,7 @@ impl Hub {
         }
         // Before the look, so that what comes between is not overlooked.
         self.0.next_due_ms.store(i64::MAX, Ordering::SeqCst);
-        let rows = store.query(tables::request_next_due()).await.map_err(store_fault)?;
+        let rows = self.query(tables::request_next_due()).await?;
         let Some(due_ms) = rows.first().and_then(|row| row.int(0).ok()) else { return Ok(u64::MAX) };
         self.0.next_due_ms.fetch_min(due_ms, Ordering::SeqCst);
         Ok(u64::try_from(due_ms.saturating_sub(self.now_ms())).unwrap_or(0))

@@ -46,7 +46,7 @@ async fn follow(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
         let page = match number(args, "afterSeq") {
             Some(after) => tables::inbox_after(&address, after, limit),
             None => {
-                let (_, floor) = rows::bounds(store, &address).await.map_err(store_fault)?;
+                let (_, floor) = hub.bounds(&address).await?;
                 tables::inbox_waiting(&address, floor, limit)
             }
         };

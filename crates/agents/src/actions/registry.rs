@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::inbox::own;
 use super::{agent_id, agent_schema, answer, object, reading, working};
 use crate::aacp::record::Address;
-use crate::aacp::{Condition, Hub, Registered, Registration};
+use crate::aacp::{Condition, Hub, Registered, Registration, Secret};
 use crate::limits;
 use crate::tables;
 
@@ -27,6 +27,7 @@ pub fn register(hub: &Hub) -> Result<Action, schema::Error> {
         json!({
             "agentId": agent_schema(),
             "callbackUrl": {"type": "string", "maxLength": 2048, "description": "Where messages are brought; without it the agent reads its inbox."},
+            "callbackSecret": {"type": "string", "minLength": limits::SECRET_LETTERS_MIN, "maxLength": limits::SECRET_LETTERS, "description": "What is brought there is signed with it; without it, as before."},
             "topics": {"type": "array", "maxItems": limits::TOPICS, "items": {"type": "string", "minLength": 1, "maxLength": limits::TOPIC_LETTERS}},
             "description": {"type": "string", "maxLength": 1000}
         }),
@@ -59,8 +60,17 @@ async fn enlist(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
         let list = args.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         list.iter().filter_map(|text| Some(text.as_str()?.to_owned())).collect()
     };
+    // Nobody can read a secret back to give it again.
+    let kept = known.as_ref().and_then(|known| known.registration.callback_secret.clone());
+    let secret = args.text("callbackSecret").map(|text| Secret(text.to_owned())).or(kept);
+    let callback_url = args.text("callbackUrl").map(str::to_owned);
+    if callback_url.is_none() && args.get("callbackSecret").is_some() {
+        let fault = Fault::invalid("/callbackSecret: there is no callbackUrl whose messages it would sign");
+        return Err(fault.with("path", "/callbackSecret").into());
+    }
     let registration = Registration {
-        callback_url: args.text("callbackUrl").map(str::to_owned),
+        callback_secret: callback_url.as_ref().and_then(|_| secret),
+        callback_url,
         topics: texts("topics"),
         description: args.text("description").map(str::to_owned),
     };
@@ -83,7 +93,7 @@ async fn enlist(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
     let hub = hub.clone();
     Ok(Reply::new(output, effects).then(move || {
         hub.agents().keep(address.clone(), registered);
-        hub.dispatch(&address);
+        hub.dispatch(&address, 0, None);
     }))
 }
 
@@ -98,7 +108,10 @@ pub fn unregister(hub: &Hub) -> Result<Action, schema::Error> {
             let mut effects = Batch::new();
             effects.then(tables::agent_delete(&address));
             let output = Output::json(json!({"agentId": address.agent, "unregistered": true}));
-            Ok(Reply::new(output, effects).then(move || hub.agents().forget(&address)))
+            Ok(Reply::new(output, effects).then(move || {
+                hub.agents().forget(&address);
+                hub.tell_readers(&address);
+            }))
         })?;
     Ok(action.titled("Unregister an agent").hidden())
 }
@@ -161,6 +174,7 @@ fn shown(id: &str, agent: &Registered, now_ms: i64) -> Value {
     });
     if let Some(url) = &registration.callback_url {
         told["callbackUrl"] = url.as_str().into();
+        told["signed"] = registration.callback_secret.is_some().into();
     }
     if let Some(description) = &registration.description {
         told["description"] = description.as_str().into();

@@ -10,3 +10,6 @@ pub const REGISTER: &str = "agents.register";
 pub const UNREGISTER: &str = "agents.unregister";
 pub const HEARTBEAT: &str = "agents.heartbeat";
 pub const AGENTS: &str = "agents.list";
+
+/// The news of a message that has its place in an inbox.
+pub(crate) const PLACED: &str = "aacp.message_placed";

@@ -126,6 +126,10 @@ impl Call {
         (call, correlation)
     }
 
+    pub fn tenant(&self) -> &Tenant {
+        &self.principal.tenant
+    }
+
     /// The id in the path. What cannot be an id names nothing.
     pub fn id(&self) -> Result<&str, Failure> {
         let found = self.params.as_ref().and_then(|params| params.iter().find(|(name, _)| *name == "id"));

@@ -69,14 +69,14 @@ pub(crate) async fn agents(call: Call) -> Outcome {
 /// `POST /agents`: the id is in the body.
 pub(crate) async fn register(call: Call) -> Outcome {
     call.query(&[])?;
-    let args = call.read(&["agentId", "callbackUrl", "topics", "description"])?;
+    let args = call.read(&["agentId", "callbackUrl", "callbackSecret", "topics", "description"])?;
     Ok(answer::json(StatusCode::OK, &call.ask(REGISTER, args).await?))
 }
 
 /// `PUT /agents/{id}`: the id is in the path.
 pub(crate) async fn put(call: Call) -> Outcome {
     call.query(&[])?;
-    let mut args = call.read_if_any(&["callbackUrl", "topics", "description"])?;
+    let mut args = call.read_if_any(&["callbackUrl", "callbackSecret", "topics", "description"])?;
     args.extend(named(&call, "agentId")?);
     Ok(answer::json(StatusCode::OK, &call.ask(REGISTER, args).await?))
 }

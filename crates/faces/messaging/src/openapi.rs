@@ -196,7 +196,8 @@ fn open(properties: Value, required: &[&str]) -> Value {
 
 fn registration(with_id: bool) -> Value {
     let mut members = json!({
-        "callbackUrl": {"type": "string", "maxLength": 2048}, "description": {"type": "string", "maxLength": 1000},
+        "callbackUrl": {"type": "string", "maxLength": 2048},
+        "callbackSecret": {"type": "string", "minLength": 16, "maxLength": 256}, "description": {"type": "string", "maxLength": 1000},
         "topics": {"type": "array", "maxItems": 64, "items": bounded(TOPIC_LETTERS)},
     });
     if with_id {
@@ -227,7 +228,7 @@ fn schemas() -> Value {
     let agent = json!({
         "agentId": text, "kind": {"type": "string", "enum": ["local", "callback", "inbox"]},
         "state": {"type": "string", "enum": ["idle", "busy", "draining", "offline"]}, "topics": {"type": "array", "items": text},
-        "registeredAt": moment, "lastSeenAt": moment, "callbackUrl": text, "description": text,
+        "registeredAt": moment, "lastSeenAt": moment, "callbackUrl": text, "signed": {"type": "boolean"}, "description": text,
     });
     let place = open(json!({"inboxSeq": count(), "envelope": {"type": "object"}}), &["inboxSeq", "envelope"]);
     let fault = open(

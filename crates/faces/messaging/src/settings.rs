@@ -14,6 +14,9 @@ pub const HEARTBEAT_MS: u64 = 20_000;
 /// Messages read at once, which bounds what one stream holds in memory.
 pub const PAGE: u64 = 100;
 
+/// What a stream writes at once of messages that came together.
+pub const CHUNK_BYTES: usize = 64 * 1024;
+
 /// How long a client waits before it reconnects to a stream.
 pub const RETRY_MS: u64 = 1000;
 

@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use hmac::{Hmac, Mac};
 use orchestr8_contract::Fault;
 use orchestr8_kernel::ports::store::{Batch, Row};
 use orchestr8_kernel::resilience::retry::{Jitter, delay_ms};
-use orchestr8_outbound::client;
+use orchestr8_outbound::{SIGNATURE, client, signature};
 use reqwest::{StatusCode, Url};
 use serde_json::json;
-use sha2::Sha256;
 
 use super::tables::{self, Which};
 use crate::hub::Hub;
@@ -19,10 +17,9 @@ use crate::limits::{
 };
 use crate::record::{optional, read};
 
-/// What is sent beside the body: which event, which delivery, and proof of who sent it.
+/// What is sent beside the body and its signature: which event, which delivery.
 pub const EVENT: &str = "x-orchestr8-event";
 pub const DELIVERY: &str = "x-orchestr8-delivery";
-pub const SIGNATURE: &str = "x-orchestr8-signature";
 
 /// One delivery as it is stored.
 struct Parcel {
@@ -127,15 +124,6 @@ impl Hub {
     }
 }
 
-/// HMAC-SHA256 of the body: `sha256=<hex>`.
-fn signature(secret: &str, body: &str) -> Result<String, Fault> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
-        .map_err(|_| Fault::internal("the secret of a webhook is no key"))?;
-    mac.update(body.as_bytes());
-    let hex: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("sha256={hex}"))
-}
-
 fn parcel(row: &Row) -> Result<Parcel, Fault> {
     let of = || {
         let text = |at| Ok(row.text(at)?.to_owned());
@@ -151,16 +139,4 @@ fn parcel(row: &Row) -> Result<Parcel, Fault> {
         })
     };
     of().map_err(read)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_signature_can_be_checked_by_others() {
-        // The example of RFC 4231, case 2.
-        let found = signature("Jefe", "what do ya want for nothing?").unwrap();
-        assert_eq!(found, "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-    }
 }

@@ -9,7 +9,7 @@ use orchestr8_kernel::ports::clock::iso;
 use super::{Around, Desk, PairState, Recipients, Sent, Stop, Told, Waiting};
 use crate::aacp::envelope::{Envelope, Kind, More, Target, Written, wrong};
 use crate::aacp::ledger::{self, Act, Answer, Entry, Fact, Status};
-use crate::aacp::record::{Held, Known, Pair, Row, Write};
+use crate::aacp::record::{Held, Known, Pair, Placed, Row, Write};
 use crate::aacp::window::Arrival;
 use crate::limits;
 
@@ -286,9 +286,13 @@ impl Desk {
         let follow: Vec<(u64, (MessageId, Held))> =
             (seq + 1..=ack).filter_map(|seq| Some((seq, state.held.remove(&seq)?))).collect();
         row.position = place.then(|| self.place(pair, seq, &message));
+        if let Some(position) = row.position {
+            self.told.push(Told::Arrived(pair.to(), position, Some(Box::new(Placed::of(&row)))));
+        }
         self.note(row);
         for (seq, (message, held)) in follow {
             let position = (held == Held::ToPlace).then(|| self.place(pair, seq, &message));
+            self.told.extend(position.map(|position| Told::Arrived(pair.to(), position, None)));
             self.writes.push(Write::Release { tenant: pair.tenant.clone(), message, position });
         }
     }
@@ -306,12 +310,8 @@ impl Desk {
     }
 
     fn place(&mut self, pair: &Pair, seq: u64, message: &MessageId) -> u64 {
-        let address = pair.to();
-        let inbox = self.changing_inbox(&address);
         let waiting = Waiting { source: pair.source.clone(), seq, message: message.clone(), reposted: false };
-        let position = inbox.place(waiting);
-        self.told.push(Told::Arrived(address));
-        position
+        self.changing_inbox(&pair.to()).place(waiting)
     }
 
     fn answer_window(&self, sent: &mut Sent, pair: &Pair) {

@@ -139,7 +139,9 @@ impl Desk {
     fn repost(&mut self, tenant: &Tenant, entry: &Entry, around: &Around<'_>) {
         let address = Address { tenant: tenant.clone(), agent: entry.target.clone() };
         let inbox = self.changing_inbox(&address);
-        if !inbox.waiting.values().any(|waiting| waiting.message == entry.message) {
+        let known = inbox.waiting.iter().find(|(_, waiting)| waiting.message == entry.message);
+        let mut place = known.map_or(0, |(position, _)| *position);
+        if place == 0 {
             let message = entry.message.clone();
             let position = inbox.place(Waiting {
                 source: entry.source.clone(),
@@ -149,8 +151,9 @@ impl Desk {
             });
             let sent_as = MessageId::from_uuid((around.fresh)());
             self.writes.push(Write::Repost { tenant: tenant.clone(), message, position, sent_as });
+            place = position;
         }
-        self.told.push(Told::Arrived(address));
+        self.told.push(Told::Arrived(address, place, None));
     }
 
     /// What is answered need not be read any more.

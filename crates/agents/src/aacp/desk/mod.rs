@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::envelope::Envelope;
 use super::ledger::{Entry, Moment, RetryPolicy};
-use super::record::{Address, Held, Known, Pair, Write};
+use super::record::{Address, Held, Known, Pair, Placed, Write};
 use super::window::Receiving;
 
 /// How far one pair of agents has come.
@@ -88,8 +88,8 @@ pub struct Looked {
 /// What others are told once everything is on record.
 #[derive(Debug, Clone)]
 pub enum Told {
-    /// There is something to read or to do for this agent.
-    Arrived(Address),
+    /// There is something to read or to do for this agent, at this place of its inbox; without it, in the store only.
+    Arrived(Address, u64, Option<Box<Placed>>),
     /// Something is to be done about a request at this moment.
     Asked { due_ms: i64 },
     /// A request has come to its end.
@@ -128,6 +128,8 @@ pub enum Wish {
         position: u64,
         fault: Fault,
     },
+    /// Everything that was granted before is to be found in the tables.
+    File,
     /// These have expired, and are gone from the store.
     Forget {
         messages: Vec<(Address, u64)>,
@@ -221,6 +223,7 @@ impl Desk {
                 self.give_up(&address, position, fault);
                 Ok(Done::Noted)
             }
+            Wish::File => Ok(Done::Noted),
             Wish::Forget { messages, requests } => {
                 for (address, position) in messages {
                     if self.inboxes.contains_key(&address) {

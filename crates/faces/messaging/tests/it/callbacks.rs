@@ -7,7 +7,7 @@ use axum::Router;
 use axum::routing::post;
 use http::StatusCode;
 use orchestr8_agents::aacp::Settings;
-use orchestr8_outbound::Allowed;
+use orchestr8_outbound::{Allowed, SIGNATURE, signature};
 use orchestr8_testing::within;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -72,6 +72,52 @@ async fn messages_are_brought_in_order_and_an_answer_may_come_back_at_once() {
     let first = agent.heard.lock()[0]["messageId"].as_str().unwrap().to_owned();
     let told = world.get(&format!("/aacp/messages/{first}")).await.json();
     assert_eq!(told["outcome"], "COMPLETED");
+}
+
+#[tokio::test]
+async fn what_is_brought_is_signed_with_the_secret_of_the_agent() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/in", listener.local_addr().unwrap());
+    let (tell, mut told) = tokio::sync::mpsc::channel::<(Option<String>, String)>(8);
+    let answer = move |headers: http::HeaderMap, body: String| {
+        let signed = headers.get(SIGNATURE).map(|value| value.to_str().unwrap().to_owned());
+        let tell = tell.clone();
+        async move {
+            tell.send((signed, body)).await.unwrap();
+            StatusCode::ACCEPTED
+        }
+    };
+    tokio::spawn(
+        async move { axum::serve(listener, Router::new().route("/in", post(answer))).await.unwrap() },
+    );
+    let world = World::with(open());
+    let secret = "a secret of this agent";
+    let event =
+        json!({"sourceAgentId": "me", "targetAgentId": "far", "messageType": "EVENT", "payload": "é"});
+    let known = world.post("/aacp/agents", json!({"agentId": "far", "callbackUrl": url})).await;
+    assert_eq!(known.json()["signed"], false);
+    world.post("/aacp/messages", event.clone()).await;
+    assert_eq!(within(told.recv()).await.unwrap().0, None, "without a secret there is nothing to sign with");
+    let put = json!({"agentId": "far", "callbackUrl": url, "callbackSecret": secret});
+    let known = world.post("/aacp/agents", put).await;
+    assert_eq!(known.json()["signed"], true);
+    assert!(!known.text.contains(secret), "it is never shown: {}", known.text);
+    world.post("/aacp/messages", event.clone()).await;
+    let (signed, body) = within(told.recv()).await.unwrap();
+    assert_eq!(signed.unwrap(), signature(secret, &body).unwrap());
+    let again = world.post("/aacp/agents", json!({"agentId": "far", "callbackUrl": url})).await;
+    assert_eq!(again.json()["signed"], true, "nobody can read it back to give it again");
+    world.post("/aacp/messages", event).await;
+    let (signed, body) = within(told.recv()).await.unwrap();
+    assert_eq!(signed.unwrap(), signature(secret, &body).unwrap());
+    for wrong in [
+        json!({"agentId": "far", "callbackUrl": url, "callbackSecret": "short"}),
+        json!({"agentId": "far", "callbackSecret": secret}),
+    ] {
+        let refused = world.post("/aacp/agents", wrong).await;
+        assert_eq!(refused.code(), "INVALID_ARGUMENT");
+        assert!(!refused.text.contains(secret), "{}", refused.text);
+    }
 }
 
 #[tokio::test]

@@ -72,6 +72,10 @@ pub const TAIL_GROUP_WRITES: usize = 32;
 /// Changes in the tail before they are filed: a few milliseconds of the writer's time, and as much work after a crash.
 pub const TAIL_WRITES: usize = 512;
 
+/// Bytes of messages in one group, and in all, that the tail takes: what is large is not worth writing twice.
+pub const TAIL_GROUP_BYTES: usize = 64 * 1_024;
+pub const TAIL_BYTES: usize = 1_024 * 1_024;
+
 /// Rows of the tail read at once.
 pub const TAIL_ROWS: i64 = 1_000;
 

@@ -49,12 +49,13 @@ pub struct Tail {
     /// The number of the last row.
     last: i64,
     writes: Vec<Write>,
+    bytes: usize,
     messages: HashSet<(Tenant, MessageId)>,
 }
 
 impl Tail {
     pub fn new(unfiled: Arc<Unfiled>) -> Self {
-        Self { unfiled, last: 0, writes: Vec::new(), messages: HashSet::new() }
+        Self { unfiled, last: 0, writes: Vec::new(), bytes: 0, messages: HashSet::new() }
     }
 
     pub fn is_known(&self) -> bool {
@@ -67,7 +68,11 @@ impl Tail {
 
     /// Whether these are few enough to be kept here.
     pub fn has_room(&self, writes: &[Write]) -> bool {
-        writes.len() <= limits::TAIL_GROUP_WRITES && self.writes.len() + writes.len() <= limits::TAIL_WRITES
+        let bytes = bytes(writes);
+        writes.len() <= limits::TAIL_GROUP_WRITES
+            && bytes <= limits::TAIL_GROUP_BYTES
+            && self.writes.len() + writes.len() <= limits::TAIL_WRITES
+            && self.bytes + bytes <= limits::TAIL_BYTES
     }
 
     /// What keeps these, unless an id among them was used before.
@@ -129,6 +134,7 @@ impl Tail {
                 | Write::Inbox { .. } => {}
             }
         }
+        self.bytes += bytes(&writes);
         self.writes.extend(writes);
         self.unfiled.any.store(true, Ordering::SeqCst);
     }
@@ -166,6 +172,7 @@ impl Tail {
     /// Everything is in the tables.
     pub fn filed(&mut self) {
         self.writes.clear();
+        self.bytes = 0;
         self.messages.clear();
         self.unfiled.requests.lock().clear();
         self.unfiled.any.store(false, Ordering::SeqCst);
@@ -199,4 +206,18 @@ impl Tail {
         self.unfiled.known.store(true, Ordering::SeqCst);
         Ok(())
     }
+}
+
+/// What the messages among these take.
+fn bytes(writes: &[Write]) -> usize {
+    let of = |write: &Write| match write {
+        Write::Message(row) => row.text.len(),
+        Write::Request { .. }
+        | Write::Release { .. }
+        | Write::Repost { .. }
+        | Write::Ended { .. }
+        | Write::Pair { .. }
+        | Write::Inbox { .. } => 0,
+    };
+    writes.iter().map(of).sum()
 }

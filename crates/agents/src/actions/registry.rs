@@ -69,7 +69,7 @@ async fn enlist(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
         return Err(fault.with("path", "/callbackSecret").into());
     }
     let registration = Registration {
-        callback_secret: callback_url.as_ref().and_then(|_| secret),
+        callback_secret: callback_url.as_ref().and(secret),
         callback_url,
         topics: texts("topics"),
         description: args.text("description").map(str::to_owned),

@@ -85,6 +85,12 @@ pub struct Commands {
     known: RwLock<Arc<Snapshot>>,
 }
 
+impl Default for Commands {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 struct Snapshot {
     revision: Option<u64>,
     by_name: HashMap<Box<str>, Arc<Known>>,

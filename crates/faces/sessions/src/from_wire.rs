@@ -5,11 +5,14 @@ use std::sync::Arc;
 use orchestr8_contract::id::{Key, SubmissionId};
 use orchestr8_contract::{canonical, limits::DEPENDENCIES};
 use orchestr8_kernel::fingerprint::Fingerprint;
+use orchestr8_kernel::registry::Registry;
 use serde_json::{Map, Value, json};
 
-use crate::commands::{Known, Plane};
+use crate::commands::{Commands, Known, Plane};
 use crate::limits::{ID_CHARS, SESSION_ID_CHARS};
 use crate::rules::{Problems, integer, is_blank, is_longer};
+use crate::strict;
+use crate::wording::INVALID_JSON;
 
 /// Ids of commands that came without one begin with this; clients may not use it.
 pub const ANONYMOUS: &str = "anon:";
@@ -112,6 +115,17 @@ pub fn command(
         is_side,
         args,
     })
+}
+
+/// Whether a frame is a command that may go on; if not, what its sender would be told.
+pub fn check(frame: &[u8], commands: &Commands, registry: &Registry) -> Result<(), String> {
+    let members = strict::object(frame).map_err(|strict::Malformed| INVALID_JSON.to_owned())?;
+    let kind = members.get("type").and_then(Value::as_str);
+    let known = kind.and_then(|kind| commands.find(registry, kind));
+    match command(members, known, String::new) {
+        Ok(_) => Ok(()),
+        Err(Refused { problems, .. }) => Err(problems.text()),
+    }
 }
 
 /// The id under which the kernel knows a command. One that it could not keep stands for itself by its hash.

@@ -32,6 +32,8 @@ mod to_wire;
 mod wire;
 mod wording;
 
+pub use commands::Commands;
 pub use face::Face;
+pub use from_wire::check as check_command;
 pub use serve_stdio::Ended;
 pub use settings::Settings;

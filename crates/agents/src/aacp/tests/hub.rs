@@ -190,3 +190,37 @@ async fn a_lasting_failure_is_an_outcome() {
     assert!(matches!(answer, Some(Answer::Error(fault)) if fault.code == Code::InvalidArgument));
     assert_eq!(agent.worked.load(Ordering::SeqCst), 1);
 }
+
+#[tokio::test]
+async fn what_waits_in_the_tail_is_found_by_whoever_looks_and_by_the_next_process() {
+    let world = world();
+    let local = Principal::local();
+    world.hub.send(&local, request("r1", "ann", "echo")).await.unwrap();
+    assert_eq!(outcome(&world.hub, "r1").await.0, Status::Completed);
+    let tail = || world.store.query(tables::tail_after(0, 10));
+    assert!(
+        !tail().await.unwrap().is_empty(),
+        "the answer at least: the first run has looked for what came before"
+    );
+    // The next process: its memory is empty, its store is the same.
+    let kernel = Parts::on(world.store.clone()).kernel();
+    let coordinator = world.coordinator.clone();
+    let next = Hub::new(kernel, coordinator, Settings::default());
+    let id = RequestId::parse("r1").unwrap();
+    assert_eq!(next.request(&local.tenant, &id).await.unwrap().unwrap().status, Status::Completed);
+    assert_eq!(tail().await.unwrap().len(), 0, "it has filed what it found");
+    let again = next.send(&local, request("r1", "ann", "echo")).await.unwrap();
+    assert!(again.duplicate, "an id is known, wherever it is kept");
+    let found = next.query(tables::message_find(local.tenant.as_str(), "m-r1")).await.unwrap();
+    assert_eq!(found.len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_large_is_filed_at_once() {
+    let world = world();
+    let mut envelope = request("r1", "ann", "echo");
+    envelope.payload = json!({"type": "t", "payload": "x".repeat(crate::limits::TAIL_GROUP_BYTES)});
+    world.hub.send(&Principal::local(), envelope).await.unwrap();
+    assert!(world.store.query(tables::tail_after(0, 10)).await.unwrap().is_empty());
+    assert_eq!(outcome(&world.hub, "r1").await.0, Status::Completed);
+}

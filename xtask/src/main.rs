@@ -48,7 +48,8 @@ usage: cargo xtask <task>
   bench mcp|kernel|store|audit|workflows|sessions|knowledge|messages
                                                            measure, side by side where there is a peer
        --rounds N    repeat each case N times (mcp, default 5; workflows, default 3)
-       --quick       make few calls, to see that it runs (workflows; prove: few cases)
+       --quick       make few calls, to see that it runs (workflows, knowledge; prove: few cases)
+  bench knowledge FOLDER                                   the same on vectors of real texts, and the embedder
   bench quality FOLDER                                     how well questions are answered, over collections
                                                            with grades (see docs/guide/benchmarks.md)
   deny                                                     licences, advisories and duplicates
@@ -92,7 +93,7 @@ fn main() -> ExitCode {
         ["tidy"] => test::part("tidy", &request),
         ["coverage", crates @ ..] => coverage::run(crates, &request),
         ["prove"] => prove::run(&request),
-        ["bench", "quality", _] => bench::run("quality", &request),
+        ["bench", what @ ("quality" | "knowledge"), _] => bench::run(what, &request),
         ["bench", what] => bench::run(what, &request),
         ["deny"] => deny::run(&request),
         ["order"] => order::run(&request),

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::retrieval::dense::{Dense, Embedder};
 use crate::turns::Turns;
+use crate::vectors::passing::Passing;
 use crate::vectors::progress::Progress;
 
 /// What an installation says about its knowledge.
@@ -35,6 +36,7 @@ struct Shared {
     turns: Turns,
     meaning: Option<Meaning>,
     progress: Progress,
+    passing: Passing,
     guard: Arc<Guard>,
     client: Client,
 }
@@ -59,8 +61,8 @@ impl Hub {
     fn make(kernel: Kernel, settings: Settings, meaning: Option<Meaning>) -> Self {
         let guard = Arc::new(Guard::new(&settings.webhooks));
         let client = Client::guarded(guard.clone());
-        let (turns, progress) = (Turns::default(), Progress::default());
-        Self(Arc::new(Shared { kernel, settings, turns, meaning, progress, guard, client }))
+        let (turns, progress, passing) = (Turns::default(), Progress::default(), Passing::default());
+        Self(Arc::new(Shared { kernel, settings, turns, meaning, progress, passing, guard, client }))
     }
 
     pub(crate) fn guard(&self) -> &Guard {
@@ -79,13 +81,24 @@ impl Hub {
         &self.0.settings
     }
 
+    /// The search by meaning, as soon as its model is there.
     pub fn meaning(&self) -> Option<&Meaning> {
-        self.0.meaning.as_ref()
+        self.0.meaning.as_ref().filter(|meaning| meaning.embedder.is_there())
+    }
+
+    /// Whether there is, or will be, a search by meaning.
+    pub(crate) fn expects_meaning(&self) -> bool {
+        self.0.meaning.is_some()
     }
 
     /// How far the index over vectors has come.
     pub(crate) fn progress(&self) -> &Progress {
         &self.0.progress
+    }
+
+    /// The passages that pass filters, as far as they are known.
+    pub(crate) fn passing(&self) -> &Passing {
+        &self.0.passing
     }
 
     pub(crate) fn turns(&self) -> &Turns {

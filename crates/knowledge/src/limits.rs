@@ -147,10 +147,17 @@ pub const FOLLOW_BASE_MS: u64 = 250;
 pub const FOLLOW_CAP_MS: u64 = 30_000;
 pub const FOLLOW_EVERY_MS: u64 = 60_000;
 
+/// How often is looked whether a model that was not there has come.
+pub const MODEL_EVERY_MS: u64 = 1_000;
+
 /// How long a query waits for the vectors of what was just written, and how many changes are worth waiting for: with more to
 /// do than that, the wait would be in vain.
 pub const CATCH_UP_MS: u64 = 1_000;
 pub const CATCH_UP_CHANGES: i64 = 64;
+
+/// Filters whose passages are remembered, and passages of all of them together: 16 MB.
+pub const PASSING_FILTERS: usize = 32;
+pub const PASSING_NUMBERS: usize = 1_000_000;
 
 /// Memory for vectors in this process; about 2.4 million passages of 384 dimensions.
 pub const VECTORS_MB: u64 = 2_048;

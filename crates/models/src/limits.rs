@@ -67,8 +67,9 @@ pub const IDLE_CONNECTIONS: usize = 4;
 /// Pieces of a text that an embedder in this process looks at: what it was trained with.
 pub const PIECES: usize = 256;
 
-/// Pieces of one batch of it: enough to keep a machine busy, few enough that a question need not wait long behind them.
-pub const EMBED_ROWS: usize = 1024;
+/// Pieces of one batch of it, which one thread works on: enough that weights are read from memory once for many pieces, few
+/// enough that what comes in between stays in a core's cache.
+pub const EMBED_ROWS: usize = 512;
 
 /// Threads it takes, and how long it stays in memory while nobody uses it.
 pub const EMBED_THREADS: usize = 4;

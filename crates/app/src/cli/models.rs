@@ -76,9 +76,10 @@ impl Pull {
         } else {
             let bytes = self.fetch(shell, weights, models)?;
             let file = weights.keep(&bytes, models, sha256)?;
-            shell
-                .terminal
-                .note(&format!("{} is in place; a server that runs must be started again", weights.name));
+            shell.terminal.note(&format!(
+                "{} is in place; a server that runs takes it up by itself, and learns what was written before",
+                weights.name
+            ));
             file
         };
         match shell.terminal.json {

@@ -17,14 +17,20 @@ use crate::settings::Embedder;
 pub fn embedder(kernel: &Kernel, settings: &Embedder) -> Result<Option<Arc<dyn dense::Embedder>>, Failure> {
     let made: Arc<dyn embedders::Embedder> = match settings {
         Embedder::None => return Ok(None),
-        Embedder::Missing => {
-            kernel.log().info(
-                "documents are searched by their words alone: fetch the embedder with orchestr8 models pull",
-                (),
-            );
+        Embedder::Nowhere => {
+            kernel.log().info("documents are searched by their words alone: data in memory has no models", ());
             return Ok(None);
         }
-        Embedder::Here(file) => Arc::new(MiniLm::new(file, kernel.ports().clock.clone())),
+        Embedder::Here(file) => {
+            let model = MiniLm::new(file, kernel.ports().clock.clone());
+            if !embedders::Embedder::is_there(&model) {
+                kernel.log().info(
+                    "documents are searched by their words alone until orchestr8 models pull has fetched the embedder",
+                    (),
+                );
+            }
+            Arc::new(model)
+        }
         Embedder::Remote(settings) => {
             embedders::remote(settings.clone(), Ports::of(kernel)).map_err(Failure::from)?
         }
@@ -48,6 +54,10 @@ impl dense::Embedder for Adapted {
             Language::English => true,
             Language::Vietnamese | Language::Other => self.0.is_multilingual(),
         }
+    }
+
+    fn is_there(&self) -> bool {
+        self.0.is_there()
     }
 
     fn embed(

@@ -18,9 +18,9 @@ use crate::weights;
 pub enum Embedder {
     /// Nobody wants one.
     None,
-    /// The one of this process, whose weights are not there.
-    Missing,
-    /// The one of this process, with its file.
+    /// The one of this process, whose weights have no place to be.
+    Nowhere,
+    /// The one of this process, with its file. It may be fetched while the program runs.
     Here(PathBuf),
     Remote(embedders::Settings),
 }
@@ -110,7 +110,7 @@ fn here(config: &KnowledgeEmbedder, place: &Place) -> Result<Embedder, Failure> 
         return Ok(Embedder::Here(file.clone()));
     }
     let file = model_folder(place).map(|folder| weights::MINILM.file(&folder));
-    Ok(file.filter(|file| file.is_file()).map_or(Embedder::Missing, Embedder::Here))
+    Ok(file.map_or(Embedder::Nowhere, Embedder::Here))
 }
 
 /// Where weights are: beside the data. Data in memory has nothing beside it.

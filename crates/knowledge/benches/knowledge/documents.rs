@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use futures::future::join_all;
+use futures::future::{BoxFuture, try_join_all};
 use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_kernel::{Args, Kernel, Principal, Submission};
 use orchestr8_knowledge::vectors::{Embedded, Step};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::words::{DIMENSIONS, Dice, Words};
-use crate::{Extent, ask, memory_mb, print};
+use crate::{Extent, ask, memory_mb, own, print};
 
 /// Passages of a document that is to be found, and words of each.
 const EACH: usize = 10;
@@ -55,50 +55,77 @@ impl Bench {
         settled::value(self.kernel.submit(wish).await)
     }
 
+    /// Every second document is tagged.
     async fn put(&self, n: usize, body: String) {
         let id = Uuid::from_u128(n as u128 + 1);
-        let args = json!({"document_id": id, "parent_id": "root", "metadata": {"title": format!("Document {n}")},
+        let tags: &[&str] = if n.is_multiple_of(2) { &["even"] } else { &[] };
+        let args = json!({"document_id": id, "parent_id": "root",
+                          "metadata": {"title": format!("Document {n}"), "tags": tags},
                           "content": {"mime_type": "text/markdown", "body": body}});
         self.ask("knowledge.create_document", args).await;
+    }
+
+    /// Writers put documents, one after another, while there are more.
+    async fn fill(self: &Arc<Self>, writers: usize, more: impl Fn(usize) -> Option<String> + Clone + Send + 'static) {
+        let next = Arc::new(AtomicUsize::new(0));
+        let write = |_| {
+            let (bench, next, more) = (self.clone(), next.clone(), more.clone());
+            tokio::spawn(async move {
+                while let (n, Some(body)) = {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    (n, more(n))
+                } {
+                    bench.put(n, body).await;
+                }
+            })
+        };
+        try_join_all((0..writers).map(write)).await.unwrap();
     }
 }
 
 /// Documents of one passage, each durable before its writer goes on.
 pub async fn create(writers: usize, extent: Extent) {
-    let bench = Bench::new();
-    let (next, began) = (AtomicUsize::new(0), Instant::now());
-    let write = async || {
-        while began.elapsed() < extent.writing {
-            let n = next.fetch_add(1, Ordering::Relaxed);
-            bench.put(n, Dice(n as u64 + 7).words(WORDS)).await;
-        }
+    let (bench, began) = (Arc::new(Bench::new()), Instant::now());
+    let written = Arc::new(AtomicUsize::new(0));
+    let counted = written.clone();
+    let more = move |n: usize| {
+        let more = began.elapsed() < extent.writing;
+        counted.fetch_add(usize::from(more), Ordering::Relaxed);
+        more.then(|| Dice(n as u64 + 7).words(WORDS))
     };
-    join_all((0..writers).map(|_| write())).await;
-    let rate = next.load(Ordering::Relaxed) as f64 / began.elapsed().as_secs_f64();
+    bench.fill(writers, more).await;
+    let rate = written.load(Ordering::Relaxed) as f64 / began.elapsed().as_secs_f64();
     print(&format!("documents created, {writers} writers"), rate, "/s");
 }
 
 pub async fn query(passages: usize, extent: Extent) {
-    let (bench, next) = (Bench::new(), AtomicUsize::new(0));
-    let began = Instant::now();
-    let write = async || loop {
-        let n = next.fetch_add(1, Ordering::Relaxed);
-        if n >= passages / EACH {
-            break;
-        }
+    let (bench, began) = (Arc::new(Bench::new()), Instant::now());
+    let more = move |n: usize| {
         let mut dice = Dice(n as u64 + 7);
         let section = |at: usize| format!("# Part {at}\n{}\n\n", dice.words(WORDS));
-        bench.put(n, (0..EACH).map(section).collect()).await;
+        (n < passages / EACH).then(|| (0..EACH).map(section).collect())
     };
-    join_all((0..WRITERS).map(|_| write())).await;
+    bench.fill(WRITERS, more).await;
     print(&format!("{passages} passages, written in"), began.elapsed().as_secs_f64(), "s");
     let began = Instant::now();
     while bench.hub.follow_all().await.unwrap() == Step::More {}
     print(&format!("{passages} passages, indexed by meaning in"), began.elapsed().as_secs_f64(), "s");
-    let times = ask(extent.queries, async |n| {
-        let args = json!({"query": Dice(n as u64 * 31 + 5).words(6), "top_k": 5});
-        drop(bench.ask("knowledge.query_knowledge", args).await);
-    });
-    times.await.show(&format!("{passages} passages, query"));
+    for (name, routing, filters) in [
+        ("query", json!({}), json!({})),
+        ("query by words alone", json!({"retrieval": "lexical"}), json!({})),
+        ("query by meaning alone", json!({"retrieval": "dense"}), json!({})),
+        ("query, one in 2 passes", json!({}), json!({"tags": ["even"]})),
+    ] {
+        let bench = bench.clone();
+        let one = move |n: usize| {
+            let bench = bench.clone();
+            let query = Dice(n as u64 * 31 + 5).words(6);
+            let args = json!({"query": query, "top_k": 5, "routing": routing, "filters": filters});
+            let asked: BoxFuture<'static, ()> =
+                Box::pin(async move { drop(bench.ask("knowledge.query_knowledge", args).await) });
+            asked
+        };
+        ask(extent.queries / 2, &own(), Arc::new(one)).await.show(&format!("{passages} passages, {name}"));
+    }
     print(&format!("{passages} passages, memory of the process"), memory_mb("self"), "MB");
 }

@@ -1,22 +1,20 @@
-//! The index in this process and a Qdrant server, on the same vectors, through the same port.
+//! The index in this process and a Qdrant server, on the same vectors, in turns.
 
-use std::path::Path;
+use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use orchestr8_knowledge::retrieval::dense::{Dense, Near, Point};
-use orchestr8_knowledge::tables;
-use orchestr8_knowledge::vectors::qdrant::Settings;
-use orchestr8_knowledge::vectors::{Embedded, Qdrant};
-use orchestr8_testing::Parts;
-use serde_json::Value;
+use orchestr8_knowledge::vectors::Embedded;
 
-use crate::server::Server;
-use crate::words::{DIMENSIONS, Dice, Words};
-use crate::{Extent, ask, cpu_ms, memory_mb, print};
+use crate::embedder::Real;
+use crate::peer::Peer;
+use crate::texts::{near, spread, unit};
+use crate::words::{DIMENSIONS, Dice};
+use crate::{Extent, Times, ask, memory_mb, own, print};
 
 const TENANT: &str = "bench";
-const TOP: usize = 10;
+pub const TOP: usize = 10;
 
 /// Queries whose answers are compared with the exact ones.
 const COMPARED: usize = 200;
@@ -25,105 +23,145 @@ const COMPARED: usize = 200;
 const EACH: usize = 10;
 const AT_ONCE: usize = 100;
 
-struct Work {
-    points: Vec<Point>,
-    queries: Vec<Vec<f32>>,
-    exact: Vec<Vec<i64>>,
+/// One point in so many may be found.
+pub const FILTERS: [usize; 3] = [1, 2, 100];
+
+/// The recall that is asked for; the peer is told to look no further than it must for it.
+pub const RECALL: f64 = 0.98;
+
+/// Times that both are measured, in turns; the best of each counts.
+const ROUNDS: usize = 2;
+
+pub struct Work {
+    pub points: Vec<Point>,
+    pub queries: Vec<Vec<f32>>,
+    /// For each filter, the nearest of each query.
+    exact: Vec<Vec<HashSet<i64>>>,
 }
 
-pub async fn measure(passages: usize, extent: Extent) {
-    let work = work(passages);
-    let before = memory_mb("self");
-    let embedded = Embedded::new(DIMENSIONS, 4 << 30);
-    fill(&format!("{passages} vectors, here"), &embedded, &work).await;
-    print(&format!("{passages} vectors, here, memory"), memory_mb("self") - before, "MB");
-    search(&format!("{passages} vectors, here"), &embedded, &work, extent, "self").await;
-    if std::env::var_os("O8_QDRANT").is_none() {
-        return;
+impl Work {
+    /// The share of the nearest that were found, for one filter.
+    pub fn recall(&self, filter: usize, found: &[Vec<i64>]) -> f64 {
+        let pairs = self.exact[filter].iter().zip(found);
+        let right = pairs.map(|(exact, found)| found.iter().filter(|one| exact.contains(one)).count());
+        right.sum::<usize>() as f64 / self.exact[filter].iter().map(HashSet::len).sum::<usize>() as f64
     }
-    let server = Server::start().await;
-    let kernel = Parts::in_memory(&[tables::MIGRATIONS]).kernel();
-    let settings = Settings { url: server.url(), key: None, collection: String::from("bench") };
-    let qdrant = Qdrant::new(&kernel, &settings, &Words);
-    fill(&format!("{passages} vectors, Qdrant"), &qdrant, &work).await;
-    indexed(&server).await;
-    let process = server.process().to_string();
-    print(&format!("{passages} vectors, Qdrant, memory"), memory_mb(&process), "MB");
-    search(&format!("{passages} vectors, Qdrant"), &qdrant, &work, extent, &process).await;
 }
 
-fn work(passages: usize) -> Work {
+pub async fn measure(passages: usize, real: Option<&Real>, extent: Extent) {
+    let work = Arc::new(work(passages, real));
+    let before = memory_mb("self");
+    let here = Here::fill(passages, work.clone()).await;
+    print(&format!("{passages} vectors, here, memory"), memory_mb("self") - before, "MB");
+    let peer = match std::env::var_os("O8_QDRANT") {
+        Some(_) => Some(Peer::fill(passages, work.clone()).await),
+        None => None,
+    };
+    for (filter, every) in FILTERS.iter().enumerate() {
+        let name = match every {
+            1 => format!("{passages} vectors"),
+            every => format!("{passages} vectors, one in {every} passes"),
+        };
+        print(&format!("{name}, here, recall@10"), here.recall(filter).await, "");
+        let reach = match &peer {
+            Some(peer) => Some(peer.reach(filter, &name).await),
+            None => None,
+        };
+        let (mut ours, mut theirs): (Vec<Times>, Vec<Times>) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            ours.push(ask(extent.queries, &own(), here.asking(filter)).await);
+            if let (Some(peer), Some(reach)) = (&peer, reach) {
+                theirs.push(ask(extent.queries, &peer.processes(), peer.asking(filter, reach)).await);
+            }
+        }
+        let ours = best(ours).unwrap();
+        ours.show(&format!("{name}, here, search"));
+        if let Some(theirs) = best(theirs) {
+            theirs.show(&format!("{name}, Qdrant, search"));
+            print(&format!("{name}, rate here over Qdrant's"), ours.rate() / theirs.rate(), "x");
+            print(&format!("{name}, Qdrant's p95 over that here"), theirs.at(0.95) / ours.at(0.95), "x");
+        }
+    }
+}
+
+fn best(rounds: Vec<Times>) -> Option<Times> {
+    rounds.into_iter().max_by(|one, other| one.rate().total_cmp(&other.rate()))
+}
+
+/// The number of the n-th passage, as the store gives them.
+pub fn number(n: usize) -> i64 {
+    i64::try_from(n + 1).unwrap() * 4096 + 80
+}
+
+fn work(passages: usize, real: Option<&Real>) -> Work {
     let mut dice = Dice(88_172_645_463_325_252);
-    let point = |n: usize| (i64::try_from(n + 1).unwrap(), format!("document-{}", n / EACH));
-    let points: Vec<Point> = (0..passages)
-        .map(|n| {
-            let (passage, document) = point(n);
-            Point { passage, document, vector: unit(dice.vector()) }
-        })
-        .collect();
-    let queries: Vec<Vec<f32>> = (0..COMPARED).map(|_| unit(dice.vector())).collect();
-    let exact = queries.iter().map(|query| nearest(&points, query)).collect();
+    let (vectors, queries): (Vec<Vec<f32>>, Vec<Vec<f32>>) = match real {
+        Some(real) => {
+            let step = (real.questions.len() / COMPARED).max(1);
+            let queries = real.questions.iter().step_by(step).take(COMPARED).cloned().collect();
+            (spread(&real.passages, passages), queries)
+        }
+        None => {
+            let mut some = |count: usize| (0..count).map(|_| unit(dice.vector())).collect();
+            (some(passages), some(COMPARED))
+        }
+    };
+    let point = |(n, vector)| Point { passage: number(n), document: format!("document-{}", n / EACH), vector };
+    let points: Vec<Point> = vectors.into_iter().enumerate().map(point).collect();
+    let mut exact = vec![Vec::new(); FILTERS.len()];
+    for query in &queries {
+        let mut scored: Vec<(f32, usize)> =
+            points.iter().enumerate().map(|(n, point)| (near(&point.vector, query), n)).collect();
+        scored.sort_by(|one, other| other.0.total_cmp(&one.0));
+        for (every, exact) in FILTERS.iter().zip(&mut exact) {
+            let passing = scored.iter().filter(|(_, n)| n % every == 0);
+            exact.push(passing.take(TOP).map(|(_, n)| number(*n)).collect());
+        }
+    }
     Work { points, queries, exact }
 }
 
-fn unit(vector: Vec<f32>) -> Vec<f32> {
-    let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
-    vector.into_iter().map(|x| x / length).collect()
+/// The index in this process.
+struct Here {
+    index: Embedded,
+    work: Arc<Work>,
+    within: Vec<Option<Arc<HashSet<i64>>>>,
 }
 
-fn nearest(points: &[Point], query: &[f32]) -> Vec<i64> {
-    let near = |point: &Point| point.vector.iter().zip(query).map(|(a, b)| a * b).sum::<f32>();
-    let mut scored: Vec<(f32, i64)> = points.iter().map(|point| (near(point), point.passage)).collect();
-    scored.sort_by(|one, other| other.0.total_cmp(&one.0));
-    scored.into_iter().take(TOP).map(|(_, number)| number).collect()
-}
+impl Here {
+    async fn fill(passages: usize, work: Arc<Work>) -> Self {
+        let (index, began) = (Embedded::new(DIMENSIONS, 4 << 30), Instant::now());
+        for some in work.points.chunks(EACH * AT_ONCE) {
+            index.upsert(TENANT, some.to_vec()).await.unwrap();
+        }
+        print(&format!("{passages} vectors, here, indexed in"), began.elapsed().as_secs_f64(), "s");
+        let within = |every: &usize| match every {
+            1 => None,
+            every => Some(Arc::new((0..passages).step_by(*every).map(number).collect())),
+        };
+        Self { index, work, within: FILTERS.iter().map(within).collect() }
+    }
 
-async fn fill(name: &str, dense: &dyn Dense, work: &Work) {
-    let began = Instant::now();
-    for some in work.points.chunks(EACH * AT_ONCE) {
-        dense.upsert(TENANT, some.to_vec()).await.unwrap();
+    fn near(&self, filter: usize, n: usize) -> Near {
+        let vector = self.work.queries[n % self.work.queries.len()].clone();
+        Near { tenant: TENANT.into(), vector, within: self.within[filter].clone(), limit: TOP }
     }
-    print(&format!("{name}, filled in"), began.elapsed().as_secs_f64(), "s");
-}
 
-/// Waits until the server has built its graph; before that it would be slow.
-async fn indexed(server: &Server) {
-    let began = Instant::now();
-    let read = async |path: &str| -> Value {
-        let text = reqwest::get(server.url().join(path).unwrap()).await.unwrap().text().await.unwrap();
-        serde_json::from_str(&text).unwrap()
-    };
-    let list = read("collections").await;
-    let names = list.pointer("/result/collections").and_then(Value::as_array).unwrap();
-    let name = names.iter().filter_map(|one| one["name"].as_str()).find(|name| !name.ends_with("_positions"));
-    let path = format!("collections/{}", name.unwrap());
-    while read(&path).await.pointer("/result/status").and_then(Value::as_str) != Some("green") {
-        assert!(began.elapsed() < Duration::from_secs(1_800), "the server does not come to an end");
-        tokio::time::sleep(Duration::from_millis(200)).await;
+    async fn recall(&self, filter: usize) -> f64 {
+        let mut found = Vec::new();
+        for n in 0..self.work.queries.len() {
+            let hits = self.index.search(self.near(filter, n)).await.unwrap();
+            found.push(hits.into_iter().map(|(number, _)| number).collect());
+        }
+        self.work.recall(filter, &found)
     }
-    print("Qdrant, then indexed in", began.elapsed().as_secs_f64(), "s");
-}
 
-async fn search(name: &str, dense: &dyn Dense, work: &Work, extent: Extent, process: &str) {
-    let near = |n: usize| Near {
-        tenant: Arc::from(TENANT),
-        vector: work.queries[n % work.queries.len()].clone(),
-        within: None,
-        limit: TOP,
-    };
-    let mut found = 0;
-    for (n, exact) in work.exact.iter().enumerate() {
-        let hits = dense.search(near(n)).await.unwrap();
-        found += hits.iter().filter(|(number, _)| exact.contains(number)).count();
+    fn asking(&self, filter: usize) -> crate::Ask {
+        let index = self.index.clone();
+        let near: Vec<Near> = (0..self.work.queries.len()).map(|n| self.near(filter, n)).collect();
+        Arc::new(move |n| {
+            let (index, near) = (index.clone(), near[n % near.len()].clone());
+            Box::pin(async move { drop(index.search(near).await.unwrap()) })
+        })
     }
-    print(&format!("{name}, recall@10"), found as f64 / (work.exact.len() * TOP) as f64, "");
-    let own = Path::new("/proc/self") != Path::new(&format!("/proc/{process}"));
-    let before = (cpu_ms(process), cpu_ms("self"));
-    let times = ask(extent.queries, async |n| drop(dense.search(near(n)).await.unwrap())).await;
-    let mut spent = cpu_ms(process) - before.0;
-    if own {
-        spent += cpu_ms("self") - before.1;
-    }
-    times.show(&format!("{name}, search"));
-    print(&format!("{name}, search, CPU"), spent / extent.queries as f64, "ms");
 }

@@ -1,8 +1,9 @@
-//! How fast knowledge is written, indexed and found, as JSON lines: `cargo xtask bench knowledge`. `O8_QDRANT` names the server
-//! that the index is measured beside; `O8_QUICK` makes it short.
+//! How fast knowledge is written, indexed and found, as JSON lines: `cargo xtask bench knowledge [FOLDER]`. `O8_QDRANT` names the
+//! server that the index is measured beside, `O8_COLLECTIONS` a folder of real texts; `O8_QUICK` makes it short.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
+    clippy::print_stderr,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
@@ -10,13 +11,19 @@
 )]
 
 mod documents;
+mod embedder;
 mod engines;
+mod peer;
 #[path = "../../tests/qdrant/server.rs"]
 #[allow(dead_code, reason = "tests do more with it")]
 mod server;
+mod texts;
 mod words;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
 
 /// Those who ask at once, as many as the machine has cores.
 const CLIENTS: usize = 2;
@@ -26,19 +33,30 @@ const CLIENTS: usize = 2;
 struct Extent {
     passages: &'static [usize],
     queries: usize,
+    /// Real texts whose vectors are made.
+    texts: usize,
     writing: Duration,
 }
 
+const WHOLE: Extent = Extent {
+    passages: &[10_000, 100_000],
+    queries: 2_000,
+    texts: 10_000,
+    writing: Duration::from_secs(5),
+};
+const QUICK: Extent =
+    Extent { passages: &[2_000], queries: 200, texts: 500, writing: Duration::from_secs(1) };
+
 fn main() {
-    let quick = std::env::var_os("O8_QUICK").is_some();
-    let extent = match quick {
-        true => Extent { passages: &[2_000], queries: 200, writing: Duration::from_secs(1) },
-        false => Extent { passages: &[10_000, 100_000], queries: 2_000, writing: Duration::from_secs(5) },
-    };
+    let extent = if std::env::var_os("O8_QUICK").is_some() { QUICK } else { WHOLE };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
+        let real = match std::env::var_os("O8_COLLECTIONS") {
+            Some(folder) => Some(embedder::measure(&texts::read(folder.as_ref()), extent).await),
+            None => None,
+        };
         for passages in extent.passages {
-            engines::measure(*passages, extent).await;
+            engines::measure(*passages, real.as_ref(), extent).await;
         }
         for writers in [1, 64] {
             documents::create(writers, extent).await;
@@ -51,33 +69,47 @@ fn main() {
 
 fn print(name: &str, value: f64, unit: &str) {
     println!("{}", serde_json::json!({"name": name, "value": value, "unit": unit}));
+    // The lines are for whoever started this; a person who waits sees where it is.
+    eprintln!("{name}: {value:.3} {unit}");
 }
 
-/// How long each of many took, and all of them together.
+/// How long each of many took, all of them together, and the processor time of one.
+#[derive(Clone)]
 struct Times {
     each_ms: Vec<f64>,
     whole: Duration,
+    cpu_ms: f64,
 }
 
 impl Times {
-    fn show(mut self, name: &str) {
-        self.each_ms.sort_by(f64::total_cmp);
-        let at = |share: f64| self.each_ms[((self.each_ms.len() - 1) as f64 * share) as usize];
-        print(&format!("{name}, p50"), at(0.5), "ms");
-        print(&format!("{name}, p95"), at(0.95), "ms");
-        print(&format!("{name}, rate"), self.each_ms.len() as f64 / self.whole.as_secs_f64(), "/s");
+    fn rate(&self) -> f64 {
+        self.each_ms.len() as f64 / self.whole.as_secs_f64()
+    }
+
+    fn at(&self, share: f64) -> f64 {
+        let mut each = self.each_ms.clone();
+        each.sort_by(f64::total_cmp);
+        each[((each.len() - 1) as f64 * share) as usize]
+    }
+
+    fn show(&self, name: &str) {
+        print(&format!("{name}, p50"), self.at(0.5), "ms");
+        print(&format!("{name}, p95"), self.at(0.95), "ms");
+        print(&format!("{name}, rate"), self.rate(), "/s");
+        print(&format!("{name}, CPU"), self.cpu_ms, "ms");
     }
 }
 
-/// Asks so many times, by several at once.
-async fn ask<F>(count: usize, ask: impl Fn(usize) -> F) -> Times
-where
-    F: Future<Output = ()>,
-{
-    let began = Instant::now();
+/// What is asked: the n-th time.
+type Ask = Arc<dyn Fn(usize) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// Asks so many times, by several at once; these processes work on it.
+async fn ask(count: usize, processes: &[String], ask: Ask) -> Times {
+    let spent = || processes.iter().map(|process| cpu_ms(process)).sum::<f64>();
+    let (began, before) = (Instant::now(), spent());
     let client = |client: usize| {
-        let ask = &ask;
-        async move {
+        let ask = ask.clone();
+        tokio::spawn(async move {
             let mut each = Vec::new();
             for n in (client..count).step_by(CLIENTS) {
                 let began = Instant::now();
@@ -85,10 +117,15 @@ where
                 each.push(began.elapsed().as_secs_f64() * 1e3);
             }
             each
-        }
+        })
     };
-    let each = futures::future::join_all((0..CLIENTS).map(client)).await;
-    Times { each_ms: each.concat(), whole: began.elapsed() }
+    let clients: Vec<_> = (0..CLIENTS).map(client).collect();
+    let each = futures::future::try_join_all(clients).await.unwrap().concat();
+    Times { each_ms: each, whole: began.elapsed(), cpu_ms: (spent() - before) / count as f64 }
+}
+
+fn own() -> Vec<String> {
+    vec![String::from("self")]
 }
 
 /// Resident memory of a process, in megabytes.

@@ -23,9 +23,19 @@ impl Dice {
         self.0
     }
 
+    /// Uniform in [0, 1).
+    pub fn share(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1u64 << 24) as f32
+    }
+
     /// Uniform in [-0.5, 0.5).
     fn unit(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1u64 << 24) as f32 - 0.5
+        self.share() - 0.5
+    }
+
+    /// One of so many.
+    pub fn below(&mut self, many: usize) -> usize {
+        usize::try_from(self.next() >> 16).unwrap() % many
     }
 
     fn word(&mut self) -> String {

@@ -25,6 +25,11 @@ pub trait Embedder: Send + Sync + 'static {
     /// Whether it has learned this language; what it says about others weighs little.
     fn speaks(&self, language: Language) -> bool;
 
+    /// Whether it can be asked now: its weights may have yet to be fetched. Asking this costs next to nothing.
+    fn is_there(&self) -> bool {
+        true
+    }
+
     /// One vector for each text, in order.
     fn embed(&self, texts: Vec<String>, purpose: Purpose)
     -> BoxFuture<'static, Result<Vec<Vec<f32>>, Fault>>;

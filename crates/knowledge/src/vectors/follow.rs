@@ -17,6 +17,7 @@ use super::{from_bytes, tables};
 use crate::hub::{Hub, Meaning};
 use crate::limits::{
     FOLLOW_BASE_MS, FOLLOW_CAP_MS, FOLLOW_DOCUMENTS, FOLLOW_EVERY_MS, FOLLOW_PASSAGES, FOLLOW_TENANTS,
+    MODEL_EVERY_MS,
 };
 use crate::record::read;
 use crate::retrieval::dense::Point;
@@ -43,10 +44,13 @@ struct Page {
 impl Hub {
     /// Follows the changes until it is told to stop. Whatever fails is tried again, later and later; writes never wait for it.
     pub async fn follow(&self, cancel: Cancel) {
-        if self.meaning().is_none() {
+        if !self.expects_meaning() {
             return;
         }
         let _following = self.progress().follow();
+        if !self.model_is_there(&cancel).await {
+            return;
+        }
         let mut news = self.store().watch(CHANGES);
         let clock = self.kernel().ports().clock.clone();
         let mut failures = 0;
@@ -81,6 +85,21 @@ impl Hub {
                 break;
             }
         }
+    }
+
+    /// Waits until the model is there: somebody may fetch it while this runs. False if it is told to stop before.
+    async fn model_is_there(&self, cancel: &Cancel) -> bool {
+        let missing = self.meaning().is_none();
+        while self.meaning().is_none() {
+            let looked = self.kernel().ports().clock.sleep(Duration::from_millis(MODEL_EVERY_MS));
+            if let Either::Right(_) = select(looked, Box::pin(cancel.fired())).await {
+                return false;
+            }
+        }
+        if missing {
+            self.kernel().log().info("the embedder is there: documents are searched by meaning, too", ());
+        }
+        true
     }
 
     fn put_off_ms(&self, failures: u32) -> u64 {

@@ -5,6 +5,7 @@ mod check;
 pub mod embedded;
 mod follow;
 mod learn;
+pub mod passing;
 pub mod progress;
 pub mod qdrant;
 pub mod search;

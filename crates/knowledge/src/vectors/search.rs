@@ -52,7 +52,7 @@ pub async fn search(
     let Some(vector) = vectors.into_iter().next() else { return Ok(Found { behind, ..Found::default() }) };
     let within = match filter.is_empty() {
         true => None,
-        false => Some(Arc::new(open(hub, tenant, filter).await?)),
+        false => Some(open(hub, tenant, filter).await?),
     };
     let hits = nearest(hub, meaning, tenant, (vector.clone(), within.clone()), limit).await?;
     Ok(Found { hits, behind, vector, within })
@@ -85,10 +85,21 @@ pub async fn nearest(
     }
 }
 
-/// The passages of all documents that pass a filter.
-async fn open(hub: &Hub, tenant: &str, filter: &Filter) -> Result<HashSet<i64>, Fault> {
+/// The passages of all documents that pass a filter. Every change makes a new version of the tree.
+async fn open(hub: &Hub, tenant: &str, filter: &Filter) -> Result<Arc<HashSet<i64>>, Fault> {
+    // Read first: what is read after it is at least as new.
+    let version = match hub.row(tree_read(tenant)).await? {
+        Some(tree) => tree.int(0).map_err(read)?,
+        None => return Ok(Arc::default()),
+    };
+    if let Some(numbers) = hub.passing().get(tenant, filter, version) {
+        return Ok(numbers);
+    }
     let rows = hub.rows(tables::open(&stored(tenant, filter))).await?;
-    rows.iter().map(|row| row.int(0)).collect::<Result<_, _>>().map_err(read)
+    let numbers: HashSet<i64> = rows.iter().map(|row| row.int(0)).collect::<Result<_, _>>().map_err(read)?;
+    let numbers = Arc::new(numbers);
+    hub.passing().keep(tenant, filter, version, numbers.clone());
+    Ok(numbers)
 }
 
 impl Hub {

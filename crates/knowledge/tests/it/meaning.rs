@@ -97,6 +97,38 @@ async fn whoever_follows_takes_up_what_is_written_and_stops_when_told() {
     within(running).await.unwrap();
 }
 
+/// KNO, Engines: without an embedder the answer goes by words, and says so; one that is fetched meanwhile is taken up.
+#[tokio::test]
+async fn a_model_that_comes_later_learns_what_was_written_before() {
+    let (world, letters, dense) = fresh();
+    letters.miss(true);
+    let (cancel, hub) = (Cancel::new(), world.hub.clone());
+    let stop = cancel.clone();
+    let running = tokio::spawn(async move { hub.follow(stop).await });
+    for n in 1..=3 {
+        world.put(n, "root", &format!("T{n}"), "a zebra stands here").await;
+    }
+    let ask = async || world.ask("query_knowledge", json!({"query": "zebra"})).await;
+    let before = ask().await;
+    assert_eq!((&before["retrieval"], before.get("degraded")), (&json!("lexical only"), None));
+    assert_eq!((letters.passages(), dense.len()), (0, 0));
+    letters.miss(false);
+    until("what was written before to be learned", || dense.len() == 3).await;
+    assert_eq!(ask().await["retrieval"], "hybrid");
+    cancel.fire(Why::Client);
+    within(running).await.unwrap();
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_model_stops_when_told() {
+    let (world, letters, _) = fresh();
+    letters.miss(true);
+    let (cancel, hub) = (Cancel::new(), world.hub.clone());
+    cancel.fire(Why::Client);
+    within(hub.follow(cancel)).await;
+    assert_eq!(world.hub.check_vectors("acme", Mend::No).await.unwrap(), None);
+}
+
 #[tokio::test]
 async fn an_index_that_is_late_is_said_to_be() {
     let (world, letters, _) = fresh();

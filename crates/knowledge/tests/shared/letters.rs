@@ -22,6 +22,7 @@ struct Shared {
     name: String,
     broken: AtomicBool,
     lazy: AtomicBool,
+    missing: AtomicBool,
     passages: AtomicUsize,
 }
 
@@ -31,6 +32,7 @@ impl Letters {
             name: name.to_owned(),
             broken: AtomicBool::new(false),
             lazy: AtomicBool::new(false),
+            missing: AtomicBool::new(false),
             passages: AtomicUsize::new(0),
         }))
     }
@@ -42,6 +44,11 @@ impl Letters {
     /// Fails with passages, and still takes queries.
     pub fn fail_passages(&self, lazy: bool) {
         self.0.lazy.store(lazy, Ordering::SeqCst);
+    }
+
+    /// Is not there yet.
+    pub fn miss(&self, missing: bool) {
+        self.0.missing.store(missing, Ordering::SeqCst);
     }
 
     /// Passages that it was given so far.
@@ -75,6 +82,10 @@ impl Embedder for Letters {
 
     fn speaks(&self, _language: Language) -> bool {
         true
+    }
+
+    fn is_there(&self) -> bool {
+        !self.0.missing.load(Ordering::SeqCst)
     }
 
     fn embed(

@@ -35,6 +35,11 @@ pub trait Embedder: Send + Sync + 'static {
     /// Whether it has learned more than English.
     fn is_multilingual(&self) -> bool;
 
+    /// Whether it can be asked now. One whose weights have yet to be fetched cannot; asking this costs next to nothing.
+    fn is_there(&self) -> bool {
+        true
+    }
+
     /// One vector for each text, in order.
     fn embed(&self, texts: Vec<String>, purpose: Purpose)
     -> BoxFuture<'static, Result<Vec<Vec<f32>>, Fault>>;

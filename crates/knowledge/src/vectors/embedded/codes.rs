@@ -52,11 +52,82 @@ pub fn sketch(unit: &[f32]) -> Vec<u64> {
     unit.chunks(64).map(word).collect()
 }
 
-/// In how many signs two sketches differ.
+/// In how many signs each of many sketches differs from one; they lie one after another.
 #[inline(always)]
-pub fn apart(one: &[u64], other: &[u64]) -> u16 {
-    let differing: u32 = one.iter().zip(other).map(|(a, b)| (a ^ b).count_ones()).sum();
-    differing as u16
+pub fn apart(one: &[u64], many: &[u64]) -> Vec<u16> {
+    match one.len() {
+        0 => Vec::new(),
+        // As long as those of well-known models: the loop over one sketch is then no loop.
+        6 => apart_all::<6>(one, many),
+        12 => apart_all::<12>(one, many),
+        16 => apart_all::<16>(one, many),
+        24 => apart_all::<24>(one, many),
+        words => {
+            let differing = |other: &[u64]| one.iter().zip(other).map(|(a, b)| (a ^ b).count_ones() as u16).sum();
+            many.chunks_exact(words).map(differing).collect()
+        }
+    }
+}
+
+#[inline(always)]
+fn apart_all<const WORDS: usize>(one: &[u64], many: &[u64]) -> Vec<u16> {
+    let Some(one) = one.first_chunk::<WORDS>() else { return Vec::new() };
+    let many = many.as_chunks::<WORDS>().0;
+    let mut distances = Vec::with_capacity(many.len());
+    for other in many {
+        let mut differing = 0;
+        for word in 0..WORDS {
+            differing += (one[word] ^ other[word]).count_ones();
+        }
+        distances.push(differing as u16);
+    }
+    distances
+}
+
+/// A query as numbers of four bits, one word of bits for each power of two: what is compared with the signs of others tells
+/// more than its own signs do.
+pub struct Planes {
+    words: usize,
+    bits: Vec<u64>,
+}
+
+/// Bits of a number, and the largest number of so many.
+const BITS: usize = 4;
+const LARGEST: f32 = 15.0;
+
+impl Planes {
+    pub fn new(unit: &[f32]) -> Self {
+        let (words, top) = (unit.len().div_ceil(64), largest(unit));
+        let mut bits = vec![0; BITS * words];
+        for (at, x) in unit.iter().enumerate() {
+            // From zero on, whatever its sign; half of the largest is nothing.
+            let number = if top > 0.0 { ((x / top + 1.0) * LARGEST / 2.0).round() as u64 } else { 0 };
+            for plane in 0..BITS {
+                bits[plane * words + at / 64] |= (number >> plane & 1) << (at % 64);
+            }
+        }
+        Self { words, bits }
+    }
+
+    /// How near it is to what has these signs; only to be compared with others.
+    #[inline(always)]
+    pub fn near(&self, sketch: &[u64]) -> i32 {
+        match sketch.first_chunk::<6>() {
+            Some(sketch) if self.words == 6 => self.near_to(sketch),
+            Some(_) | None => self.near_to(sketch),
+        }
+    }
+
+    #[inline(always)]
+    fn near_to(&self, sketch: &[u64]) -> i32 {
+        let mut sum = 0;
+        for (plane, bits) in self.bits.chunks_exact(sketch.len()).enumerate() {
+            let both: u32 = bits.iter().zip(sketch).map(|(a, b)| (a & b).count_ones()).sum();
+            sum += (both as i32) << (plane + 1);
+        }
+        let held: u32 = sketch.iter().map(|word| word.count_ones()).sum();
+        sum - LARGEST as i32 * held as i32
+    }
 }
 
 /// A query, as it is compared with coarse bytes. Its scale is left out: it changes no order.
@@ -109,6 +180,34 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        #[test]
+        fn planes_and_signs_make_the_product_of_a_query_and_signs(
+            one in proptest::collection::vec(-1.0f32..1.0, 100),
+            other in proptest::collection::vec(-1.0f32..1.0, 100),
+        ) {
+            let (Some(one), Some(other)) = (unit(&one), unit(&other)) else { return Ok(()) };
+            let step = 2.0 * largest(&one) / LARGEST;
+            let held: f32 = one.iter().zip(&other).filter(|(_, sign)| **sign > 0.0).map(|(x, _)| x).sum();
+            let found = Planes::new(&one).near(&sketch(&other)) as f32 * step / 2.0;
+            // Half a step of rounding for each member.
+            prop_assert!((found - held).abs() <= 50.5 * step, "{found} {held}");
+        }
+
+        #[test]
+        fn sketches_of_any_length_differ_in_as_many_signs(
+            words in 1usize..30,
+            seed in any::<u64>(),
+        ) {
+            let word = |n: usize| seed.wrapping_mul(n as u64 * 2 + 1).rotate_left(n as u32);
+            let all: Vec<u64> = (0..words * 6).map(word).collect();
+            let (one, many) = all.split_at(words);
+            let exact: Vec<u16> = many
+                .chunks(words)
+                .map(|other| one.iter().zip(other).map(|(a, b)| (a ^ b).count_ones() as u16).sum())
+                .collect();
+            prop_assert_eq!(apart(one, many), exact);
+        }
 
         #[test]
         fn two_bytes_are_as_good_as_the_number(

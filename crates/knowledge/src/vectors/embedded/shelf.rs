@@ -1,28 +1,32 @@
 //! The vectors of one tenant, in memory: every search looks at all that may be found, so that none is missed.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pulp::{Arch, NullaryFnOnce};
 
-use super::codes::{Coded, apart, code, exact, near, sketch, unit, wanted};
+use super::codes::{Coded, Planes, apart, code, exact, near, sketch, unit, wanted};
 
 /// So many times more than wanted are compared exactly, and at least so many.
 const OVERSAMPLED: usize = 4;
 const COMPARED: usize = 100;
 
-/// Passages scored in one go: their scores stay in the nearest cache.
-const BLOCK: usize = 128;
-
-/// If fewer than one in so many passages are allowed, they are looked up instead of all being scanned.
+/// If fewer than one in so many passages are allowed, they are looked up instead of all being looked at.
 const SCATTERED: usize = 8;
 
-/// From so many passages on, sketches choose which of them are compared: one in so many, and at least so many. Measured, more
-/// than 98 of the 100 nearest are among them; see the record of this decision.
-const SKETCHED: usize = 20_000;
-const CHOSEN: usize = 16;
-const CHOSEN_LEAST: usize = 4_000;
+/// From so many passages on, sketches choose which of them are compared. First those whose signs differ least from the query's:
+/// so many for each that is wanted, one in so many of all, and at least so many. Of these, by the numbers of the query and
+/// their signs: so many for each that is wanted, and at least so many. See the record of this decision for what is lost.
+const SKETCHED: usize = 4_000;
+const CHOSEN_EACH: usize = 40;
+const CHOSEN_OF: usize = 40;
+const CHOSEN_LEAST: usize = 2_000;
+const KEPT_EACH: usize = 12;
+const KEPT_LEAST: usize = 400;
+
+/// Distances that are passed over at once if none of them is near enough.
+const BLOCK: usize = 32;
 
 /// Vectors of one length.
 #[derive(Debug, Default)]
@@ -144,7 +148,7 @@ impl Shelf {
         };
         let codes = wanted(&query);
         let compared = limit.saturating_mul(OVERSAMPLED).max(COMPARED);
-        let look = Look { shelf: self, query: &query, codes: &codes, within, compared };
+        let look = Look { shelf: self, query: &query, codes: &codes, within, limit, compared };
         // The best instructions of this machine are chosen when it runs.
         let mut found = Arch::new().dispatch(look);
         found.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
@@ -159,6 +163,7 @@ struct Look<'a> {
     query: &'a [f32],
     codes: &'a [i16],
     within: Option<&'a HashSet<i64>>,
+    limit: usize,
     compared: usize,
 }
 
@@ -168,15 +173,25 @@ impl NullaryFnOnce for Look<'_> {
     #[inline(always)]
     fn call(self) -> Self::Output {
         let shelf = self.shelf;
-        let best = match self.within {
+        let mut scored = match self.within {
             Some(within) if within.len() < shelf.len() / SCATTERED => {
                 self.compare(within.iter().filter_map(|number| shelf.slots.get(number)).copied())
             }
-            None if shelf.len() >= SKETCHED => self.compare(self.choose().into_iter()),
-            Some(_) | None => self.scan(),
+            Some(_) | None if shelf.len() >= SKETCHED => {
+                self.compare(self.narrow(self.choose()).into_iter())
+            }
+            Some(within) => {
+                let passes = |slot: &usize| within.contains(&shelf.numbers[*slot]);
+                self.compare((0..shelf.len()).filter(passes))
+            }
+            None => self.compare(0..shelf.len()),
         };
-        let mut found = Vec::with_capacity(best.len());
-        for Reverse(Scored { slot, .. }) in best {
+        if scored.len() > self.compared {
+            scored.select_nth_unstable_by(self.compared, |one, other| other.cmp(one));
+            scored.truncate(self.compared);
+        }
+        let mut found = Vec::with_capacity(scored.len());
+        for Scored { slot, .. } in scored {
             let range = slot * shelf.dimensions..(slot + 1) * shelf.dimensions;
             let (coarse, fine) = (&shelf.coarse[range.clone()], &shelf.fine[range]);
             found.push((shelf.numbers[slot], f64::from(exact(self.query, coarse, fine, shelf.scales[slot]))));
@@ -186,78 +201,96 @@ impl NullaryFnOnce for Look<'_> {
 }
 
 impl Look<'_> {
-    #[inline(always)]
-    fn scan(&self) -> BinaryHeap<Reverse<Scored>> {
-        let shelf = self.shelf;
-        let mut best = BinaryHeap::with_capacity(self.compared + 1);
-        let mut scores = [0.0f32; BLOCK];
-        let mut least = f32::NEG_INFINITY;
-        let dimensions = shelf.dimensions.max(1);
-        let blocks = shelf.coarse.chunks(BLOCK * dimensions).zip(shelf.scales.chunks(BLOCK));
-        for (number, (block, scales)) in blocks.enumerate() {
-            for ((coarse, scale), score) in block.chunks_exact(dimensions).zip(scales).zip(scores.iter_mut())
-            {
-                *score = near(self.codes, coarse) as f32 * scale;
-            }
-            for (at, score) in scores[..scales.len()].iter().copied().enumerate() {
-                let slot = number * BLOCK + at;
-                if score > least && self.within.is_none_or(|within| within.contains(&shelf.numbers[slot])) {
-                    least = keep_best(&mut best, Scored { score, slot }, self.compared);
-                }
-            }
-        }
-        best
-    }
-
-    /// The passages whose sketches differ least from the query's.
+    /// The passages whose sketches differ least from the query's, of those that are allowed: as many as are worth comparing,
+    /// or all there are.
     #[inline(always)]
     fn choose(&self) -> Vec<usize> {
         let shelf = self.shelf;
-        let query = sketch(self.query);
-        let wanted = (shelf.len() / CHOSEN).max(CHOSEN_LEAST).max(self.compared);
-        let mut counts = vec![0usize; shelf.dimensions + 1];
-        let mut distances = Vec::with_capacity(shelf.len());
-        for other in shelf.sketches.chunks_exact(shelf.words().max(1)) {
-            let distance = apart(&query, other);
-            distances.push(distance);
-            counts[usize::from(distance)] += 1;
+        let distances = apart(&sketch(self.query), &shelf.sketches);
+        let counts = counted(&distances, shelf.dimensions);
+        let allowed = self.within.map_or(shelf.len(), |within| within.len().min(shelf.len()));
+        let wanted = (allowed / CHOSEN_OF).max(CHOSEN_LEAST).max(self.limit.saturating_mul(CHOSEN_EACH));
+        // Of those that are near, as many pass the filter as of all, if it has nothing to do with the query. If it has, this
+        // looks further, in the end at all.
+        let mut looked_at = wanted.saturating_mul(shelf.len()) / allowed.max(1);
+        loop {
+            let most = farthest(&counts, looked_at);
+            let mut chosen = nearer(&distances, most);
+            if let Some(within) = self.within {
+                chosen.retain(|slot| within.contains(&shelf.numbers[*slot]));
+            }
+            if chosen.len() >= wanted || looked_at >= shelf.len() {
+                return chosen;
+            }
+            looked_at = looked_at.saturating_mul(4);
         }
-        let mut sum = 0;
-        let enough = counts.iter().position(|count| {
-            sum += count;
-            sum >= wanted
-        });
-        let most = enough.unwrap_or(shelf.dimensions);
-        let mut chosen = Vec::with_capacity(sum);
-        chosen.extend((0..distances.len()).filter(|slot| usize::from(distances[*slot]) <= most));
+    }
+
+    /// The best of those that were chosen.
+    #[inline(always)]
+    fn narrow(&self, mut chosen: Vec<usize>) -> Vec<usize> {
+        let (kept, words) = (self.limit.saturating_mul(KEPT_EACH).max(KEPT_LEAST), self.shelf.words());
+        if chosen.len() <= kept {
+            return chosen;
+        }
+        let planes = Planes::new(self.query);
+        let near = |slot: &usize| planes.near(&self.shelf.sketches[slot * words..(slot + 1) * words]);
+        let mut scored: Vec<(i32, usize)> = chosen.iter().map(|slot| (near(slot), *slot)).collect();
+        scored.select_nth_unstable_by(kept, |one, other| other.0.cmp(&one.0).then(one.1.cmp(&other.1)));
+        chosen.clear();
+        chosen.extend(scored[..kept].iter().map(|(_, slot)| *slot));
         chosen
     }
 
     #[inline(always)]
-    fn compare(&self, slots: impl Iterator<Item = usize>) -> BinaryHeap<Reverse<Scored>> {
-        let shelf = self.shelf;
-        let mut best = BinaryHeap::with_capacity(self.compared + 1);
-        let mut least = f32::NEG_INFINITY;
+    fn compare(&self, slots: impl Iterator<Item = usize>) -> Vec<Scored> {
+        let (shelf, dimensions) = (self.shelf, self.shelf.dimensions);
+        let mut scored = Vec::with_capacity(slots.size_hint().0);
         for slot in slots {
-            let coarse = &shelf.coarse[slot * shelf.dimensions..(slot + 1) * shelf.dimensions];
-            let score = near(self.codes, coarse) as f32 * shelf.scales[slot];
-            if score > least {
-                least = keep_best(&mut best, Scored { score, slot }, self.compared);
-            }
+            let coarse = &shelf.coarse[slot * dimensions..(slot + 1) * dimensions];
+            scored.push(Scored { score: near(self.codes, coarse) as f32 * shelf.scales[slot], slot });
         }
-        best
+        scored
     }
 }
 
-/// Adds one to the best, and says what the next must exceed.
+/// How many are at each distance. Two counts in turn: one that waits for itself would be slow.
 #[inline(always)]
-fn keep_best(best: &mut BinaryHeap<Reverse<Scored>>, scored: Scored, keep: usize) -> f32 {
-    best.push(Reverse(scored));
-    if best.len() > keep {
-        best.pop();
+fn counted(distances: &[u16], most: usize) -> Vec<usize> {
+    let (mut even, mut odd) = (vec![0usize; most + 1], vec![0usize; most + 1]);
+    let (pairs, rest) = distances.as_chunks::<2>();
+    for [one, other] in pairs {
+        even[usize::from(*one)] += 1;
+        odd[usize::from(*other)] += 1;
     }
-    match best.peek() {
-        Some(Reverse(worst)) if best.len() >= keep => worst.score,
-        _ => f32::NEG_INFINITY,
+    for one in rest {
+        even[usize::from(*one)] += 1;
     }
+    even.iter_mut().zip(odd).for_each(|(even, odd)| *even += odd);
+    even
+}
+
+/// The distance within which so many are.
+fn farthest(counts: &[usize], wanted: usize) -> usize {
+    let mut sum = 0;
+    let enough = counts.iter().position(|count| {
+        sum += count;
+        sum >= wanted
+    });
+    enough.unwrap_or(counts.len())
+}
+
+/// The slots of those within a distance.
+#[inline(always)]
+fn nearer(distances: &[u16], most: usize) -> Vec<usize> {
+    let most = u16::try_from(most).unwrap_or(u16::MAX);
+    let mut slots = Vec::new();
+    for (number, block) in distances.chunks(BLOCK).enumerate() {
+        if block.iter().fold(u16::MAX, |least, distance| least.min(*distance)) > most {
+            continue;
+        }
+        let near = block.iter().enumerate().filter(|(_, distance)| **distance <= most);
+        slots.extend(near.map(|(at, _)| number * BLOCK + at));
+    }
+    slots
 }

@@ -1,10 +1,12 @@
 //! Rows of numbers times a matrix of small whole ones.
 
-use rayon::prelude::*;
 use rten_gemm::{GemmError, GemmExecutor, GemmInputA, GemmInputB, GemmOptions, PackedBMatrix};
-use rten_simd::{Isa, SimdOp};
 use rten_tensor::NdTensorView;
-use rten_vecmath::MinMax;
+
+use super::rows::{Columns, Span, Steps, round};
+
+/// Rows that are multiplied at once: what comes out, and the matrix, stay in the cache of a core.
+pub const BLOCK: usize = 128;
 
 /// Multiplies with the best instructions that this machine has.
 pub struct Multiplier {
@@ -22,6 +24,35 @@ impl Default for Multiplier {
     }
 }
 
+/// Rows as small whole numbers.
+pub struct Rounded {
+    width: usize,
+    small: Vec<u8>,
+    steps: Vec<Steps>,
+}
+
+impl Rounded {
+    /// Rows of this width.
+    pub fn new(width: usize) -> Self {
+        Self { width, small: Vec::new(), steps: Vec::new() }
+    }
+
+    /// Makes room for so many rows.
+    pub fn resize(&mut self, rows: usize) {
+        self.small.resize(rows * self.width, 0);
+        self.steps.resize(rows, Steps { scale: 1.0, zero: 0 });
+    }
+
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    pub fn set(&mut self, by: &Multiplier, at: usize, row: &[f32], span: Span) {
+        let small = &mut self.small[at * self.width..][..self.width];
+        self.steps[at] = round(row, span, by.most, small);
+    }
+}
+
 /// The numbers of a matrix, row by row, and the scale of each of its columns.
 pub type Scaled = (Vec<i8>, Vec<f32>);
 
@@ -29,10 +60,7 @@ pub type Scaled = (Vec<i8>, Vec<f32>);
 pub struct Linear {
     inputs: usize,
     matrix: PackedBMatrix<i8>,
-    /// The sum of each column: so much is in a product for every step that zero is away from zero.
-    sums: Vec<i32>,
-    scales: Vec<f32>,
-    shift: Vec<f32>,
+    pub columns: Columns,
 }
 
 impl Linear {
@@ -44,7 +72,7 @@ impl Linear {
         for row in small.chunks_exact(shape[1]) {
             sums.iter_mut().zip(row).for_each(|(sum, number)| *sum += i32::from(*number));
         }
-        Self { inputs: shape[0], matrix, sums, scales, shift }
+        Self { inputs: shape[0], matrix, columns: Columns { sums, scales, shift } }
     }
 
     /// Square matrices side by side: one multiplication instead of three.
@@ -60,88 +88,71 @@ impl Linear {
         Self::new(by, [width, width * 3], (small, scales), shift)
     }
 
-    /// What comes out for each row.
-    pub fn apply(&self, by: &Multiplier, rows: &[f32]) -> Result<Vec<f32>, GemmError> {
-        let (inputs, outputs) = (self.inputs, self.scales.len());
-        let count = rows.len() / inputs;
-        let mut small = vec![0u8; rows.len()];
-        let rounded: Vec<(f32, i32)> = rows
-            .par_chunks(inputs)
-            .zip(small.par_chunks_mut(inputs))
-            .map(|(row, small)| round(row, small, by.most))
-            .collect();
-        let mut products = vec![0i32; count * outputs];
-        let left = NdTensorView::try_from_data([count, inputs], small.as_slice());
+    /// Multiplies at most a block of rows from `start` on, and gives each row of products away with its number and with how
+    /// it was rounded.
+    pub fn apply(
+        &self,
+        by: &Multiplier,
+        (rounded, start): (&Rounded, usize),
+        products: &mut Vec<i32>,
+        mut give: impl FnMut(usize, &[i32], Steps),
+    ) -> Result<(), GemmError> {
+        let outputs = self.columns.scales.len();
+        let count = (rounded.len() - start).min(BLOCK);
+        if products.len() < count * outputs {
+            products.resize(count * outputs, 0);
+        }
+        let small = &rounded.small[start * self.inputs..][..count * self.inputs];
+        let left = NdTensorView::try_from_data([count, self.inputs], small);
         let left = GemmInputA::Unpacked(left.map_err(|_| GemmError::KSizeMismatch)?);
-        by.gemm.gemm(&mut products, left, GemmInputB::Packed(&self.matrix), GemmOptions::default())?;
-        let mut out = vec![0.0; count * outputs];
-        let all = out.par_chunks_mut(outputs).zip(products.par_chunks(outputs)).zip(rounded);
-        all.for_each(|((out, products), (scale, zero))| self.unround(out, products, scale, zero));
-        Ok(out)
-    }
-
-    fn unround(&self, out: &mut [f32], products: &[i32], scale: f32, zero: i32) {
-        wide(|| {
-            let columns = self.scales.iter().zip(&self.shift).zip(&self.sums);
-            for ((out, product), ((column, shift), sum)) in out.iter_mut().zip(products).zip(columns) {
-                *out = (product - zero * sum) as f32 * (scale * column) + shift;
-            }
-        });
-    }
-}
-
-/// A row as whole numbers from zero on: what one of them stands for, and which of them is zero.
-fn round(row: &[f32], small: &mut [u8], most: f32) -> (f32, i32) {
-    let (low, high) = MinMax::new(row).dispatch();
-    let (low, high) = (low.min(0.0), high.max(0.0));
-    let scale = if high > low { (high - low) / most } else { 1.0 };
-    let (by, zero, top) = (1.0 / scale, (-low / scale).round(), most as i32);
-    wide(|| {
-        for (small, number) in small.iter_mut().zip(row) {
-            // Half is added, since whatever follows the point is cut off.
-            *small = ((number * by + zero + 0.5) as i32).clamp(0, top) as u8;
+        let right = GemmInputB::Packed(&self.matrix);
+        by.gemm.gemm(&mut products[..count * outputs], left, right, GemmOptions::default())?;
+        for (at, row) in products.chunks_exact(outputs).take(count).enumerate() {
+            give(start + at, row, rounded.steps[start + at]);
         }
-    });
-    (scale, zero as i32)
-}
-
-/// Runs loops with the widest instructions of this machine: the compiler makes one version for each kind.
-pub fn wide<R>(work: impl FnOnce() -> R) -> R {
-    struct Wide<F>(F);
-
-    impl<R, F: FnOnce() -> R> SimdOp for Wide<F> {
-        type Output = R;
-
-        #[inline(always)]
-        fn eval<I: Isa>(self, _isa: I) -> R {
-            (self.0)()
-        }
+        Ok(())
     }
-
-    Wide(work).dispatch()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows::span;
     use super::*;
     use proptest::prelude::*;
+
+    /// What comes out for rows of this width.
+    fn product(linear: &Linear, width: usize, rows: &[f32]) -> Vec<f32> {
+        let (by, outputs) = (Multiplier::default(), linear.columns.scales.len());
+        let mut rounded = Rounded::new(width);
+        rounded.resize(rows.len() / width);
+        for (at, row) in rows.chunks_exact(width).enumerate() {
+            rounded.set(&by, at, row, span(row));
+        }
+        let (mut products, mut out) = (Vec::new(), vec![0.0; rounded.len() * outputs]);
+        for start in (0..rounded.len()).step_by(BLOCK) {
+            let give = |at: usize, products: &[i32], steps| {
+                linear.columns.unround(products, steps, &mut out[at * outputs..][..outputs]);
+            };
+            linear.apply(&by, (&rounded, start), &mut products, give).unwrap();
+        }
+        out
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
         #[test]
         fn a_product_is_right_but_for_rounding(
-            rows in proptest::collection::vec(-3.0f32..2.0, 32 * 40..=32 * 40),
-            small in proptest::collection::vec(-127i8..=127, 32 * 8..=32 * 8),
+            rows in proptest::collection::vec(-3.0f32..2.0, 32 * 140..=32 * 140),
+            small in proptest::collection::vec(-127i8..=127, 32 * 9..=32 * 9),
         ) {
             let by = Multiplier::default();
-            let linear = Linear::new(&by, [32, 8], (small.clone(), vec![0.01; 8]), vec![0.5; 8]);
-            let found = linear.apply(&by, &rows).unwrap();
-            for (at, number) in found.iter().enumerate() {
-                let (row, column) = (at / 8, at % 8);
-                let exact: f32 = (0..32).map(|k| rows[row * 32 + k] * f32::from(small[k * 8 + column]) * 0.01).sum();
+            let linear = Linear::new(&by, [32, 9], (small.clone(), vec![0.01; 9]), vec![0.5; 9]);
+            for (at, number) in product(&linear, 32, &rows).iter().enumerate() {
+                let (row, column) = (at / 9, at % 9);
+                let exact: f32 = (0..32).map(|k| rows[row * 32 + k] * f32::from(small[k * 9 + column]) * 0.01).sum();
                 // Half a step of rounding for each of the 32 products.
-                let allowed: f32 = (0..32).map(|k| f32::from(small[k * 8 + column]).abs() * 0.01 * 6.0 / by.most * 0.51).sum();
+                let allowed: f32 = (0..32).map(|k| f32::from(small[k * 9 + column]).abs() * 0.01 * 6.0 / by.most * 0.51).sum();
                 prop_assert!((number - 0.5 - exact).abs() <= allowed + 1e-3, "{number} {exact}");
             }
         }
@@ -151,6 +162,6 @@ mod tests {
     fn rows_of_zeros_stay_zeros() {
         let by = Multiplier::default();
         let linear = Linear::new(&by, [4, 2], (vec![9; 8], vec![1.0; 2]), vec![0.0; 2]);
-        assert_eq!(linear.apply(&by, &[0.0; 8]).unwrap(), [0.0; 4]);
+        assert_eq!(product(&linear, 4, &[0.0; 8]), [0.0; 4]);
     }
 }

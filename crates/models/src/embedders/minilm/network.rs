@@ -5,14 +5,14 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
 use rten_gemm::{GemmError, GemmExecutor, GemmInputA, GemmInputB, GemmOptions};
-use rten_simd::{SimdOp, SimdUnaryOp};
+use rten_simd::SimdOp;
 use rten_tensor::{Matrix, NdTensorView};
-use rten_vecmath::{Gelu, Softmax, Sum, SumSquareSub};
+use rten_vecmath::Softmax;
 
 use super::file::{self, Error, Table};
-use super::matrix::{Linear, Multiplier, Scaled, wide};
+use super::matrix::{BLOCK, Linear, Multiplier, Rounded, Scaled};
+use super::rows::{Norm, Span, span};
 
 /// Numbers of a vector, and of the wide middle of a layer.
 pub const WIDTH: usize = 384;
@@ -24,9 +24,6 @@ const HEAD: usize = WIDTH / HEADS;
 /// Pieces in the vocabulary, and places a text may have.
 const VOCABULARY: usize = 30_522;
 const PLACES: usize = 512;
-
-/// What keeps the scale of a row that is all alike from being endless.
-const LEAST: f32 = 1e-12;
 
 /// Everything that was learned.
 pub struct Network {
@@ -48,9 +45,37 @@ struct Layer {
     after_narrowed: Norm,
 }
 
-struct Norm {
-    scale: Vec<f32>,
-    shift: Vec<f32>,
+/// Room to work in, kept from batch to batch: to ask the system for it each time takes as long as a quarter of the work.
+pub struct Room {
+    /// What the pieces are, as numbers and rounded.
+    rows: Vec<f32>,
+    rounded: Rounded,
+    asked: Vec<f32>,
+    mixed: Vec<f32>,
+    /// A block of the wide middle of a layer, and one row of it.
+    middle: Rounded,
+    line: Vec<f32>,
+    spans: Vec<Span>,
+    products: Vec<i32>,
+    marks: Vec<f32>,
+    said: Vec<f32>,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self {
+            products: Vec::new(),
+            rows: Vec::new(),
+            rounded: Rounded::new(WIDTH),
+            asked: Vec::new(),
+            mixed: Vec::new(),
+            middle: Rounded::new(MIDDLE),
+            line: vec![0.0; MIDDLE],
+            spans: Vec::new(),
+            marks: Vec::new(),
+            said: Vec::new(),
+        }
+    }
 }
 
 impl Network {
@@ -78,7 +103,7 @@ impl Network {
     }
 
     /// One vector of length one for each text, given by the numbers of its pieces.
-    pub fn vectors(&self, texts: &[Vec<u32>]) -> Result<Vec<Vec<f32>>, GemmError> {
+    pub fn vectors(&self, texts: &[Vec<u32>], room: &mut Room) -> Result<Vec<Vec<f32>>, GemmError> {
         let mut spans: Vec<Range<usize>> = Vec::with_capacity(texts.len());
         for text in texts {
             let start = spans.last().map_or(0, |span| span.end);
@@ -86,67 +111,118 @@ impl Network {
         }
         // Made anew each time, which costs next to nothing: they cannot be handed from thread to thread.
         let (by, plain) = (Multiplier::default(), GemmExecutor::new());
-        let mut rows = self.first(texts);
+        self.first(texts, &by, room);
         for layer in &self.layers {
-            let asked = layer.asked.apply(&by, &rows)?;
-            let mixed = layer.mixed.apply(&by, &attend(&plain, &asked, &spans)?)?;
-            layer.after_mixed.add(&mut rows, &mixed);
-            let mut widened = layer.widened.apply(&by, &rows)?;
-            widened.par_chunks_mut(MIDDLE).for_each(|row| {
-                Gelu {}.map_mut(row);
-            });
-            let narrowed = layer.narrowed.apply(&by, &widened)?;
-            layer.after_narrowed.add(&mut rows, &narrowed);
+            layer.attend((&by, &plain), &spans, room)?;
+            layer.settle(&by, room)?;
+            layer.think(&by, room)?;
         }
-        Ok(spans.iter().map(|span| mean(&rows[span.start * WIDTH..span.end * WIDTH])).collect())
+        Ok(spans.iter().map(|span| mean(&room.rows[span.start * WIDTH..span.end * WIDTH])).collect())
     }
 
     /// What the pieces are before they have looked at each other.
-    fn first(&self, texts: &[Vec<u32>]) -> Vec<f32> {
-        let mut rows = Vec::with_capacity(texts.iter().map(Vec::len).sum::<usize>() * WIDTH);
-        for text in texts {
-            for (place, piece) in text.iter().enumerate() {
-                let piece = usize::try_from(*piece).unwrap_or(0).min(VOCABULARY - 1);
-                let place = place.min(PLACES - 1);
-                let (scale, word) = (self.word_scales[piece], &self.words[piece * WIDTH..][..WIDTH]);
-                let places = &self.places[place * WIDTH..][..WIDTH];
-                rows.extend(word.iter().zip(places).map(|(word, place)| f32::from(*word) * scale + place));
+    fn first(&self, texts: &[Vec<u32>], by: &Multiplier, room: &mut Room) {
+        let pieces = texts.iter().flat_map(|text| text.iter().enumerate());
+        let count = texts.iter().map(Vec::len).sum::<usize>();
+        room.rows.resize(count * WIDTH, 0.0);
+        room.rounded.resize(count);
+        for (at, (row, (place, piece))) in room.rows.chunks_exact_mut(WIDTH).zip(pieces).enumerate() {
+            let piece = usize::try_from(*piece).unwrap_or(0).min(VOCABULARY - 1);
+            let (scale, word) = (self.word_scales[piece], &self.words[piece * WIDTH..][..WIDTH]);
+            row.iter_mut().zip(word).for_each(|(number, word)| *number = f32::from(*word) * scale);
+            let place = &self.places[place.min(PLACES - 1) * WIDTH..][..WIDTH];
+            let span = self.norm.add(row, place);
+            room.rounded.set(by, at, row, span);
+        }
+    }
+}
+
+impl Layer {
+    /// Each piece of a text takes from the others what it asks for.
+    fn attend(
+        &self,
+        (by, plain): (&Multiplier, &GemmExecutor),
+        spans: &[Range<usize>],
+        room: &mut Room,
+    ) -> Result<(), GemmError> {
+        let count = room.rounded.len();
+        room.asked.resize(count * 3 * WIDTH, 0.0);
+        room.mixed.resize(count * WIDTH, 0.0);
+        let Room { rounded, asked, products, .. } = &mut *room;
+        for start in (0..count).step_by(BLOCK) {
+            self.asked.apply(by, (rounded, start), products, |at, products, steps| {
+                self.asked.columns.unround(products, steps, &mut asked[at * 3 * WIDTH..][..3 * WIDTH]);
+            })?;
+        }
+        for span in spans {
+            let asked = &room.asked[span.start * 3 * WIDTH..span.end * 3 * WIDTH];
+            let mixed = &mut room.mixed[span.start * WIDTH..span.end * WIDTH];
+            attend_one(plain, asked, mixed, (&mut room.marks, &mut room.said))?;
+        }
+        for (at, row) in room.mixed.chunks_exact(WIDTH).enumerate() {
+            room.rounded.set(by, at, row, span(row));
+        }
+        Ok(())
+    }
+
+    /// What a piece took is added to what it is.
+    fn settle(&self, by: &Multiplier, room: &mut Room) -> Result<(), GemmError> {
+        let Room { rounded, rows, line, spans, products, .. } = room;
+        let line = &mut line[..WIDTH];
+        for start in (0..rounded.len()).step_by(BLOCK) {
+            spans.clear();
+            self.mixed.apply(by, (rounded, start), products, |at, products, steps| {
+                self.mixed.columns.unround(products, steps, line);
+                spans.push(self.after_mixed.add(&mut rows[at * WIDTH..][..WIDTH], line));
+            })?;
+            for (at, span) in (start..).zip(&*spans) {
+                rounded.set(by, at, &rows[at * WIDTH..][..WIDTH], *span);
             }
         }
-        rows.par_chunks_mut(WIDTH).for_each(|row| self.norm.apply(row));
-        rows
+        Ok(())
+    }
+
+    /// Each piece by itself, through the wide middle of the layer.
+    fn think(&self, by: &Multiplier, room: &mut Room) -> Result<(), GemmError> {
+        let Room { rounded, rows, line, middle, products, .. } = room;
+        for start in (0..rounded.len()).step_by(BLOCK) {
+            middle.resize((rounded.len() - start).min(BLOCK));
+            self.widened.apply(by, (rounded, start), products, |at, products, steps| {
+                let span = self.widened.columns.unround_bent(products, steps, line);
+                middle.set(by, at - start, line, span);
+            })?;
+            self.narrowed.apply(by, (middle, 0), products, |at, products, steps| {
+                let (line, row) = (&mut line[..WIDTH], &mut rows[(start + at) * WIDTH..][..WIDTH]);
+                self.narrowed.columns.unround(products, steps, line);
+                let span = self.after_narrowed.add(row, line);
+                rounded.set(by, start + at, row, span);
+            })?;
+        }
+        Ok(())
     }
 }
 
-/// Each piece of a text takes from the others what it asks for.
-fn attend(plain: &GemmExecutor, asked: &[f32], spans: &[Range<usize>]) -> Result<Vec<f32>, GemmError> {
-    let mut mixed = vec![0.0; asked.len() / 3];
-    let mut parts = Vec::with_capacity(spans.len());
-    let mut rest = mixed.as_mut_slice();
-    for span in spans {
-        let (part, next) = std::mem::take(&mut rest).split_at_mut(span.len() * WIDTH);
-        parts.push((&asked[span.start * 3 * WIDTH..span.end * 3 * WIDTH], part));
-        rest = next;
-    }
-    parts.into_par_iter().try_for_each(|(asked, part)| attend_one(plain, asked, part))?;
-    Ok(mixed)
-}
-
-fn attend_one(plain: &GemmExecutor, asked: &[f32], mixed: &mut [f32]) -> Result<(), GemmError> {
+fn attend_one(
+    plain: &GemmExecutor,
+    asked: &[f32],
+    mixed: &mut [f32],
+    (marks, said): (&mut Vec<f32>, &mut Vec<f32>),
+) -> Result<(), GemmError> {
     let length = mixed.len() / WIDTH;
-    let (mut marks, mut said) = (vec![0.0; length * length], vec![0.0; length * HEAD]);
+    marks.resize(length * length, 0.0);
+    said.resize(length * HEAD, 0.0);
     for head in 0..HEADS {
         let [question, offer, word] = [0, 1, 2].map(|which| part(asked, length, which * WIDTH + head * HEAD));
         let alpha = 1.0 / (HEAD as f32).sqrt();
         let options = GemmOptions { alpha, ..GemmOptions::default() };
         let offers = GemmInputB::Unpacked(offer?.transposed());
-        plain.gemm(&mut marks, GemmInputA::Unpacked(question?), offers, options)?;
+        plain.gemm(marks, GemmInputA::Unpacked(question?), offers, options)?;
         for row in marks.chunks_exact_mut(length) {
             Softmax::new_mut(row).dispatch();
         }
-        let marked = view(&marks, length)?;
+        let marked = view(marks, length)?;
         let words = GemmInputB::Unpacked(word?);
-        plain.gemm(&mut said, GemmInputA::Unpacked(marked), words, GemmOptions::default())?;
+        plain.gemm(said, GemmInputA::Unpacked(marked), words, GemmOptions::default())?;
         for (row, said) in mixed.chunks_exact_mut(WIDTH).zip(said.chunks_exact(HEAD)) {
             row[head * HEAD..][..HEAD].copy_from_slice(said);
         }
@@ -195,28 +271,6 @@ impl Layer {
             narrowed: one(narrow, "output.dense", [MIDDLE, WIDTH])?,
             after_narrowed: given.norm(&at("output.LayerNorm"))?,
         })
-    }
-}
-
-impl Norm {
-    /// Adds what came out to what went in, and brings every row to the same scale.
-    fn add(&self, rows: &mut [f32], more: &[f32]) {
-        rows.par_chunks_mut(WIDTH).zip(more.par_chunks(WIDTH)).for_each(|(row, more)| {
-            row.iter_mut().zip(more).for_each(|(number, more)| *number += more);
-            self.apply(row);
-        });
-    }
-
-    fn apply(&self, row: &mut [f32]) {
-        let count = row.len() as f32;
-        let mean = Sum::new(row).dispatch() / count;
-        let spread = SumSquareSub::new(row, mean).dispatch() / count;
-        let scale = 1.0 / (spread + LEAST).sqrt();
-        wide(|| {
-            for ((number, by), shift) in row.iter_mut().zip(&self.scale).zip(&self.shift) {
-                *number = (*number - mean) * scale * by + shift;
-            }
-        });
     }
 }
 

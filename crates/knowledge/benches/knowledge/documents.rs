@@ -21,8 +21,11 @@ use crate::{Extent, ask, memory_mb, own, print};
 const EACH: usize = 10;
 const WORDS: usize = 80;
 
-/// Writers that fill a tree.
-const WRITERS: usize = 64;
+/// Writers that fill a tree: as many as the kernel runs at once, so that none waits in vain on a busy machine.
+const WRITERS: usize = 8;
+
+/// Of the searches that an index is asked for, one in so many is a whole query here.
+const WHOLE: usize = 10;
 
 struct Bench {
     kernel: Kernel,
@@ -66,7 +69,11 @@ impl Bench {
     }
 
     /// Writers put documents, one after another, while there are more.
-    async fn fill(self: &Arc<Self>, writers: usize, more: impl Fn(usize) -> Option<String> + Clone + Send + 'static) {
+    async fn fill(
+        self: &Arc<Self>,
+        writers: usize,
+        more: impl Fn(usize) -> Option<String> + Clone + Send + 'static,
+    ) {
         let next = Arc::new(AtomicUsize::new(0));
         let write = |_| {
             let (bench, next, more) = (self.clone(), next.clone(), more.clone());
@@ -125,7 +132,9 @@ pub async fn query(passages: usize, extent: Extent) {
                 Box::pin(async move { drop(bench.ask("knowledge.query_knowledge", args).await) });
             asked
         };
-        ask(extent.queries / 2, &own(), Arc::new(one)).await.show(&format!("{passages} passages, {name}"));
+        ask(extent.queries / WHOLE, &own(), Arc::new(one))
+            .await
+            .show(&format!("{passages} passages, {name}"));
     }
     print(&format!("{passages} passages, memory of the process"), memory_mb("self"), "MB");
 }

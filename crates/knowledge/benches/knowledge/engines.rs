@@ -106,7 +106,8 @@ fn work(passages: usize, real: Option<&Real>) -> Work {
             (some(passages), some(COMPARED))
         }
     };
-    let point = |(n, vector)| Point { passage: number(n), document: format!("document-{}", n / EACH), vector };
+    let point =
+        |(n, vector)| Point { passage: number(n), document: format!("document-{}", n / EACH), vector };
     let points: Vec<Point> = vectors.into_iter().enumerate().map(point).collect();
     let mut exact = vec![Vec::new(); FILTERS.len()];
     for query in &queries {

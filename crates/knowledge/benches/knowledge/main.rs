@@ -38,12 +38,8 @@ struct Extent {
     writing: Duration,
 }
 
-const WHOLE: Extent = Extent {
-    passages: &[10_000, 100_000],
-    queries: 2_000,
-    texts: 10_000,
-    writing: Duration::from_secs(5),
-};
+const WHOLE: Extent =
+    Extent { passages: &[10_000, 100_000], queries: 2_000, texts: 10_000, writing: Duration::from_secs(5) };
 const QUICK: Extent =
     Extent { passages: &[2_000], queries: 200, texts: 500, writing: Duration::from_secs(1) };
 

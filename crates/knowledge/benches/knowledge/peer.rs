@@ -105,7 +105,8 @@ fn body(query: &[f32], filter: usize, reach: usize) -> Value {
 impl Calls {
     async fn send(&self, method: Method, path: &str, body: &Value) -> Value {
         let call = self.client.request(method, format!("{}{path}", self.base));
-        let answer = call.header("content-type", "application/json").body(body.to_string()).send().await.unwrap();
+        let answer =
+            call.header("content-type", "application/json").body(body.to_string()).send().await.unwrap();
         let (status, text) = (answer.status(), answer.text().await.unwrap());
         assert!(status.is_success(), "{text}");
         serde_json::from_str(&text).unwrap()

@@ -79,7 +79,7 @@ mod tests {
     fn only_so_much_is_remembered() {
         let passing = Passing::default();
         for tag in 0..2 * PASSING_FILTERS {
-            passing.keep("a", &tagged(tag), 1, numbers(tag));
+            passing.keep("a", &tagged(tag), 1, numbers(tag + 1));
             // What is asked for again and again stays.
             assert!(passing.get("a", &tagged(0), 1).is_some(), "{tag}");
         }

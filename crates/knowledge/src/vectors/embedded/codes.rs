@@ -52,36 +52,60 @@ pub fn sketch(unit: &[f32]) -> Vec<u64> {
     unit.chunks(64).map(word).collect()
 }
 
-/// In how many signs each of many sketches differs from one; they lie one after another.
+/// In how many of its signs one sketch differs from another.
 #[inline(always)]
-pub fn apart(one: &[u64], many: &[u64]) -> Vec<u16> {
+fn apart(one: &[u64], other: &[u64]) -> u16 {
+    let differing: u32 = one.iter().zip(other).map(|(a, b)| (a ^ b).count_ones()).sum();
+    differing as u16
+}
+
+/// How many of some sketches are at each distance from one.
+#[inline(always)]
+pub fn counted(one: &[u64], some: impl Iterator<Item = usize>, sketches: &[u64]) -> Vec<usize> {
+    let words = one.len();
+    let mut counts = vec![0; words * 64 + 1];
+    for slot in some {
+        counts[usize::from(apart(one, &sketches[slot * words..(slot + 1) * words]))] += 1;
+    }
+    counts
+}
+
+/// The slots of all that are at most so far from one sketch. There is room for `about` as many.
+#[inline(always)]
+pub fn nearer(one: &[u64], sketches: &[u64], most: u16, about: usize) -> Vec<usize> {
     match one.len() {
         0 => Vec::new(),
         // As long as those of well-known models: the loop over one sketch is then no loop.
-        6 => apart_all::<6>(one, many),
-        12 => apart_all::<12>(one, many),
-        16 => apart_all::<16>(one, many),
-        24 => apart_all::<24>(one, many),
+        6 => nearer_all::<6>(one, sketches, most, about),
+        12 => nearer_all::<12>(one, sketches, most, about),
+        16 => nearer_all::<16>(one, sketches, most, about),
+        24 => nearer_all::<24>(one, sketches, most, about),
         words => {
-            let differing = |other: &[u64]| one.iter().zip(other).map(|(a, b)| (a ^ b).count_ones() as u16).sum();
-            many.chunks_exact(words).map(differing).collect()
+            let all = sketches.chunks_exact(words).enumerate();
+            all.filter(|(_, other)| apart(one, other) <= most).map(|(slot, _)| slot).collect()
         }
     }
 }
 
+/// Each slot is written down, and kept only if it is near: a processor cannot guess which are.
 #[inline(always)]
-fn apart_all<const WORDS: usize>(one: &[u64], many: &[u64]) -> Vec<u16> {
+fn nearer_all<const WORDS: usize>(one: &[u64], sketches: &[u64], most: u16, about: usize) -> Vec<usize> {
+    const BLOCK: usize = 64;
     let Some(one) = one.first_chunk::<WORDS>() else { return Vec::new() };
-    let many = many.as_chunks::<WORDS>().0;
-    let mut distances = Vec::with_capacity(many.len());
-    for other in many {
-        let mut differing = 0;
-        for word in 0..WORDS {
-            differing += (one[word] ^ other[word]).count_ones();
+    let (mut slots, mut next) = (vec![0; about + BLOCK], 0);
+    for (number, block) in sketches.as_chunks::<WORDS>().0.chunks(BLOCK).enumerate() {
+        if slots.len() < next + BLOCK {
+            slots.resize(2 * slots.len(), 0);
         }
-        distances.push(differing as u16);
+        let (room, mut kept) = (&mut slots[next..next + BLOCK], 0);
+        for (at, other) in block.iter().enumerate() {
+            room[kept.min(BLOCK - 1)] = number * BLOCK + at;
+            kept += usize::from(apart(one, other) <= most);
+        }
+        next += kept;
     }
-    distances
+    slots.truncate(next);
+    slots
 }
 
 /// A query as numbers of four bits, one word of bits for each power of two: what is compared with the signs of others tells
@@ -109,25 +133,44 @@ impl Planes {
         Self { words, bits }
     }
 
-    /// How near it is to what has these signs; only to be compared with others.
+    /// How near it is to what has the signs of each of these slots; only to be compared with each other.
     #[inline(always)]
-    pub fn near(&self, sketch: &[u64]) -> i32 {
-        match sketch.first_chunk::<6>() {
-            Some(sketch) if self.words == 6 => self.near_to(sketch),
-            Some(_) | None => self.near_to(sketch),
+    pub fn near(&self, sketches: &[u64], slots: &[usize]) -> Vec<(i32, usize)> {
+        match self.words {
+            6 => self.near_all::<6>(sketches, slots),
+            12 => self.near_all::<12>(sketches, slots),
+            16 => self.near_all::<16>(sketches, slots),
+            24 => self.near_all::<24>(sketches, slots),
+            words => {
+                let near =
+                    |slot: &usize| (lean(&self.bits, &sketches[slot * words..(slot + 1) * words]), *slot);
+                slots.iter().map(near).collect()
+            }
         }
     }
 
     #[inline(always)]
-    fn near_to(&self, sketch: &[u64]) -> i32 {
-        let mut sum = 0;
-        for (plane, bits) in self.bits.chunks_exact(sketch.len()).enumerate() {
-            let both: u32 = bits.iter().zip(sketch).map(|(a, b)| (a & b).count_ones()).sum();
-            sum += (both as i32) << (plane + 1);
+    fn near_all<const WORDS: usize>(&self, sketches: &[u64], slots: &[usize]) -> Vec<(i32, usize)> {
+        let (sketches, planes) = (sketches.as_chunks::<WORDS>().0, self.bits.as_chunks::<WORDS>().0);
+        let mut scored = Vec::with_capacity(slots.len());
+        if let Some(planes) = planes.first_chunk::<BITS>() {
+            for slot in slots {
+                scored.push((lean(planes.as_flattened(), &sketches[*slot]), *slot));
+            }
         }
-        let held: u32 = sketch.iter().map(|word| word.count_ones()).sum();
-        sum - LARGEST as i32 * held as i32
+        scored
     }
+}
+
+#[inline(always)]
+fn lean(planes: &[u64], sketch: &[u64]) -> i32 {
+    let mut sum = 0;
+    for (plane, bits) in planes.chunks_exact(sketch.len()).enumerate() {
+        let both: u32 = bits.iter().zip(sketch).map(|(a, b)| (a & b).count_ones()).sum();
+        sum += (both as i32) << (plane + 1);
+    }
+    let held: u32 = sketch.iter().map(|word| word.count_ones()).sum();
+    sum - LARGEST as i32 * held as i32
 }
 
 /// A query, as it is compared with coarse bytes. Its scale is left out: it changes no order.
@@ -189,24 +232,26 @@ mod tests {
             let (Some(one), Some(other)) = (unit(&one), unit(&other)) else { return Ok(()) };
             let step = 2.0 * largest(&one) / LARGEST;
             let held: f32 = one.iter().zip(&other).filter(|(_, sign)| **sign > 0.0).map(|(x, _)| x).sum();
-            let found = Planes::new(&one).near(&sketch(&other)) as f32 * step / 2.0;
+            let found = Planes::new(&one).near(&sketch(&other), &[0])[0].0 as f32 * step / 2.0;
             // Half a step of rounding for each member.
             prop_assert!((found - held).abs() <= 50.5 * step, "{found} {held}");
         }
 
         #[test]
-        fn sketches_of_any_length_differ_in_as_many_signs(
+        fn whatever_is_near_enough_is_found_in_sketches_of_any_length(
             words in 1usize..30,
+            count in 1usize..200,
             seed in any::<u64>(),
         ) {
             let word = |n: usize| seed.wrapping_mul(n as u64 * 2 + 1).rotate_left(n as u32);
-            let all: Vec<u64> = (0..words * 6).map(word).collect();
+            let all: Vec<u64> = (0..words * (count + 1)).map(word).collect();
             let (one, many) = all.split_at(words);
-            let exact: Vec<u16> = many
-                .chunks(words)
-                .map(|other| one.iter().zip(other).map(|(a, b)| (a ^ b).count_ones() as u16).sum())
-                .collect();
-            prop_assert_eq!(apart(one, many), exact);
+            let apart: Vec<u16> = many.chunks(words).map(|other| apart(one, other)).collect();
+            let most = apart[count / 2];
+            let exact: Vec<usize> = (0..count).filter(|slot| apart[*slot] <= most).collect();
+            let counts = counted(one, 0..count, many);
+            prop_assert_eq!(counts[..=usize::from(most)].iter().sum::<usize>(), exact.len());
+            prop_assert_eq!(nearer(one, many, most, 5), exact);
         }
 
         #[test]

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use pulp::{Arch, NullaryFnOnce};
 
-use super::codes::{Coded, Planes, apart, code, exact, near, sketch, unit, wanted};
+use super::codes::{Coded, Planes, code, counted, exact, near, nearer, sketch, unit, wanted};
 
 /// So many times more than wanted are compared exactly, and at least so many.
 const OVERSAMPLED: usize = 4;
-const COMPARED: usize = 100;
+const COMPARED: usize = 50;
 
 /// If fewer than one in so many passages are allowed, they are looked up instead of all being looked at.
 const SCATTERED: usize = 8;
@@ -25,8 +25,8 @@ const CHOSEN_LEAST: usize = 2_000;
 const KEPT_EACH: usize = 12;
 const KEPT_LEAST: usize = 400;
 
-/// Distances that are passed over at once if none of them is near enough.
-const BLOCK: usize = 32;
+/// Passages from which is guessed how far the nearest are.
+const SAMPLED: usize = 2_048;
 
 /// Vectors of one length.
 #[derive(Debug, Default)]
@@ -177,9 +177,7 @@ impl NullaryFnOnce for Look<'_> {
             Some(within) if within.len() < shelf.len() / SCATTERED => {
                 self.compare(within.iter().filter_map(|number| shelf.slots.get(number)).copied())
             }
-            Some(_) | None if shelf.len() >= SKETCHED => {
-                self.compare(self.narrow(self.choose()).into_iter())
-            }
+            Some(_) | None if shelf.len() >= SKETCHED => self.compare(self.narrow(self.choose()).into_iter()),
             Some(within) => {
                 let passes = |slot: &usize| within.contains(&shelf.numbers[*slot]);
                 self.compare((0..shelf.len()).filter(passes))
@@ -205,21 +203,24 @@ impl Look<'_> {
     /// or all there are.
     #[inline(always)]
     fn choose(&self) -> Vec<usize> {
-        let shelf = self.shelf;
-        let distances = apart(&sketch(self.query), &shelf.sketches);
-        let counts = counted(&distances, shelf.dimensions);
+        let (shelf, query) = (self.shelf, sketch(self.query));
+        let step = (shelf.len() / SAMPLED).max(1);
+        let counts = counted(&query, (0..shelf.len()).step_by(step), &shelf.sketches);
         let allowed = self.within.map_or(shelf.len(), |within| within.len().min(shelf.len()));
         let wanted = (allowed / CHOSEN_OF).max(CHOSEN_LEAST).max(self.limit.saturating_mul(CHOSEN_EACH));
         // Of those that are near, as many pass the filter as of all, if it has nothing to do with the query. If it has, this
         // looks further, in the end at all.
         let mut looked_at = wanted.saturating_mul(shelf.len()) / allowed.max(1);
         loop {
-            let most = farthest(&counts, looked_at);
-            let mut chosen = nearer(&distances, most);
+            let all = looked_at >= shelf.len();
+            let most = if all { counts.len() } else { farthest(&counts, looked_at.div_ceil(step)) };
+            let most = u16::try_from(most).unwrap_or(u16::MAX);
+            let mut chosen = nearer(&query, &shelf.sketches, most, looked_at.min(shelf.len()));
             if let Some(within) = self.within {
                 chosen.retain(|slot| within.contains(&shelf.numbers[*slot]));
             }
-            if chosen.len() >= wanted || looked_at >= shelf.len() {
+            // The sample may be a little wrong, which costs nothing here.
+            if chosen.len() >= wanted / 2 || all {
                 return chosen;
             }
             looked_at = looked_at.saturating_mul(4);
@@ -229,13 +230,11 @@ impl Look<'_> {
     /// The best of those that were chosen.
     #[inline(always)]
     fn narrow(&self, mut chosen: Vec<usize>) -> Vec<usize> {
-        let (kept, words) = (self.limit.saturating_mul(KEPT_EACH).max(KEPT_LEAST), self.shelf.words());
+        let kept = self.limit.saturating_mul(KEPT_EACH).max(KEPT_LEAST);
         if chosen.len() <= kept {
             return chosen;
         }
-        let planes = Planes::new(self.query);
-        let near = |slot: &usize| planes.near(&self.shelf.sketches[slot * words..(slot + 1) * words]);
-        let mut scored: Vec<(i32, usize)> = chosen.iter().map(|slot| (near(slot), *slot)).collect();
+        let mut scored = Planes::new(self.query).near(&self.shelf.sketches, &chosen);
         scored.select_nth_unstable_by(kept, |one, other| other.0.cmp(&one.0).then(one.1.cmp(&other.1)));
         chosen.clear();
         chosen.extend(scored[..kept].iter().map(|(_, slot)| *slot));
@@ -254,22 +253,6 @@ impl Look<'_> {
     }
 }
 
-/// How many are at each distance. Two counts in turn: one that waits for itself would be slow.
-#[inline(always)]
-fn counted(distances: &[u16], most: usize) -> Vec<usize> {
-    let (mut even, mut odd) = (vec![0usize; most + 1], vec![0usize; most + 1]);
-    let (pairs, rest) = distances.as_chunks::<2>();
-    for [one, other] in pairs {
-        even[usize::from(*one)] += 1;
-        odd[usize::from(*other)] += 1;
-    }
-    for one in rest {
-        even[usize::from(*one)] += 1;
-    }
-    even.iter_mut().zip(odd).for_each(|(even, odd)| *even += odd);
-    even
-}
-
 /// The distance within which so many are.
 fn farthest(counts: &[usize], wanted: usize) -> usize {
     let mut sum = 0;
@@ -278,19 +261,4 @@ fn farthest(counts: &[usize], wanted: usize) -> usize {
         sum >= wanted
     });
     enough.unwrap_or(counts.len())
-}
-
-/// The slots of those within a distance.
-#[inline(always)]
-fn nearer(distances: &[u16], most: usize) -> Vec<usize> {
-    let most = u16::try_from(most).unwrap_or(u16::MAX);
-    let mut slots = Vec::new();
-    for (number, block) in distances.chunks(BLOCK).enumerate() {
-        if block.iter().fold(u16::MAX, |least, distance| least.min(*distance)) > most {
-            continue;
-        }
-        let near = block.iter().enumerate().filter(|(_, distance)| **distance <= most);
-        slots.extend(near.map(|(at, _)| number * BLOCK + at));
-    }
-    slots
 }

@@ -139,13 +139,25 @@ fn sketches_lose_next_to_nothing_of_what_is_near() {
     for (number, vector) in &all {
         shelf.insert(&format!("d{}", number / 7), *number, vector);
     }
-    let mut kept = 0;
+    // Every second document, whatever it is about.
+    let even: HashSet<i64> = all.iter().map(|(n, _)| *n).filter(|n| n / 7 % 2 == 0).collect();
+    let (mut kept, mut kept_even) = (0, 0);
     for query in (0..10).map(|n| text(MANY + n * 37)) {
         let mut exact: Vec<(f64, i64)> = all.iter().map(|(n, vector)| (near(&query, vector), *n)).collect();
         exact.sort_by(|one, other| other.0.total_cmp(&one.0));
-        let found = shelf.search(&query, None, 10);
-        assert_eq!(found.len(), 10);
-        kept += exact[..10].iter().filter(|(_, n)| found.iter().any(|(number, _)| number == n)).count();
+        let found = |within: Option<&HashSet<i64>>| -> HashSet<i64> {
+            let found = shelf.search(&query, within, 10);
+            assert_eq!(found.len(), 10, "as many as are wanted and allowed");
+            found.into_iter().map(|(number, _)| number).collect()
+        };
+        let hits = found(None);
+        kept += exact[..10].iter().filter(|(_, n)| hits.contains(n)).count();
+        let hits = found(Some(&even));
+        let allowed = exact.iter().filter(|(_, n)| even.contains(n)).take(10);
+        kept_even += allowed.filter(|(_, n)| hits.contains(n)).count();
+        // Only what is far from the query: the sketches that are near are all of others.
+        let far: HashSet<i64> = exact[exact.len() / 2..].iter().map(|(_, n)| *n).collect();
+        assert!(found(Some(&far)).is_subset(&far));
     }
-    assert!(kept >= 98, "{kept} of 100");
+    assert!(kept >= 98 && kept_even >= 98, "{kept} and {kept_even} of 100");
 }

@@ -97,10 +97,8 @@ impl<const BENT: bool> SimdOp for Unround<'_, BENT> {
             (low, high) = (real.min(low, out), real.max(high, out));
             at += lanes;
         }
-        let mut span = Span {
-            low: fold(low, f32::INFINITY, f32::min),
-            high: fold(high, f32::NEG_INFINITY, f32::max),
-        };
+        let mut span =
+            Span { low: fold(low, f32::INFINITY, f32::min), high: fold(high, f32::NEG_INFINITY, f32::max) };
         if at < count {
             let (product, sum) = (whole.load_pad(&products[at..]).0, whole.load_pad(&sums[at..]).0);
             let (column, shift) = (real.load_pad(&scales[at..]).0, real.load_pad(&shift[at..]).0);
@@ -139,7 +137,7 @@ fn fold<S: Simd<Elem = f32>>(lanes: S, first: f32, with: impl Fn(f32, f32) -> f3
 fn bend<I: Isa>(isa: I, x: I::F32) -> I::F32 {
     const END: f32 = 4.2;
     const ODD: [f32; 9] = [
-        0.797_669_13,
+        0.797_669_1,
         -0.132_444_1,
         0.019_481_85,
         -0.002_172_908,
@@ -147,7 +145,7 @@ fn bend<I: Isa>(isa: I, x: I::F32) -> I::F32 {
         -1.057_896_4e-5,
         4.144_858e-7,
         -9.591_032e-9,
-        9.847_263_7e-11,
+        9.847_264e-11,
     ];
     let real = isa.f32();
     let within = real.clamp(x, real.splat(-END), real.splat(END));
@@ -156,7 +154,10 @@ fn bend<I: Isa>(isa: I, x: I::F32) -> I::F32 {
     for factor in ODD[..8].iter().rev() {
         sum = real.mul_add(sum, square, real.splat(*factor));
     }
-    let erf = real.clamp(real.mul(sum, within), real.splat(-1.0), real.splat(1.0));
+    let erf = real.mul(sum, within);
+    // Further out it is one, with the sign of x.
+    let far = real.ge(real.abs(x), real.splat(END));
+    let erf = real.select(real.clamp(x, real.splat(-1.0), real.splat(1.0)), erf, far);
     let half = real.mul(x, real.splat(0.5));
     real.mul_add(half, erf, half)
 }
@@ -275,7 +276,7 @@ mod tests {
         }
         assert_eq!(span, super::span(&bent), "the least and the greatest are found on the way");
         // Far out it is the number itself, or nothing.
-        columns.unround_bent(&[90_000, -90_000], Steps { scale: 1e-3, zero: 0 }, &mut bent[..2]);
+        columns.unround_bent(&[90, -90], Steps { scale: 1.0, zero: 0 }, &mut bent[..2]);
         assert_eq!(bent[..2], [90.0, 0.0]);
     }
 

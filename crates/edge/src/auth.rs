@@ -1,5 +1,6 @@
 //! Who is calling: on loopback anybody of this machine, elsewhere whoever shows a known bearer token.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use http::{Extensions, HeaderMap};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use crate::{Error, Refusal};
+use crate::{Error, Refusal, sockets};
 
 /// The auth profile.
 #[derive(Clone)]
@@ -87,8 +88,9 @@ impl Verifier {
         match self {
             Self::Open(caller) => Ok(caller.clone()),
             Self::Bearer(tokens) => {
-                let presented = presented(headers).ok_or_else(Refusal::no_token)?;
-                find(tokens, presented).ok_or_else(Refusal::wrong_token)
+                let offered = || sockets::offered_token(headers);
+                let presented = presented(headers).or_else(offered).ok_or_else(Refusal::no_token)?;
+                find(tokens, &presented).ok_or_else(Refusal::wrong_token)
             }
         }
     }
@@ -120,11 +122,11 @@ fn parse_hash(text: &str) -> Option<[u8; 32]> {
 }
 
 /// The token of the one Authorization header, if its scheme is Bearer (in any case, RFC 9110).
-fn presented(headers: &HeaderMap) -> Option<&[u8]> {
+fn presented(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (value, None) = (values.next()?.as_bytes(), values.next()) else { return None };
     let (scheme, rest) = value.split_at_checked(7)?;
-    scheme.eq_ignore_ascii_case(b"bearer ").then(|| rest.trim_ascii())
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| Cow::Borrowed(rest.trim_ascii()))
 }
 
 /// Compares with every known hash in constant time, so that the time taken tells nothing about any token.

@@ -53,7 +53,7 @@ impl Origins {
 }
 
 /// What follows `http://` or `https://`.
-fn authority(origin: &[u8]) -> Option<&[u8]> {
+pub(crate) fn authority(origin: &[u8]) -> Option<&[u8]> {
     [&b"http://"[..], b"https://"].iter().find_map(|scheme| {
         let (head, rest) = origin.split_at_checked(scheme.len())?;
         head.eq_ignore_ascii_case(scheme).then_some(rest)

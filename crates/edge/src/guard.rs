@@ -26,6 +26,7 @@ use crate::health;
 use crate::hosts::Hosts;
 use crate::pages;
 use crate::settings::URI_LIMIT_BYTES;
+use crate::sockets;
 use crate::{Error, Pages, Refusal, Settings, Voice};
 
 /// On every answer that does not set its own.
@@ -130,6 +131,9 @@ impl Guard {
             return Err(Refusal::host());
         }
         let page = self.origins.check(headers, &self.hosts)?;
+        if page.is_none() && sockets::is_handshake(headers) && !sockets::is_own_page(headers, &self.hosts) {
+            return Err(Refusal::origin());
+        }
         match &self.pages {
             Some(ours) if page.is_none() && !pages::may_ask(ours, request.method(), headers) => {
                 Err(Refusal::page())

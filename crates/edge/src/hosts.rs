@@ -31,12 +31,16 @@ impl Hosts {
 
     /// Whether `authority`, as in a Host header, names us.
     pub fn admits(&self, authority: &[u8]) -> bool {
+        let is_loopback = |(host, _)| LOOPBACK.iter().any(|name: &&[u8]| name.eq_ignore_ascii_case(host));
+        split(authority).is_some_and(is_loopback) || self.is_configured(authority)
+    }
+
+    /// Whether it is a name of this server alone, not one that every program of this machine has.
+    pub fn is_configured(&self, authority: &[u8]) -> bool {
         let Some((host, port)) = split(authority) else { return false };
-        LOOPBACK.iter().any(|name| name.eq_ignore_ascii_case(host))
-            || self
-                .configured
-                .iter()
-                .any(|(name, only)| (only.is_none() || *only == port) && name.eq_ignore_ascii_case(host))
+        self.configured
+            .iter()
+            .any(|(name, only)| (only.is_none() || *only == port) && name.eq_ignore_ascii_case(host))
     }
 }
 

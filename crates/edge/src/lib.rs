@@ -21,6 +21,7 @@ mod pages;
 mod refusal;
 mod serve;
 pub mod settings;
+mod sockets;
 mod watch;
 
 #[cfg(test)]
@@ -33,3 +34,4 @@ pub use health::{Health, mount};
 pub use refusal::Refusal;
 pub use serve::{Drained, bind, serve};
 pub use settings::{Pages, Settings, Voice};
+pub use sockets::SOCKET_PROTOCOL;

@@ -68,6 +68,33 @@ async fn an_evil_origin_is_forbidden() {
 }
 
 #[tokio::test]
+async fn a_page_of_another_server_of_this_machine_opens_no_socket() {
+    let server = Server::start(settings()).await;
+    let handshake = |origin: &str| {
+        get("/hello", &format!("Connection: Upgrade\r\nUpgrade: websocket\r\nOrigin: {origin}\r\n"))
+    };
+    for stranger in ["http://localhost:3000", "http://127.0.0.1", "http://evil.example.com", "null"] {
+        server.ask(&handshake(stranger)).await.refused(403, "UNAUTHORIZED");
+    }
+    // The route knows nothing of sockets; that it answers shows who may ask.
+    assert_eq!(server.ask(&handshake("http://localhost")).await.status, 200);
+    assert_eq!(server.ask(&get("/hello", "Upgrade: websocket\r\n")).await.status, 200, "no browser");
+}
+
+#[tokio::test]
+async fn a_socket_may_bring_its_token_among_its_protocols() {
+    let server = Server::start(bearer()).await;
+    let offering = |token: &str, more: &str| {
+        get("/who", &format!("{more}Sec-WebSocket-Protocol: orchestr8, orchestr8.bearer.{token}\r\n"))
+    };
+    // "s3cret" and "guess" in base64url.
+    let known = server.ask(&offering("czNjcmV0", "Upgrade: websocket\r\n")).await;
+    assert_eq!(known.body, r#"{"name":"ci","roles":["admin"],"tenant":"acme","verified":true}"#);
+    server.ask(&offering("Z3Vlc3M", "Upgrade: websocket\r\n")).await.refused(401, "UNAUTHENTICATED");
+    server.ask(&offering("czNjcmV0", "")).await.refused(401, "UNAUTHENTICATED");
+}
+
+#[tokio::test]
 async fn a_configured_page_hears_that_it_may_read() {
     let allowed_origins = vec!["https://app.example.org".to_owned()];
     let server = Server::start(Settings { allowed_origins, ..bearer() }).await;

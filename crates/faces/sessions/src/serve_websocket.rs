@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use futures::{Sink, SinkExt, Stream};
 use http::header::UPGRADE;
 use http::{HeaderValue, StatusCode};
-use orchestr8_edge::Caller;
+use orchestr8_edge::{Caller, SOCKET_PROTOCOL};
 use orchestr8_kernel::ports::Clock;
 use orchestr8_kernel::{Principal, Transport};
 use serde_json::json;
@@ -83,6 +83,7 @@ async fn upgrade(face: Arc<Inner>, request: Request) -> Response {
     };
     let limit = face.settings.message_bytes + OVERSIZE_BYTES;
     upgrade
+        .protocols([SOCKET_PROTOCOL])
         .read_buffer_size(SOCKET_READ_BYTES)
         .write_buffer_size(SOCKET_WRITE_BYTES)
         .max_message_size(limit)

@@ -38,6 +38,7 @@ pub(crate) async fn socket(mut call: Call) -> Outcome {
     .await?;
     let face = call.face.clone();
     Ok(upgrade
+        .protocols([orchestr8_edge::SOCKET_PROTOCOL])
         .max_message_size(FRAME_BYTES)
         .max_frame_size(FRAME_BYTES)
         .max_write_buffer_size(WRITE_BYTES)

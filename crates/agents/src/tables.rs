@@ -171,6 +171,25 @@ pub fn pair_put(pair: &Pair, received: u64, acked: u64) -> Statement {
     )
 }
 
+/// Pairs of agents, of one agent if it is given, those with most unacknowledged first; only what is shown is counted. Columns:
+/// source, target, received, acked, waiting in the inbox, held behind a gap, when the oldest of those waiting came.
+pub fn pair_list(tenant: &str, agent: Option<&str>, limit: i64) -> Statement {
+    Statement::new(
+        "SELECT p.source, p.target, p.received, p.acked,
+            (SELECT COUNT(*) FROM aacp_message m WHERE m.tenant = p.tenant AND m.source = p.source AND m.target = p.target
+                AND m.seq > p.acked AND m.position IS NOT NULL AND m.status = 'PENDING'),
+            (SELECT COUNT(*) FROM aacp_message m WHERE m.tenant = p.tenant AND m.source = p.source AND m.target = p.target
+                AND m.seq > p.received AND m.held <> 0),
+            (SELECT MIN(m.created_ms) FROM aacp_message m WHERE m.tenant = p.tenant AND m.source = p.source
+                AND m.target = p.target AND m.seq > p.acked AND m.position IS NOT NULL AND m.status = 'PENDING')
+         FROM (SELECT tenant, source, target, received, acked FROM aacp_pair
+            WHERE tenant = ?1 AND (?2 IS NULL OR source = ?2 OR target = ?2)
+            ORDER BY received - acked DESC, source, target LIMIT ?3) p
+         ORDER BY p.received - p.acked DESC, p.source, p.target",
+        vec![tenant.into(), agent.into(), limit.into()],
+    )
+}
+
 /// What waits behind a gap. Columns: seq, id, held.
 pub fn pair_held(pair: &Pair, received: u64) -> Statement {
     Statement::new(

@@ -4,6 +4,7 @@ mod get_state;
 mod inbox;
 mod list;
 mod messages;
+mod pairs;
 mod registry;
 mod requests;
 mod send_message;
@@ -47,6 +48,7 @@ pub fn of_messages(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
         messages::show(hub)?,
         requests::show(hub)?,
         requests::list(hub)?,
+        pairs::list(hub)?,
         inbox::read(hub)?,
         inbox::acknowledge(hub)?,
         registry::register(hub)?,

@@ -1,4 +1,4 @@
-//! `orchestr8 agents list|send|inbox|requests`: messages between agents, from the command line.
+//! `orchestr8 agents list|send|inbox|requests|pairs`: messages between agents, from the command line.
 
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ pub enum Agents {
     Inbox(Inbox),
     /// Show what became of requests, or of one.
     Requests(Requests),
+    /// Show between whom messages go, and what was not acknowledged.
+    Pairs(Pairs),
 }
 
 #[derive(Args)]
@@ -91,6 +93,18 @@ pub struct Requests {
     reaching: Reaching,
 }
 
+#[derive(Args)]
+pub struct Pairs {
+    /// Only those of this agent.
+    #[arg(long)]
+    agent: Option<String>,
+    /// At most so many.
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=500))]
+    limit: u64,
+    #[command(flatten)]
+    reaching: Reaching,
+}
+
 /// The longest wait one question takes; a longer one is asked again.
 const WAIT_MS: u128 = 50_000;
 
@@ -103,6 +117,7 @@ impl Agents {
             Agents::Send(send) => send.run(shell),
             Agents::Inbox(inbox) => inbox.run(shell).map(|()| exit::OK),
             Agents::Requests(requests) => requests.run(shell),
+            Agents::Pairs(pairs) => pairs.run(shell).map(|()| exit::OK),
         }
     }
 }
@@ -291,5 +306,37 @@ impl Requests {
         let rows: Vec<[String; 6]> = std::iter::once(head).chain(requests.iter().map(row)).collect();
         shell.terminal.data(&columns(&rows));
         Ok(exit::OK)
+    }
+}
+
+impl Pairs {
+    fn run(&self, shell: &Shell) -> Result<(), Failure> {
+        let filter = [("agentId", self.agent.clone()), ("limit", Some(self.limit.to_string()))];
+        let path = reach::path("/aacp/pairs", &filter);
+        let page = self.reaching.run(shell, Intent::Record, async |reach| reach.get(&path).await)?;
+        if shell.terminal.json {
+            shell.terminal.value(&page);
+            return Ok(());
+        }
+        let pairs = page["pairs"].as_array().cloned().unwrap_or_default();
+        if pairs.is_empty() {
+            shell.terminal.note("no agent has sent another anything");
+            return Ok(());
+        }
+        let row = |pair: &Value| {
+            [
+                harmless(text(pair, "sourceAgentId")),
+                harmless(text(pair, "targetAgentId")),
+                pair["seq"].to_string(),
+                pair["ack"].to_string(),
+                pair["unacknowledged"].to_string(),
+                pair["held"].to_string(),
+                moment(&pair["waitingSince"]),
+            ]
+        };
+        let head = ["FROM", "TO", "SENT", "ACKNOWLEDGED", "WAITING", "HELD", "SINCE"].map(String::from);
+        let rows: Vec<[String; 7]> = std::iter::once(head).chain(pairs.iter().map(row)).collect();
+        shell.terminal.data(&columns(&rows));
+        Ok(())
     }
 }

@@ -48,6 +48,10 @@ fn an_inbox_is_read_and_acknowledged_through_a_server() {
     assert_eq!((sent.code, sent.out.contains("kept for 1 agents")), (Some(0), true), "{sent:?}");
     let unanswered = run(&["agents", "send", "planner", "1", "--wait", "0"]);
     assert_eq!(unanswered.code, Some(6), "nobody has answered: {unanswered:?}");
+    let pairs = json_of(&run(&["--json", "agents", "pairs", "--agent", "planner"]));
+    assert_eq!(pairs["pairs"][0]["unacknowledged"], 2, "{pairs}");
+    let table = run(&["agents", "pairs"]);
+    assert!(table.out.contains("WAITING") && table.out.contains("planner"), "{table:?}");
     let read = run(&["agents", "inbox", "planner", "--ack"]);
     assert!(read.out.contains("EVENT cli \"green\"") && read.out.contains("REQUEST cli 1"), "{read:?}");
     let empty = run(&["--json", "agents", "inbox", "planner"]);

@@ -2,9 +2,10 @@
 
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
+use orchestr8_edge::ask::Query;
 use serde_json::{Map, Value};
 
-use crate::actions::{ACK, AGENTS, HEARTBEAT, MESSAGE, REGISTER, REQUEST, REQUESTS, SEND, UNREGISTER};
+use crate::actions::{ACK, AGENTS, HEARTBEAT, MESSAGE, PAIRS, REGISTER, REQUEST, REQUESTS, SEND, UNREGISTER};
 use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::failure::Failure;
@@ -48,13 +49,27 @@ pub(crate) async fn requests(call: Call) -> Outcome {
     if let Some(status) = query.one_of("status", &openapi::STATUSES)? {
         args.insert(String::from("status"), status.into());
     }
+    narrow(&query, &mut args)?;
+    Ok(answer::json(StatusCode::OK, &call.ask(REQUESTS, args).await?))
+}
+
+/// `GET /pairs`: between whom messages go, and what the receiver has not acknowledged.
+pub(crate) async fn pairs(call: Call) -> Outcome {
+    let query = call.query(&["agentId", "limit"])?;
+    let mut args = Map::new();
+    narrow(&query, &mut args)?;
+    Ok(answer::json(StatusCode::OK, &call.ask(PAIRS, args).await?))
+}
+
+/// What lists have in common: of one agent, and so many.
+fn narrow(query: &Query, args: &mut Map<String, Value>) -> Result<(), Failure> {
     if let Some(agent) = query.bounded("agentId", crate::settings::ID_BYTES)? {
         args.insert(String::from("agentId"), agent.into());
     }
     if let Some(limit) = query.number("limit", 1..=openapi::PAGE)? {
         args.insert(String::from("limit"), limit.into());
     }
-    Ok(answer::json(StatusCode::OK, &call.ask(REQUESTS, args).await?))
+    Ok(())
 }
 
 pub(crate) async fn agents(call: Call) -> Outcome {

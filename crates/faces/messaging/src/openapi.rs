@@ -66,9 +66,12 @@ fn paths() -> Value {
         "/messages/{id}": {"get": operation("getMessage", "A message and what became of it.", &[path(ID)], (200, "Message"), &[404])},
         "/requests": {"get": operation(
             "listRequests", "Requests, the newest first.",
-            &[query("status", json!({"type": "string", "enum": STATUSES})), query("agentId", bounded(256)),
-              query("limit", json!({"type": "integer", "minimum": 1, "maximum": PAGE}))],
+            &[query("status", json!({"type": "string", "enum": STATUSES})), query("agentId", bounded(256)), page()],
             (200, "Requests"), &[],
+        )},
+        "/pairs": {"get": operation(
+            "listPairs", "Pairs of agents that messages go between, those with most unacknowledged first.",
+            &[query("agentId", bounded(256)), page()], (200, "Pairs"), &[],
         )},
         "/requests/{id}": {"get": operation(
             "getRequest", "What became of a request; with wait, once it has ended.", &[path(ID), wait()], (200, "Request"), &[404],
@@ -173,6 +176,10 @@ fn query(name: &str, schema: Value) -> Value {
     json!({"in": "query", "name": name, "required": false, "schema": schema})
 }
 
+fn page() -> Value {
+    query("limit", json!({"type": "integer", "minimum": 1, "maximum": PAGE}))
+}
+
 fn wait() -> Value {
     let about = "How long to wait: seconds, or milliseconds with ms.";
     json!({"in": "query", "name": "wait", "required": false, "description": about, "schema": {"type": "string", "pattern": "^[0-9]{1,4}(ms|s)?$"}})
@@ -225,6 +232,10 @@ fn schemas() -> Value {
         "timestamp",
         "expiresAt",
     ];
+    let pair = json!({
+        "sourceAgentId": text, "targetAgentId": text, "seq": count(), "ack": count(), "unacknowledged": count(), "held": count(),
+        "waitingSince": moment,
+    });
     let agent = json!({
         "agentId": text, "kind": {"type": "string", "enum": ["local", "callback", "inbox"]},
         "state": {"type": "string", "enum": ["idle", "busy", "draining", "offline"]}, "topics": {"type": "array", "items": text},
@@ -249,6 +260,8 @@ fn schemas() -> Value {
         }), &["messageId", "outcome", "timestamp", "expiresAt", "envelope"]),
         "Request": open(request, &shown),
         "Requests": open(json!({"requests": {"type": "array", "items": {"$ref": "#/components/schemas/Request"}}}), &["requests"]),
+        "Pair": open(pair, &["sourceAgentId", "targetAgentId", "seq", "ack", "unacknowledged", "held"]),
+        "Pairs": open(json!({"pairs": {"type": "array", "items": {"$ref": "#/components/schemas/Pair"}}}), &["pairs"]),
         "Agent": open(agent, &["agentId", "kind", "state"]),
         "Agents": open(json!({"agents": {"type": "array", "items": {"$ref": "#/components/schemas/Agent"}}, "truncated": truth}), &["agents", "truncated"]),
         "Unregistered": open(json!({"agentId": text, "unregistered": {"const": true}}), &["agentId", "unregistered"]),

@@ -54,5 +54,7 @@ async fn what_belongs_to_another_tenant_is_not_there() {
             "{target}"
         );
     }
+    let pairs = world.ask_as(eve.clone(), Method::GET, "/aacp/pairs", None).await;
+    assert_eq!(pairs.text, r#"{"pairs":[]}"#);
     assert_eq!(world.ask_as(eve, Method::POST, "/aacp/messages", Some(&body)).await.code(), "NOT_FOUND");
 }

@@ -97,7 +97,7 @@ fn full_name(pin: &Pin) -> String {
 
 fn held(failure: Failure) -> Failure {
     if failure.code == Code::Unavailable {
-        return failure.hinting("use the tool admin.acceptTool of the running server, or stop it first");
+        return failure.hinting("accept it in the dashboard of the running server, or with POST /v1/tools/accept, or stop it first");
     }
     failure
 }

@@ -130,7 +130,9 @@ impl Runtime {
             }
         }
         let remote = Remote::start(&kernel, other_servers(&settings));
-        offer(&kernel, remote.action().map_err(broken)?)?;
+        for action in remote.actions().map_err(broken)? {
+            offer(&kernel, action)?;
+        }
         for action in audit::actions(&store).map_err(broken)? {
             offer(&kernel, action)?;
         }

@@ -64,6 +64,8 @@ fn paths(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
         ("/dashboard/metrics", get(at(face, program::metrics))),
         ("/dashboard/system", get(at(face, program::system))),
         ("/dashboard/servers", get(at(face, program::servers))),
+        ("/tools/quarantined", get(at(face, program::quarantined))),
+        ("/tools/accept", post(at(face, program::accept_tool))),
         ("/audit", get(at(face, audit::list))),
         ("/audit/verify", get(at(face, audit::verify))),
         ("/events", get(at(face, live::events))),

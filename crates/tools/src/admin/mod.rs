@@ -13,7 +13,7 @@ use std::sync::Arc;
 use orchestr8_kernel::{Action, schema};
 use parking_lot::Mutex;
 
-pub use mode::Mode;
+pub use mode::{ADMIN_ROLE, Mode};
 
 use crate::Settings;
 

@@ -1,4 +1,4 @@
-//! `admin.acceptTool`: takes the changed definition of a tool of another server, and the tool out of quarantine.
+//! `admin.acceptTool`, and `tools.accept` for owners: takes the changed definition of a tool of another server, and the tool out of quarantine.
 
 use orchestr8_contract::Output;
 use orchestr8_kernel::action::{Effect, OnUnknown};
@@ -7,12 +7,13 @@ use serde_json::json;
 
 use super::pins::accept;
 
-pub fn action() -> Result<Action, schema::Error> {
+/// Under the name it is asked for by: one for MCP clients, one for the faces.
+pub fn action(name: &str) -> Result<Action, schema::Error> {
     let input = json!({
         "type": "object",
         "properties": {
-            "server": {"type": "string"},
-            "tool": {"type": "string", "description": "Its own name at that server."},
+            "server": {"type": "string", "maxLength": 256},
+            "tool": {"type": "string", "maxLength": 256, "description": "Its own name at that server."},
             "changed": {
                 "type": "string",
                 "description": "The hash of the definition that was looked at, as admin.listQuarantined gives it."
@@ -25,7 +26,7 @@ pub fn action() -> Result<Action, schema::Error> {
         "Accepts the changed definition of a tool of another MCP server, so that it can be used again.";
     // Accepting the same definition again changes nothing.
     let policy = Policy { effect: Effect::Outside(OnUnknown::Retry), idempotent: true, ..Policy::stored() };
-    Ok(Action::tool("admin.acceptTool", about, input, policy, take)?.titled("Accept a changed tool"))
+    Ok(Action::tool(name, about, input, policy, take)?.titled("Accept a changed tool"))
 }
 
 async fn take(args: Args, context: Context) -> Result<Reply, Halt> {

@@ -1,4 +1,4 @@
-//! `admin.listQuarantined`: the tools of other servers whose definition has changed, with both definitions.
+//! `admin.listQuarantined`, and `tools.quarantined` for owners: the tools of other servers whose definition has changed, with both definitions.
 
 use orchestr8_contract::Output;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::pins::pins;
 
-pub fn action() -> Result<Action, schema::Error> {
+/// Under the name it is asked for by: one for MCP clients, one for the faces.
+pub fn action(name: &str) -> Result<Action, schema::Error> {
     let input = json!({"type": "object", "properties": {}, "additionalProperties": false});
     let about = "Lists tools of other MCP servers whose definition has changed since it was accepted, with both definitions.";
-    Ok(Action::tool("admin.listQuarantined", about, input, Policy::read(), list)?
-        .titled("List quarantined tools"))
+    Ok(Action::tool(name, about, input, Policy::read(), list)?.titled("List quarantined tools"))
 }
 
 async fn list(_: Args, context: Context) -> Result<Reply, Halt> {

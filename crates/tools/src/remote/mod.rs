@@ -32,6 +32,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::action::Allow;
+use orchestr8_kernel::submission::OWNER;
 use orchestr8_kernel::{Action, Kernel, schema};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +43,7 @@ pub use desk::{Phase, Seen};
 pub use pins::{Changed, Pin, accept, pins};
 
 use crate::AdminMode;
+use crate::admin::ADMIN_ROLE;
 use desk::Desk;
 use supervise::Surroundings;
 
@@ -122,9 +126,20 @@ pub struct Settings {
 /// somebody may administrate.
 pub fn admin_tools(mode: AdminMode) -> Result<Vec<Action>, schema::Error> {
     Ok(vec![
-        list_quarantined::action()?.allowing(mode.allow()),
-        accept_tool::action()?.allowing(mode.allow()),
+        list_quarantined::action("admin.listQuarantined")?.allowing(mode.allow()),
+        accept_tool::action("admin.acceptTool")?.allowing(mode.allow()),
     ])
+}
+
+/// Whoever answers for this server looks at changed tools and accepts them; the person at this machine is its owner.
+fn owners() -> Allow {
+    Arc::new(|principal, _| match principal.has(OWNER) || principal.has(ADMIN_ROLE) {
+        true => Ok(()),
+        false => Err(Fault::new(
+            Code::Unauthorized,
+            "only an owner or an admin may look at changed tools and accept them",
+        )),
+    })
 }
 
 /// The supervisors of all other servers. Dropped, it ends them; `stop` also waits for their end.
@@ -153,9 +168,14 @@ impl Remote {
         }
     }
 
-    /// The action with which clients ask how the servers are.
-    pub fn action(&self) -> Result<Action, schema::Error> {
-        list_servers::action(self.desks.clone())
+    /// The actions with which faces ask how the servers are, and with which owners accept what has changed. Models do not see
+    /// them: a tool must not let itself out of quarantine.
+    pub fn actions(&self) -> Result<Vec<Action>, schema::Error> {
+        Ok(vec![
+            list_servers::action(self.desks.clone())?,
+            list_quarantined::action("tools.quarantined")?.allowing(owners()).hidden(),
+            accept_tool::action("tools.accept")?.allowing(owners()).hidden(),
+        ])
     }
 
     /// How the servers are.

@@ -1,13 +1,15 @@
 //! Changed definitions are not used until somebody accepts them.
 
+use std::sync::Arc;
+
 use orchestr8_contract::Code;
-use orchestr8_kernel::Transport;
 use orchestr8_kernel::bus::Filter;
 use orchestr8_kernel::registry;
+use orchestr8_kernel::{Principal, Transport};
 use orchestr8_testing::settled::{fault, text, value};
 use orchestr8_testing::{until, within};
 use orchestr8_tools::remote::{accept, pins};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::{TOOLS, World, fixture, store};
 
@@ -81,6 +83,36 @@ async fn only_admins_accept() {
         submission.transport = Transport::Http;
         assert_eq!(within(world.kernel.submit(submission)).await.code(), Some(Code::Unauthorized));
     }
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn owners_and_admins_accept_by_actions_that_no_list_shows() {
+    let world = World::with(fixture(&[])).await;
+    for action in world.remote.actions().unwrap() {
+        world.kernel.registry().register(action).unwrap();
+    }
+    text(world.call("other.change", json!({})).await);
+    until("the change to be seen", || world.seen().quarantined == ["echo"]).await;
+    let with = |roles: &[&str], action: &str, args: Value| {
+        let mut submission = world.submission(action, args);
+        let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+        submission.principal = Arc::new(Principal { roles, ..Principal::local() });
+        submission.transport = Transport::Http;
+        within(world.kernel.submit(submission))
+    };
+    for action in ["tools.quarantined", "tools.accept"] {
+        assert!(!world.listed().contains(&action.to_owned()), "models do not see {action}");
+        let wish = json!({"server": "other", "tool": "echo", "changed": "x"});
+        assert_eq!(with(&["editor"], action, wish).await.code(), Some(Code::Unauthorized));
+    }
+    let seen = value(with(&["owner"], "tools.quarantined", json!({})).await);
+    let changed = &seen["tools"][0]["changed"];
+    let stale = json!({"server": "other", "tool": "echo", "changed": "x"});
+    assert_eq!(with(&["admin"], "tools.accept", stale).await.code(), Some(Code::VersionMismatch));
+    let wish = json!({"server": "other", "tool": "echo", "changed": changed});
+    assert_eq!(value(with(&["admin"], "tools.accept", wish).await)["accepted"], *changed);
+    until("it to be offered again", || world.listed().contains(&"other.echo".to_owned())).await;
     world.remote.stop().await;
 }
 

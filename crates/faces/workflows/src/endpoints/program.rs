@@ -2,10 +2,11 @@
 
 use http::{HeaderValue, StatusCode};
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::Args;
 
 use super::Arguments;
 use super::execution::mark;
-use crate::actions::{METRICS, SERVERS, SYSTEM};
+use crate::actions::{ACCEPT_TOOL, METRICS, QUARANTINED, SERVERS, SYSTEM};
 use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::etag::{self, Condition};
@@ -46,6 +47,22 @@ pub(crate) async fn system(call: Call) -> Outcome {
 pub(crate) async fn servers(call: Call) -> Outcome {
     call.query(&[])?;
     Ok(answer::json(StatusCode::OK, &call.ask(SERVERS, Arguments::default().into_map()).await?))
+}
+
+/// Tools of other servers whose definition has changed, with both definitions; for owners.
+pub(crate) async fn quarantined(call: Call) -> Outcome {
+    call.query(&[])?;
+    Ok(answer::json(StatusCode::OK, &call.ask(QUARANTINED, Arguments::default().into_map()).await?))
+}
+
+/// Takes the changed definition that was looked at, and no other.
+pub(crate) async fn accept_tool(call: Call) -> Outcome {
+    call.query(&[])?;
+    let body = call.read(&["server", "tool", "changed"])?;
+    let given = call.once(ACCEPT_TOOL, Args::new(body.members)).await?;
+    let mut response = answer::json(StatusCode::OK, &given.value);
+    answer::mark_replayed(&mut response, given.replayed);
+    Ok(response)
 }
 
 pub(crate) async fn openapi(call: Call) -> Outcome {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Path;
 use super::operation::{Operation, number_of, schema, text_of};
-use super::shapes::{any_object, list, one_of, open, or_null, text, truth, whole};
+use super::shapes::{any_object, closed, list, one_of, open, or_null, text, truth, whole};
 use crate::settings::PAGE_LIMIT;
 
 const TAG: &str = "program";
@@ -19,6 +19,8 @@ pub(super) fn paths() -> Vec<Path> {
             vec![("get", figures("system", "How the engine stands: queue, breakers, limits."))],
         ),
         ("/dashboard/servers", vec![("get", servers())]),
+        ("/tools/quarantined", vec![("get", quarantined())]),
+        ("/tools/accept", vec![("post", accept_tool())]),
         ("/audit", vec![("get", audit())]),
         ("/audit/verify", vec![("get", verify_audit())]),
         ("/health", vec![("get", health())]),
@@ -70,6 +72,32 @@ fn servers() -> Operation {
         "How it stands with each.",
         open(json!({"servers": list(server)}), &["servers"]),
     )
+}
+
+fn quarantined() -> Operation {
+    let tool = json!({
+        "server": text(), "tool": text(), "accepted": text(), "acceptedDefinition": any_object(), "changed": text(),
+        "changedDefinition": any_object(),
+    });
+    let tool =
+        open(tool, &["server", "tool", "accepted", "acceptedDefinition", "changed", "changedDefinition"]);
+    Operation::new(
+        "listQuarantined",
+        TAG,
+        "Tools of other servers that changed since they were accepted; for owners.",
+    )
+    .gives(200, "Each with both definitions.", open(json!({"tools": list(tool)}), &["tools"]))
+}
+
+fn accept_tool() -> Operation {
+    let body = json!({"server": text_of(256), "tool": text_of(256), "changed": text_of(256)});
+    let done = json!({"server": text(), "tool": text(), "accepted": text()});
+    Operation::new("acceptTool", TAG, "Accepts a changed tool, so that it can be used again; for owners.")
+        .about("`changed` is the hash of the definition that was looked at. If it has changed again since, it is a conflict.")
+        .keyed()
+        .body(closed(body, &["server", "tool", "changed"]))
+        .gives(200, "It is offered again.", open(done, &["server", "tool", "accepted"]))
+        .fails(&[404, 409])
 }
 
 fn audit() -> Operation {

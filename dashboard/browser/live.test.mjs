@@ -1,7 +1,7 @@
 // Live: what happens is seen at once, a server that is killed is missed and found again, and much of everything does not stall the page.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { waiting } from './examples.mjs'
+import { held, letGo, waiting } from './examples.mjs'
 import { Browser, complaints, Server, shoot } from './place.mjs'
 
 let server, browser
@@ -47,11 +47,13 @@ test('an execution appears and ends in an open list, and its steps change in an 
   await list.goto(`${server.base}/executions`)
   await list.waitForSelector('text=Nothing has run yet')
   await list.waitForSelector('[data-phase="live"]')
-  const id = await server.run(waiting('live', 6_000))
+  const id = await server.run(held('live'))
   await list.waitForSelector('role=row >> text=running')
   const graph = await browser.page(server)
   await graph.goto(`${server.base}/executions/${id}`)
   await graph.waitForSelector('[data-state="waiting"] >> text=rest')
+  await graph.waitForSelector('[data-phase="live"]')
+  await letGo(server, id)
   await graph.waitForSelector('[data-state="completed"] >> text=last')
   await list.waitForSelector('role=row >> text=completed')
   for (const page of [list, graph]) {
@@ -61,7 +63,7 @@ test('an execution appears and ends in an open list, and its steps change in an 
 })
 
 test('a server that is killed is missed, and found again where it was', async () => {
-  const id = await server.run(waiting('killed', 4_000))
+  const id = await server.run(held('killed'))
   const page = await browser.page(server)
   await page.goto(`${server.base}/executions/${id}`)
   await page.waitForSelector('[data-phase="live"]')
@@ -73,9 +75,10 @@ test('a server that is killed is missed, and found again where it was', async ()
   assert.deepEqual(await complaints(page), [])
   await shoot(page, 'away')
   await server.begin()
-  await page.getByRole('button', { name: 'Try now' }).click().catch(() => undefined)
-  await page.waitForSelector('[data-phase="live"]', { timeout: 20_000 })
-  await page.waitForSelector('[data-state="completed"] >> text=last', { timeout: 20_000 })
+  // It comes back by itself: nobody presses anything.
+  await page.waitForSelector('[data-phase="live"]', { timeout: 60_000 })
+  await letGo(server, id)
+  await page.waitForSelector('[data-state="completed"] >> text=last', { timeout: 60_000 })
   assert.equal(await page.getByText('The server is away.').count(), 0)
   await page.context().close()
 })
@@ -109,10 +112,14 @@ test('10,000 executions are listed and scrolled without a stall', async () => {
   await page.waitForSelector('role=row >> text=Quick')
   await watchTasks(page)
   const table = page.getByRole('table', { name: 'Executions' })
-  for (let tries = 0; tries < 60; tries += 1) {
+  for (let shown = ''; !/that is all/.test(shown); ) {
     await table.evaluate((frame) => frame.scrollTo({ top: frame.scrollHeight }))
-    if (/that is all/.test(await page.getByTestId('count').innerText())) break
-    await page.waitForTimeout(60)
+    // Either a page more, or the end.
+    const next = await page.waitForFunction((before) => {
+      const text = document.querySelector('[data-testid="count"]')?.textContent ?? ''
+      return text !== before || /that is all/.test(text) ? text : null
+    }, shown)
+    shown = await next.jsonValue()
   }
   const shown = Number((await page.getByTestId('count').innerText()).replace(/[^0-9].*$/s, (rest) => rest.replace(/[^0-9]/g, '')).replace(/,/g, ''))
   assert.ok(shown >= count, `${shown} of ${count} are shown`)
@@ -133,6 +140,7 @@ test('5,000 entries of a journal are followed without a stall', async () => {
   await page.getByLabel('Follow').check()
   await page.waitForFunction(() => /^5,\d{3} of 5,\d{3} entries$/.test(document.querySelector('[data-testid="entries"]')?.textContent ?? ''), null, { timeout: 60_000 })
   await page.waitForSelector('role=table[name="Journal"] >> text=execution-complete')
+  assert.ok((await page.getByRole('row').count()) < 120, 'only what is seen is drawn')
   const ms = await longest(page)
   console.log(`5,000 entries: longest task ${Math.round(ms)} ms`)
   assert.ok(ms < (await limit(page)), `a task took ${ms} ms`)
@@ -141,39 +149,50 @@ test('5,000 entries of a journal are followed without a stall', async () => {
 
 test('500 events a second do not stall the page', async () => {
   const page = await browser.page(server)
+  // Counts what the page hears, not what we believe to have caused.
+  await page.addInitScript(() => {
+    globalThis.heard = 0
+    const Real = globalThis.WebSocket
+    globalThis.WebSocket = class extends Real {
+      constructor(...args) {
+        super(...args)
+        this.addEventListener('message', () => (globalThis.heard += 1))
+      }
+    }
+  })
   await page.goto(`${server.base}/`)
   await page.waitForSelector('text=How long they took')
   await page.waitForSelector('[data-phase="live"]')
   await watchTasks(page)
+  const count = 5_000
   const frames = page.evaluate(
-    () =>
+    (count) =>
       new Promise((done) => {
-        let [count, worst, last] = [0, 0, performance.now()]
-        const end = last + 5_000
+        let [frames, worst, began] = [0, 0, performance.now()]
+        let [last, first] = [began, globalThis.heard]
         const draw = (now) => {
-          count += 1
+          frames += 1
           worst = Math.max(worst, now - last)
           last = now
-          if (now < end) requestAnimationFrame(draw)
-          else done({ perSecond: count / 5, worst })
+          const [events, seconds] = [globalThis.heard - first, (now - began) / 1_000]
+          if (events < count) requestAnimationFrame(draw)
+          else done({ events, seconds, perSecond: frames / seconds, worst })
         }
         requestAnimationFrame(draw)
       }),
+    count,
   )
-  // New executions of four events each, and others that tell a thousand.
-  const until = Date.now() + 5_000
-  let events = 0
-  for (let round = 0; Date.now() < until; round += 1) {
-    const began = Date.now()
-    const begun = [...Array.from({ length: 12 }, () => server.run(hello)), ...(round % 4 === 0 ? [server.run(many('burst', 1))] : [])]
-    await Promise.all(begun)
-    events += 12 * 4 + (round % 4 === 0 ? 1_000 : 0)
-    await new Promise((later) => setTimeout(later, Math.max(0, 250 - (Date.now() - began))))
+  // New executions of four events each, and others that tell a thousand: faster than the page has to bear, until it has heard enough.
+  let isOver = false
+  const over = frames.then(() => (isOver = true))
+  while (!isOver) {
+    const pause = new Promise((later) => setTimeout(later, 250))
+    await Promise.all([...Array.from({ length: 12 }, () => server.run(hello)), server.run(many('burst', 1))])
+    await Promise.race([over, pause])
   }
   const drawn = await frames
   const ms = await longest(page)
-  console.log(`${Math.round(events / 5)} events/s: ${Math.round(drawn.perSecond)} frames/s, worst frame ${Math.round(drawn.worst)} ms, longest task ${Math.round(ms)} ms`)
-  assert.ok(events >= 2_500, `${events} events in 5 s`)
+  console.log(`${Math.round(drawn.events / drawn.seconds)} events/s: ${Math.round(drawn.perSecond)} frames/s, worst frame ${Math.round(drawn.worst)} ms, longest task ${Math.round(ms)} ms`)
   assert.ok(ms < (await limit(page)), `a task took ${ms} ms`)
   assert.deepEqual(await complaints(page, { axeToo: false }), [])
   await page.context().close()

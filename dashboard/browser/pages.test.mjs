@@ -31,7 +31,9 @@ const pages = () => [
   ['sessions', '/sessions', 'text=Choose a session, or begin one'],
   ['tools', '/tools/echo', 'role=button[name="Call"]'],
   ['knowledge', `/knowledge/${HANDBOOK}?tab=history&q=when+are+refunds+paid`, 'mark >> text=Refunds'],
-  ['messages', '/messages?tab=agents', 'main >> text=echo'],
+  ['messages', '/messages', 'role=table[name="Requests"] >> text=completed'],
+  ['pairs', '/messages?tab=pairs', 'role=table[name="Pairs"] >> text=builder'],
+  ['agents', '/messages?tab=agents', 'main >> text=Builds what the planner plans'],
   ['dead-letters', '/messages?tab=dead', 'text=Nothing was given up'],
   ['audit', '/audit', 'text=The trail is whole.'],
 ]
@@ -57,6 +59,8 @@ test('every page on a phone: nothing is wider than the screen', async () => {
     await page.waitForSelector('main :is(h1, h2)')
     const tooWide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
     assert.equal(tooWide, 0, name)
+    const cut = await page.evaluate(() => [...document.querySelectorAll('[role="table"], nav')].filter((part) => part.scrollWidth > part.clientWidth).map((part) => part.getAttribute('aria-label')))
+    assert.deepEqual(cut, [], `${name}: nothing is cut off at the side`)
     assert.deepEqual(await complaints(page), [], name)
     await shoot(page, `${name}-phone`)
   }
@@ -73,6 +77,9 @@ test('an empty server says what to do on every page', async () => {
       ['/workflows', 'No workflow is stored'],
       ['/sessions', 'No session yet'],
       ['/knowledge', 'There are no documents yet'],
+      ['/tools', 'None is configured'],
+      ['/messages', 'No agent has asked another anything'],
+      ['/messages?tab=pairs', 'No agent has sent anything yet'],
       ['/executions/exec-none', "there is no execution named 'exec-none'"],
     ]) {
       await page.goto(empty.base + path)
@@ -103,6 +110,11 @@ test('the keyboard goes everywhere', async () => {
   assert.deepEqual(await complaints(page), [])
   await page.keyboard.press('Escape')
   await page.waitForSelector('role=dialog', { state: 'detached' })
+  // A line of a table opens by Enter.
+  await page.goto(`${server.base}/audit`)
+  await page.getByRole('row').nth(1).focus()
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('role=dialog >> text=argsHash')
   await page.context().close()
 })
 

@@ -1,6 +1,6 @@
 // What every browser test needs: a real server on a fresh folder, a real Chromium, and an eye on what goes wrong in the page.
 import { spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -28,10 +28,20 @@ export class Server {
     this.log = ''
   }
 
-  static async start(...flags) {
+  static start(...flags) {
+    return Server.with({}, ...flags)
+  }
+
+  /** The same with files in the folder where it runs. */
+  static async with(files, ...flags) {
     const server = new Server(await freePort(), mkdtempSync(join(tmpdir(), 'orchestr8-browser-')))
+    for (const [name, text] of Object.entries(files)) server.write(name, text)
     await server.begin(...flags)
     return server
+  }
+
+  write(name, text) {
+    writeFileSync(join(this.folder, name), text)
   }
 
   async begin(...flags) {
@@ -60,7 +70,7 @@ export class Server {
   async ask(path, body, method = body === undefined ? 'GET' : 'POST') {
     const response = await fetch(this.base + path, {
       method,
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...(this.token ? { authorization: `Bearer ${this.token}` } : {}) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
     const text = await response.text()

@@ -21,6 +21,14 @@ export const useBearer = create<Known>(() => ({ token: read(), isRefused: false 
 
 export const bearer = (): string | null => useBearer.getState().token
 
+/** What a socket offers: a page can set no headers there, so the token goes along in letters that a protocol may have. */
+export function protocols(): string[] {
+  const token = bearer()
+  if (token === null) return ['orchestr8']
+  const bytes = String.fromCharCode(...new TextEncoder().encode(token))
+  return ['orchestr8', `orchestr8.bearer.${btoa(bytes).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')}`]
+}
+
 export const refuseBearer = (): void => useBearer.setState({ isRefused: true })
 
 export function giveBearer(token: string): void {

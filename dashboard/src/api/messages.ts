@@ -3,6 +3,7 @@ import type { components } from '../../generated/aacp'
 import { ask, freshKey } from './client'
 
 export type Agent = components['schemas']['Agent']
+export type Pair = components['schemas']['Pair']
 export type Request = components['schemas']['Request']
 
 export interface DeadLetter {
@@ -32,6 +33,7 @@ const inside = async <T>(path: string, asked?: Parameters<typeof ask>[1]): Promi
 export const agents = () => ask<{ agents: Agent[] }>('/aacp/agents')
 export const requests = (status: string, agentId: string) =>
   ask<{ requests: Request[] }>('/aacp/requests', { query: { status, agentId, limit: 500 } })
+export const pairs = (agentId: string) => ask<{ pairs: Pair[] }>('/aacp/pairs', { query: { agentId, limit: 500 } })
 export const request = (id: string) => ask<Request>(`/aacp/requests/${encodeURIComponent(id)}`)
 export const deadLetters = () => inside<{ dead_letters: DeadLetter[] }>('/admin/dead-letters')
 export const deadLetter = (seq: number) => inside<Record<string, unknown>>(`/admin/dead-letters/${seq}`)

@@ -1,7 +1,8 @@
 // Sessions, over the WebSocket that every client of theirs uses: commands go out, each is answered once, events come as they happen.
 import { create } from 'zustand'
 import { backoffMs } from '../live/backoff'
-import { Failure, freshKey, type Json } from './client'
+import { protocols, useBearer } from './bearer'
+import { Failure, findOutWhy, freshKey, type Json } from './client'
 
 export interface Model {
   id: string
@@ -86,6 +87,7 @@ const hearers = new Set<Hears>()
 const noticed = new Set<() => void>()
 let socket: WebSocket | undefined
 let failures = 0
+let timer: ReturnType<typeof setTimeout> | undefined
 let queue: string[] = []
 let users = 0
 
@@ -104,9 +106,11 @@ export function hold(): () => void {
 
 function connect(): void {
   if (users === 0) return
-  const mine = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/ws/session`)
+  const mine = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/ws/session`, protocols())
   socket = mine
+  let wasOpen = false
   mine.onopen = () => {
+    wasOpen = true
     failures = 0
     useSessionLine.setState(({ opened }) => ({ isOpen: true, opened: opened + 1 }))
     for (const text of queue) mine.send(text)
@@ -117,11 +121,22 @@ function connect(): void {
     useSessionLine.setState({ isOpen: false })
     for (const one of waiting.values()) one.fail(new Failure('The connection was lost; what became of it is shown when it is back.', 0, 'LOST'))
     waiting.clear()
+    // What was said to be lost is not sent later after all.
+    queue = []
     if (socket !== mine) return
+    if (!wasOpen) findOutWhy()
     failures += 1
-    setTimeout(connect, backoffMs(failures))
+    timer = setTimeout(connect, backoffMs(failures))
   }
 }
+
+// Whoever has just shown a token need not wait for the next try.
+useBearer.subscribe((now, before) => {
+  if (now.token === before.token || socket?.readyState === WebSocket.OPEN) return
+  clearTimeout(timer)
+  failures = 0
+  connect()
+})
 
 function hear(heard: Heard): void {
   if (heard.type === 'response' && heard.id !== undefined) {

@@ -53,12 +53,13 @@ function Side({ at }: { at: string | undefined }) {
             key={path}
             to={path}
             aria-current={path === at ? 'page' : undefined}
-            className={`flex flex-1 flex-col items-center gap-0.5 rounded-md px-2 py-2 text-[11px] md:flex-none md:flex-row md:gap-2.5 md:py-1.5 md:text-[13px] ${
+            className={`flex min-h-12 flex-1 flex-col items-center justify-center gap-0.5 rounded-md px-1 py-1 text-[11px] md:min-h-0 md:justify-start md:px-2 md:flex-none md:flex-row md:gap-2.5 md:py-1.5 md:text-[13px] ${
               path === at ? 'font-medium text-accent md:bg-accent-wash' : 'text-soft hover:bg-raised hover:text-ink'
             }`}
           >
             <Icon size={16} aria-hidden />
-            {name}
+            {/* On a phone all of them fit side by side; the sign says the rest. */}
+            <span className={path === at ? '' : 'max-md:sr-only'}>{name}</span>
           </Link>
         ))}
       </nav>
@@ -156,6 +157,7 @@ function AskForToken() {
   if (!isRefused) return null
   const give = () => {
     giveBearer(token.trim())
+    setToken('')
     void queries.invalidateQueries()
     tryNow()
   }

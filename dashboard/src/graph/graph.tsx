@@ -77,7 +77,7 @@ function StepBox({ data }: NodeProps<Box>) {
   return (
     <div
       data-state={data.state}
-      className={`flex h-full w-full items-center gap-2 overflow-hidden rounded-lg border bg-panel px-2.5 text-left shadow-sm ${data.isChosen ? 'border-accent ring-2 ring-accent/30' : 'border-line'}`}
+      className={`flex h-full w-full items-center gap-2 overflow-hidden rounded-lg border bg-raised px-2.5 text-left shadow-sm ${data.isChosen ? 'border-accent ring-2 ring-accent/30' : 'border-faint/50'}`}
     >
       <Handle type="target" position={data.isDown ? Position.Top : Position.Left} />
       {look && Icon && <Icon size={18} aria-hidden className={`shrink-0 ${TEXT[look.hue]} ${look.moves ? 'pulse' : ''}`} />}

@@ -1,7 +1,7 @@
 // What happens on the server, live: over a WebSocket, over server-sent events where that does not open, and again after every loss.
 import { create } from 'zustand'
-import { authorization } from '../api/client'
-import { bearer } from '../api/bearer'
+import { authorization, findOutWhy } from '../api/client'
+import { protocols } from '../api/bearer'
 import { backoffMs } from './backoff'
 import { Batch } from './batch'
 import { SentEvents } from './sse'
@@ -49,8 +49,10 @@ export function listen(listener: Listener): () => void {
   return () => listeners.delete(listener)
 }
 
-const batch = new Batch<LiveEvent>((events) => {
-  rate.count(events.length)
+const batch = new Batch<LiveEvent>((events, dropped) => {
+  rate.count(events.length + dropped)
+  // Who missed something asks anew.
+  if (dropped > 0) useConnection.setState(({ returns }) => ({ returns: returns + 1 }))
   for (const listener of listeners) listener(events)
 })
 
@@ -93,7 +95,7 @@ export function tryNow(): void {
 
 function connect(): void {
   close?.()
-  const usesEvents = refusedSockets >= 2 || bearer() !== null
+  const usesEvents = refusedSockets >= 2
   useConnection.setState({ phase: 'connecting', via: usesEvents ? 'events' : 'websocket', retryAt: null })
   close = usesEvents ? overEvents() : overSocket()
 }
@@ -130,7 +132,7 @@ function lost(): void {
 
 function overSocket(): () => void {
   const query = lastId === undefined ? '' : `?lastEventId=${lastId}`
-  const socket = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/ws${query}`)
+  const socket = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/ws${query}`, protocols())
   let wasOpen = false
   let isOurs = true
   socket.onmessage = (message) => hear(String(message.data))
@@ -140,7 +142,10 @@ function overSocket(): () => void {
   }
   socket.onclose = () => {
     if (!isOurs) return
-    if (!wasOpen) refusedSockets += 1
+    if (!wasOpen) {
+      refusedSockets += 1
+      findOutWhy()
+    }
     lost()
   }
   return () => {

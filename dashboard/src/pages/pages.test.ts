@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { graphOf } from '../graph/model'
 import { beginning, withField } from '../ui/schema-form'
-import { diff } from './knowledge/diff'
+import { diff } from '../ui/diff'
 import { highlight } from './knowledge/highlight'
 import { quantile, summarise } from './overview/figures'
 import { SILENT, told } from './sessions/conversation'

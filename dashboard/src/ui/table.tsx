@@ -69,6 +69,13 @@ export function Table<Row>({ label, columns: all, rows, keyOf, open, more, foot,
               aria-rowindex={item.index + 1}
               aria-selected={isChosen?.(row)}
               onClick={open && (() => open(row))}
+              tabIndex={open ? 0 : undefined}
+              onKeyDown={
+                open &&
+                ((event) => {
+                  if (event.key === 'Enter' && event.target === event.currentTarget) open(row)
+                })
+              }
               style={{ ...grid, height: ROW_PX, transform: `translateY(${item.start}px)` }}
               className={`absolute top-0 left-0 grid w-full items-center border-b border-line/60 px-1.5 ${open ? 'cursor-pointer hover:bg-raised' : ''} ${isChosen?.(row) ? 'bg-accent-wash' : ''}`}
             >

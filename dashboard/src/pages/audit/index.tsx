@@ -17,10 +17,10 @@ const STATES: Record<string, string> = { success: 'completed', failure: 'failed'
 const COLUMNS: Column<Entry>[] = [
   { name: '#', width: '4.5rem', right: true, wideOnly: true, cell: (entry) => <span className="figures text-xs text-faint">{entry.sequence}</span> },
   { name: 'Action', width: 'minmax(10rem, 1.5fr)', cell: (entry) => <span className="font-medium">{entry.action}</span> },
-  { name: 'Who', width: 'minmax(4rem, 1fr)', cell: (entry) => <span className="text-soft">{entry.principal}</span> },
+  { name: 'Who', width: 'minmax(0, 1fr)', cell: (entry) => <span className="text-soft">{entry.principal}</span> },
   { name: 'Over', width: '6rem', wideOnly: true, cell: (entry) => <span className="text-soft">{entry.transport}</span> },
-  { name: 'End', width: '8.5rem', cell: (entry) => <StateBadge state={STATES[entry.end] ?? entry.end} label={entry.errorCode ?? entry.end} /> },
-  { name: 'When', width: '6.5rem', right: true, cell: (entry) => <span className="text-soft"><Ago at={entry.at} /></span> },
+  { name: 'End', width: 'minmax(6.5rem, 8.5rem)', cell: (entry) => <StateBadge state={STATES[entry.end] ?? entry.end} label={entry.errorCode ?? entry.end} /> },
+  { name: 'When', width: '5.5rem', right: true, cell: (entry) => <span className="text-soft"><Ago at={entry.at} /></span> },
 ]
 
 export default function Audit() {
@@ -74,7 +74,7 @@ function Whole() {
     <Panel className="mb-3">
       <div className={`flex flex-wrap items-center gap-3 ${whole ? 'text-good' : 'text-bad'}`}>
         <Icon size={18} aria-hidden />
-        <p className="min-w-0 flex-1">
+        <p className="min-w-48 flex-1">
           <strong className="font-semibold">{whole ? 'The trail is whole.' : `Entry ${brokenAt} does not hold: ${what}.`}</strong>{' '}
           {whole && <span className="figures text-soft">{(entries ?? 0).toLocaleString('en')} entries, each sealed with the one before.</span>}
         </p>

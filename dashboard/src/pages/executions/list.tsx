@@ -28,7 +28,7 @@ export const COLUMNS: Column<ExecutionSummary>[] = [
   },
   { name: 'State', width: '8rem', cell: (row) => <StateBadge state={row.status} /> },
   {
-    name: 'Why',
+    name: 'Why, or its id',
     width: 'minmax(0, 2fr)',
     wideOnly: true,
     cell: (row) => (row.error ? <span className="text-bad" title={row.error.message}>{row.error.message}</span> : <span className="font-mono text-xs text-faint">{shortId(row.executionId)}</span>),

@@ -9,7 +9,8 @@ import { Code } from '../../ui/code'
 import { Badge } from '../../ui/state'
 import { Tabs } from '../../ui/tabs'
 import { Ago } from '../../ui/time'
-import { diff } from './diff'
+import { diff } from '../../ui/diff'
+import { Changes } from '../../ui/changes'
 
 export function Document({ id }: { id: string }) {
   const [tab, setTab] = useQueryValue('tab')
@@ -68,13 +69,7 @@ function History({ id, revisions }: { id: string; revisions: Revision[] }) {
           </li>
         ))}
       </ol>
-      <pre tabIndex={0} aria-label="What changed" className="overflow-auto rounded-md border border-line bg-raised py-2 font-mono text-xs leading-5 whitespace-pre-wrap">
-        {lines.map((line, number) => (
-          <div key={number} data-kind={line.kind} className={`px-3 ${line.kind === 'added' ? 'bg-good-wash text-good' : line.kind === 'removed' ? 'bg-bad-wash text-bad' : ''}`}>
-            <span aria-hidden className="mr-2 select-none">{line.kind === 'added' ? '+' : line.kind === 'removed' ? '−' : ' '}</span>{line.text}
-          </div>
-        ))}
-      </pre>
+      <Changes lines={lines} />
     </div>
   )
 }

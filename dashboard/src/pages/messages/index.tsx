@@ -1,8 +1,8 @@
 // Messages between agents: who is there, what was asked and what became of it, and what was given up.
 import { useQuery } from '@tanstack/react-query'
-import { Bot, Mail, MailX, RotateCw } from 'lucide-react'
+import { ArrowLeftRight, Bot, Mail, MailX, RotateCw } from 'lucide-react'
 import { useState } from 'react'
-import { agents, deadLetter, deadLetters, queues, redrive, requests, type Agent, type DeadLetter, type Request } from '../../api/messages'
+import { agents, deadLetter, deadLetters, pairs, queues, redrive, requests, type Agent, type DeadLetter, type Pair, type Request } from '../../api/messages'
 import { queries } from '../../app/fresh'
 import { useQueryValue } from '../../app/router'
 import { Button, Empty, Figure, PageHead, Panel, Trouble, Waiting } from '../../ui/basics'
@@ -27,16 +27,25 @@ export default function Messages() {
       <PageHead title="Messages" about="What agents send each other: numbered, acknowledged, and never worked on twice." />
       <Queues />
       <Tabs
-        label="Requests, agents and dead letters"
+        label="Requests, pairs, agents and dead letters"
         at={tab || 'requests'}
         go={(next) => setTab(next === 'requests' ? '' : next)}
         tabs={[
           { id: 'requests', label: 'Requests' },
+          { id: 'pairs', label: 'Pairs' },
           { id: 'agents', label: 'Agents', count: there.data?.agents.length },
           { id: 'dead', label: 'Dead letters', count: dead.data?.dead_letters.length },
         ]}
       >
-        {tab === 'agents' ? <Agents list={there.data?.agents} error={there.error} /> : tab === 'dead' ? <Dead list={dead.data?.dead_letters} error={dead.error} /> : <Requests />}
+        {tab === 'pairs' ? (
+          <Pairs />
+        ) : tab === 'agents' ? (
+          <Agents list={there.data?.agents} error={there.error} />
+        ) : tab === 'dead' ? (
+          <Dead list={dead.data?.dead_letters} error={dead.error} />
+        ) : (
+          <Requests />
+        )}
       </Tabs>
     </>
   )
@@ -59,12 +68,12 @@ function Queues() {
 }
 
 const COLUMNS: Column<Request>[] = [
-  { name: 'From', width: 'minmax(6rem, 1fr)', cell: (row) => row.sourceAgentId },
-  { name: 'To', width: 'minmax(6rem, 1fr)', cell: (row) => row.targetAgentId },
+  { name: 'From', width: 'minmax(0, 1fr)', cell: (row) => row.sourceAgentId },
+  { name: 'To', width: 'minmax(0, 1fr)', cell: (row) => row.targetAgentId },
   { name: 'Request', width: 'minmax(0, 1.6fr)', wideOnly: true, cell: (row) => <code className="font-mono text-xs text-faint">{row.requestId}</code> },
   { name: 'Tries', width: '4rem', right: true, wideOnly: true, cell: (row) => <span className="figures">{row.attempts}</span> },
-  { name: 'State', width: '8rem', cell: (row) => <StateBadge state={row.status === 'PENDING' ? 'waiting' : row.status.toLowerCase()} label={row.status.toLowerCase()} /> },
-  { name: 'When', width: '6.5rem', right: true, cell: (row) => <span className="text-soft"><Ago at={row.timestamp} /></span> },
+  { name: 'State', width: '7.5rem', cell: (row) => <StateBadge state={row.status === 'PENDING' ? 'waiting' : row.status.toLowerCase()} label={row.status.toLowerCase()} /> },
+  { name: 'When', width: '5.5rem', right: true, cell: (row) => <span className="text-soft"><Ago at={row.timestamp} /></span> },
 ]
 
 function Requests() {
@@ -89,6 +98,40 @@ function Requests() {
         {list && list.length > 0 && <Table label="Requests" columns={COLUMNS} rows={list} keyOf={(row) => row.requestId} open={setOpen} />}
       </div>
       {open && <Dialog title="Request" close={() => setOpen(null)} wide><Code value={open} label="Request" /></Dialog>}
+    </>
+  )
+}
+
+const PAIR_COLUMNS: Column<Pair>[] = [
+  { name: 'From', width: 'minmax(0, 1fr)', cell: (row) => row.sourceAgentId },
+  { name: 'To', width: 'minmax(0, 1fr)', cell: (row) => row.targetAgentId },
+  { name: 'Sent', width: '5rem', right: true, wideOnly: true, cell: (row) => <span className="figures">{row.seq.toLocaleString('en')}</span> },
+  { name: 'Acknowledged', width: '7.5rem', right: true, wideOnly: true, cell: (row) => <span className="figures">{row.ack.toLocaleString('en')}</span> },
+  { name: 'Unacknowledged', width: '8.5rem', right: true, cell: (row) => <span className={`figures ${row.unacknowledged > 0 ? 'font-medium text-wait' : 'text-soft'}`}>{row.unacknowledged.toLocaleString('en')}</span> },
+  { name: 'Behind a gap', width: '7.5rem', right: true, wideOnly: true, cell: (row) => <span className={`figures ${row.held > 0 ? 'font-medium text-bad' : 'text-soft'}`}>{row.held.toLocaleString('en')}</span> },
+  { name: 'Oldest sent', width: '7rem', right: true, wideOnly: true, cell: (row) => <span className="text-soft">{row.waitingSince ? <Ago at={row.waitingSince} /> : '–'}</span> },
+]
+
+/** Between whom messages go, those with most unacknowledged first. */
+function Pairs() {
+  const [agent, setAgent] = useQueryValue('agent')
+  const found = useQuery({ queryKey: ['pairs', agent], queryFn: () => pairs(agent), refetchInterval: EVERY_MS, placeholderData: (before) => before })
+  const list = found.data?.pairs
+  return (
+    <>
+      <div role="search" className="mb-3">
+        <input type="search" aria-label="Agent" placeholder="Agent  ( / )" className="field" value={agent} onChange={(event) => setAgent(event.target.value)} />
+      </div>
+      <div className="flex min-h-72 flex-1 flex-col overflow-hidden rounded-lg border border-line bg-panel">
+        {found.error && !list ? <Trouble error={found.error} /> : null}
+        {!list && !found.error && <Waiting />}
+        {list?.length === 0 && (
+          <Empty icon={ArrowLeftRight} title={agent === '' ? 'No agent has sent anything yet' : 'This agent has neither sent nor got anything'}>
+            Each pair of agents counts its messages. What the receiver has not acknowledged is kept, and brought again.
+          </Empty>
+        )}
+        {list && list.length > 0 && <Table label="Pairs" columns={PAIR_COLUMNS} rows={list} keyOf={(row) => `${row.sourceAgentId}\n${row.targetAgentId}`} />}
+      </div>
     </>
   )
 }

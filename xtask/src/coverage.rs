@@ -98,7 +98,8 @@ impl Probe {
     /// What cargo built for the tests: it builds nothing again, and says where everything is.
     fn programs(&self, selection: &[&str]) -> Result<Vec<PathBuf>> {
         let mut command = workspace::cargo(&["test", "--no-run", "--profile", "ci", "--tests"]);
-        command.args(selection).arg("--message-format=json");
+        unit::select(&mut command, selection);
+        command.arg("--message-format=json");
         self.attach(&mut command);
         let done = process::run(&mut command, unit::LIMIT, false)?.require("cargo test --no-run")?;
         let messages = done.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());

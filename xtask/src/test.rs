@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every check of the project, in one command.
 use crate::report::{Tally, Verdict};
-use crate::{Request, api, conformance, dashboard, interop, lint, tidy, unit, vectors, workspace};
+use crate::{Request, api, conformance, dashboard, interop, lint, tidy, unit, vectors};
 use anyhow::{Result, bail};
 
 pub fn all(request: &Request) -> Result<bool> {
@@ -11,23 +11,11 @@ pub fn all(request: &Request) -> Result<bool> {
     tidy_stage(&mut tally);
     unit::stages(&mut tally, request.verbose);
     vectors::stages(&mut tally, request.verbose);
-    let request = with_tested_program(request)?;
-    api::stages(&mut tally, &request);
-    conformance::stages(&mut tally, &request);
-    interop::stages(&mut tally, &request);
-    dashboard::browser(&mut tally, &request);
+    api::stages(&mut tally, request);
+    conformance::stages(&mut tally, request);
+    interop::stages(&mut tally, request);
+    dashboard::browser(&mut tally, request);
     Ok(tally.close())
-}
-
-/// The program that the Rust tests have just built and run: another build, without what tests add to its dependencies, would
-/// take as long again and be of no other use.
-fn with_tested_program(request: &Request) -> Result<Request> {
-    let mut request = request.clone();
-    let built = workspace::target()?.join("ci").join("orchestr8");
-    if request.binary.is_none() && built.exists() {
-        request.binary = Some(built);
-    }
-    Ok(request)
 }
 
 pub fn part(name: &str, request: &Request) -> Result<bool> {

@@ -42,7 +42,9 @@ pub fn stages(tally: &mut Tally, show: bool) {
 }
 
 fn examples() -> Command {
-    workspace::cargo(&["test", "--doc", "--workspace", "--profile", "ci"])
+    let mut command = workspace::cargo(&["test", "--doc", "--profile", workspace::CI]);
+    select(&mut command, &["--workspace"]);
+    command
 }
 
 /// Only the transcripts: what a client says and what we answer, word for word.
@@ -55,13 +57,22 @@ pub fn transcripts(tally: &mut Tally, show: bool) {
 /// A test command for nextest where it is installed, for plain cargo elsewhere.
 pub fn rust_tests(selection: &[&str], filter: &[&str]) -> Command {
     let head: &[&str] = if cargo_tools::has("nextest") {
-        &["nextest", "run", "--no-fail-fast", "--cargo-profile", "ci"]
+        &["nextest", "run", "--no-fail-fast", "--cargo-profile", workspace::CI]
     } else {
-        &["test", "--no-fail-fast", "--profile", "ci", "--tests"]
+        &["test", "--no-fail-fast", "--profile", workspace::CI, "--tests"]
     };
     let mut command = workspace::cargo(head);
-    command.args(selection).args(filter);
+    select(&mut command, selection);
+    command.args(filter);
     command
+}
+
+/// Of which crates; where the program is among them, it is built as for a run.
+pub fn select(command: &mut Command, selection: &[&str]) {
+    command.args(selection);
+    if selection.iter().any(|word| ["--workspace", "orchestr8"].contains(word)) {
+        command.args(workspace::AS_TESTED);
+    }
 }
 
 pub fn run(command: &mut Command, limit: Duration, show: bool) -> Result<Verdict> {

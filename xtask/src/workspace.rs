@@ -50,13 +50,22 @@ pub fn target() -> Result<PathBuf> {
     Ok(PathBuf::from(folder))
 }
 
+/// The profile that tests are built with.
+pub const CI: &str = "ci";
+
+/// Lets the program be built with what tests add to its dependencies, so that tests and program share one build.
+pub const AS_TESTED: [&str; 2] = ["--features", "orchestr8/as-tested"];
+
 /// Builds our binary with the given profile and says where it is, unless one was given.
 pub fn orchestr8(profile: &str, request: &Request) -> Result<PathBuf> {
     if let Some(path) = &request.binary {
         return std::fs::canonicalize(path).with_context(|| format!("--binary {}", path.display()));
     }
-    let args = ["build", "--package", "orchestr8", "--bin", "orchestr8", "--profile", profile];
-    process::run(&mut cargo(&args), BUILD_LIMIT, request.verbose)?.require("building orchestr8")?;
+    let mut command = cargo(&["build", "--package", "orchestr8", "--bin", "orchestr8", "--profile", profile]);
+    if profile == CI {
+        command.args(AS_TESTED);
+    }
+    process::run(&mut command, BUILD_LIMIT, request.verbose)?.require("building orchestr8")?;
     Ok(target()?.join(profile).join("orchestr8"))
 }
 

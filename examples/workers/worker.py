@@ -112,7 +112,7 @@ def tell(server, task, what, body):
 
 def main():
     parser = argparse.ArgumentParser(description="An example worker: gives texts back in capitals.")
-    parser.add_argument("--url", default="http://127.0.0.1:8088")
+    parser.add_argument("--url", default=os.environ.get("ORCHESTR8_SERVER", "http://127.0.0.1:8088"))
     parser.add_argument("--queue", default="shout")
     parser.add_argument("--id", default=f"{socket.gethostname()}-{os.getpid()}")
     options = parser.parse_args()

@@ -41,7 +41,7 @@ async function work(task: Task, cancelled: AbortSignal): Promise<unknown> {
 }
 
 const queue = process.argv[2] ?? "shout";
-const server = (process.argv[3] ?? "http://127.0.0.1:8088").replace(/\/$/, "");
+const server = (process.argv[3] ?? process.env.ORCHESTR8_SERVER ?? "http://127.0.0.1:8088").replace(/\/$/, "");
 const workerId = `node-${process.pid}`;
 const token = process.env.ORCHESTR8_TOKEN;
 const POLL_WAIT_MS = 30_000;

@@ -6,7 +6,7 @@ use crate::program::Place;
 use crate::stdio::{Client, error_of};
 
 /// A server in a few lines of shell: one tool, whose description is in a file.
-const SERVER: &str = r#"
+pub const SERVER: &str = r#"
 while read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
     case "$line" in

@@ -17,7 +17,7 @@ fn envelope(request: u64, action: &str, args: Value) -> Value {
     })
 }
 
-fn create(number: u64) -> Value {
+pub fn create(number: u64) -> Value {
     let args = json!({
         "document_id": uuid(number), "parent_id": "root", "metadata": {"title": format!("Number {number}")},
         "content": {"mime_type": "text/plain", "body": "x"},
@@ -29,7 +29,7 @@ fn uuid(number: u64) -> String {
     format!("00000000-0000-4000-8000-{number:012}")
 }
 
-fn publish(http: &mut Http, envelope: &Value) -> std::io::Result<u16> {
+pub fn publish(http: &mut Http, envelope: &Value) -> std::io::Result<u16> {
     http.request("POST", "/a2a/publish", "", Some(&envelope.to_string())).map(|answer| answer.status)
 }
 
@@ -46,14 +46,14 @@ fn json(said: &Said) -> Value {
 }
 
 /// A document that is not there, asked for without an address for the answer.
-fn lost(number: u64) -> Value {
+pub fn lost(number: u64) -> Value {
     let mut wish = envelope(number, "knowledge.get_document", json!({"document_id": uuid(9999)}));
     wish.as_object_mut().unwrap().remove("reply_to");
     wish
 }
 
 /// Waits until so many letters are there.
-fn letters(place: &Place, server: &[&str], count: usize) -> Vec<Value> {
+pub fn letters(place: &Place, server: &[&str], count: usize) -> Vec<Value> {
     let mut tries = 0;
     loop {
         let said = place.run(&[&["dlq", "list", "--json"], server].concat());

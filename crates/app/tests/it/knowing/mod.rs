@@ -3,7 +3,6 @@
 mod answers;
 mod documents;
 mod folders;
-mod guide;
 mod interrupted;
 mod serving;
 mod steps;

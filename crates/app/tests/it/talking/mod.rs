@@ -1,6 +1,5 @@
 //! Sessions from the command line: one answer, a conversation at a terminal, and looking after them; with a server and without.
 
-mod guide;
 mod looking;
 mod once;
 mod serving;

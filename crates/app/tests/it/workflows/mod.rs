@@ -3,7 +3,7 @@
 mod agents;
 mod demo;
 mod files;
-pub mod guide;
+mod guide;
 mod killed;
 mod running;
 mod serving;
@@ -30,7 +30,7 @@ pub fn alone() -> Place {
     place
 }
 
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

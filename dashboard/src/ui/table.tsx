@@ -73,7 +73,10 @@ export function Table<Row>({ label, columns: all, rows, keyOf, open, more, foot,
               onKeyDown={
                 open &&
                 ((event) => {
-                  if (event.key === 'Enter' && event.target === event.currentTarget) open(row)
+                  if (event.key !== 'Enter' || event.target !== event.currentTarget) return
+                  // The key is not for what takes the focus now, such as the button that closes again.
+                  event.preventDefault()
+                  open(row)
                 })
               }
               style={{ ...grid, height: ROW_PX, transform: `translateY(${item.start}px)` }}

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const INSTALL_LIMIT: Duration = Duration::from_secs(900);
 const BUILD_LIMIT: Duration = Duration::from_secs(300);
-const BROWSER_LIMIT: Duration = Duration::from_secs(600);
+const BROWSER_LIMIT: Duration = Duration::from_secs(1200);
 const SHOWN_LINES: usize = 120;
 
 /// Descriptions of APIs, and the types made of them. They are made anew each time, so they cannot fall behind; what no longer

@@ -4,8 +4,10 @@
 //! bind -> serve: accept -> census (room?) -> connection (time limits) -> guard (who, from where, how big) -> router
 //! ```
 //!
-//! A face is a plain `axum::Router`. It reads bodies with [`body::read`] and asks [`Caller::of`] who is calling.
+//! A face is a plain `axum::Router`. It takes a request in as an [`Arrival`], and answers with what is in [`answer`].
 
+pub mod answer;
+mod arrival;
 pub mod ask;
 mod auth;
 pub mod body;
@@ -27,6 +29,7 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
+pub use arrival::{Arrival, Endpoint, Intake, Params};
 pub use auth::{Auth, Caller, LOCAL_NAME, LOCAL_TENANT, Token, check_bind};
 pub use correlation::{CORRELATION, trace};
 pub use error::Error;

@@ -77,6 +77,26 @@ impl Cancel {
     }
 }
 
+/// Fires when it is dropped: whoever waited for the work does not wait any more. Work that has ended does not mind.
+#[must_use = "it fires when it is dropped"]
+pub struct OnDrop {
+    cancel: Cancel,
+    why: Why,
+}
+
+impl Cancel {
+    /// To be held for as long as somebody waits.
+    pub fn on_drop(&self, why: Why) -> OnDrop {
+        OnDrop { cancel: self.clone(), why }
+    }
+}
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.cancel.fire(self.why);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +109,15 @@ mod tests {
         cancel.fire(Why::Client);
         cancel.fired().await;
         assert_eq!(cancel.why(), Some(Why::Deadline));
+    }
+
+    #[test]
+    fn it_fires_when_nobody_waits_any_more() {
+        let cancel = Cancel::new();
+        let waiting = cancel.on_drop(Why::Disconnect);
+        assert!(!cancel.is_fired());
+        drop(waiting);
+        assert_eq!(cancel.why(), Some(Why::Disconnect));
     }
 
     #[test]

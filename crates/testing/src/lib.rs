@@ -5,6 +5,8 @@
 //! - [`Parts`]: a kernel with a store in memory; [`submission`] makes a wish for it.
 //! - [`Person`]: a client on the other side of a run.
 //! - [`settled`]: what became of a submission, or a panic that says what came instead.
+//! - `Answer`: what a router answers; `request` asks it (with the feature `served`).
+//! - [`description`]: the descriptions of APIs in `schemas`.
 //! - [`words`]: command lines in documents.
 //! - [`embedder_file`]: the weights of the embedder that runs in this process.
 //! - [`until`], [`within`]: waiting, with an end.
@@ -16,10 +18,13 @@
     reason = "a test that does not find what it expects has failed"
 )]
 
+pub mod description;
 mod embedder;
 mod parts;
 mod patience;
 mod person;
+#[cfg(feature = "served")]
+mod served;
 pub mod settled;
 mod table;
 pub mod transcript;
@@ -29,5 +34,7 @@ pub use embedder::embedder_file;
 pub use parts::{Parts, Tables, memory, migrations, submission};
 pub use patience::{PATIENCE, until, within};
 pub use person::{Answers, Person};
+#[cfg(feature = "served")]
+pub use served::{Answer, request};
 pub use table::{Row, Table};
 pub use words::words;

@@ -151,6 +151,17 @@ pub fn folder(path: impl AsRef<Path>) -> Vec<Transcript> {
     files.iter().map(read).collect()
 }
 
+/// Whether the README of a folder names every transcript in it and no other.
+pub fn check_list(path: impl AsRef<Path>) {
+    let list = std::fs::read_to_string(path.as_ref().join("README.md")).unwrap();
+    let mut named: Vec<&str> = list.split('`').filter(|word| word.ends_with(".transcript")).collect();
+    named.sort_unstable();
+    named.dedup();
+    let mut there: Vec<String> = folder(path).into_iter().map(|transcript| transcript.name).collect();
+    there.sort_unstable();
+    assert_eq!(named, there);
+}
+
 /// Plays it; with `O8_BLESS=1` in the environment, its file is changed to expect what was heard, for people to review.
 pub async fn play_or_bless(folder: &str, transcript: &Transcript, client: impl Client) -> Result<(), String> {
     #[allow(clippy::disallowed_methods, reason = "how tests are run is not a setting of the program")]

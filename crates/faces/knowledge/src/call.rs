@@ -1,18 +1,14 @@
 //! One request on its way to one action: who asks, under which ids, with what.
 
-use std::future::Future;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
-use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
-use futures::FutureExt;
 use http::request::Parts;
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Fault, Output};
-use orchestr8_edge::body;
-use orchestr8_kernel::ports::ids::For;
+use orchestr8_edge::{Arrival, Intake, Params};
 use orchestr8_kernel::{Args, Halt, Principal, Settled, Submission, Transport};
 use serde_json::{Map, Value};
 
@@ -28,21 +24,6 @@ use crate::security::{self, Kind, Who};
 /// What an endpoint gives: a response, or why there is none.
 pub(crate) type Outcome = Result<Response, Failure>;
 
-/// An endpoint: a function from a call to its outcome.
-pub(crate) trait Endpoint: Clone + Send + Sync + 'static {
-    fn run(&self, call: Call) -> impl Future<Output = Outcome> + Send;
-}
-
-impl<F, R> Endpoint for F
-where
-    F: Fn(Call) -> R + Clone + Send + Sync + 'static,
-    R: Future<Output = Outcome> + Send,
-{
-    fn run(&self, call: Call) -> impl Future<Output = Outcome> + Send {
-        self(call)
-    }
-}
-
 /// What an action gave, and whether it is the outcome of an earlier request with the same key.
 #[derive(Debug)]
 pub(crate) struct Given {
@@ -56,7 +37,7 @@ pub(crate) struct Call {
     pub correlation: CorrelationId,
     pub began_us: u64,
     pub body: Bytes,
-    params: Option<RawPathParams>,
+    params: Params,
     allowance: Told,
 }
 
@@ -74,30 +55,20 @@ impl Call {
         allowance: Told,
     ) -> (Result<Self, Failure>, CorrelationId) {
         let began_us = face.elapsed_us();
-        let (mut parts, body) = request.into_parts();
-        let correlation = orchestr8_edge::ask::correlation(&parts.headers)
-            .unwrap_or_else(|| CorrelationId::from_uuid(face.kernel.ports().ids.fresh(For::Correlation)));
-        let timeout = Duration::from_millis(face.settings.body_timeout_ms);
-        let body = match body::read(body, face.settings.body_limit_bytes, timeout).await {
-            Ok(body) => body,
-            Err(error) => return (Err(error.into()), correlation),
-        };
-        // It only looks into the extensions, so it is ready at once; a path without parameters has none.
-        let params = RawPathParams::from_request_parts(&mut parts, &()).now_or_never().and_then(Result::ok);
-        let call = Self { face, parts, correlation: correlation.clone(), began_us, body, params, allowance };
-        (Ok(call), correlation)
+        let (limit_bytes, timeout_ms) = (face.settings.body_limit_bytes, face.settings.body_timeout_ms);
+        let intake = Intake { limit_bytes, timeout_ms };
+        let (arrival, correlation) = Arrival::take(request, &*face.kernel.ports().ids, intake).await;
+        let call = arrival.map_err(Failure::from).map(|arrival| {
+            let Arrival { parts, correlation, body, params } = arrival;
+            Self { face, parts, correlation, began_us, body, params, allowance }
+        });
+        (call, correlation)
     }
 
     /// The parameter of the path. What cannot be an id names nothing.
     pub fn param(&self, name: &str) -> Result<&str, Failure> {
-        let found = self.params.as_ref().and_then(|params| params.iter().find(|(found, _)| *found == name));
-        let fit = |text: &str| {
-            (1..=ID_BYTES).contains(&text.len()) && !text.chars().any(|c| c.is_control() || c.is_whitespace())
-        };
-        match found {
-            Some((_, value)) if fit(value) => Ok(value),
-            Some(_) | None => Err(Failure::not_found("there is nothing at this path")),
-        }
+        let nothing = || Failure::not_found("there is nothing at this path");
+        self.params.id(name, ID_BYTES).filter(|id| !id.contains(char::is_whitespace)).ok_or_else(nothing)
     }
 
     /// How it came, if it did not come over HTTP.

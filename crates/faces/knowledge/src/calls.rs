@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::call::{Given, given};
 use crate::face::Face;
 use crate::failure::Failure;
+use crate::metrics::Labels;
 use crate::order::Turn;
 use crate::tables;
 use crate::wire;
@@ -90,6 +91,13 @@ pub(crate) struct Request {
     pub correlation: CorrelationId,
     pub trace: Option<String>,
     pub began_us: u64,
+}
+
+impl Request {
+    fn labels(&self) -> Labels {
+        let (action, tenant) = (self.action.clone(), self.tenant.as_str().to_owned());
+        Labels { action, tenant, principal: self.principal.clone(), ..Labels::default() }
+    }
 }
 
 /// How long the sender of a call waits for its end.
@@ -225,10 +233,14 @@ async fn acknowledge(
     let (face, request) = (face.clone(), request.clone());
     tokio::spawn(async move {
         let settled = task.await;
-        let (state, body) = match settled {
-            Ok(settled) => (State::of(&settled), conclude(&face, &request, settled)),
-            Err(error) => (State::Failed, lost(error).body(&request.correlation)),
+        let (state, answered) = match settled {
+            Ok(settled) => (State::of(&settled), success(&face, &request, settled)),
+            Err(error) => (State::Failed, Err(lost(error))),
         };
+        let labels = request.labels().ended(answered.as_ref().err().map(Failure::word));
+        let (body, elapsed_us) =
+            (body(&request, answered), face.elapsed_us().saturating_sub(request.began_us));
+        face.settings.metrics.concluded(labels, Some(elapsed_us));
         let stored = record(&face, &request.tenant, &request.id, state, Some(body)).await;
         face.calls.0.lock().remove(&place);
         if let Err(fault) = stored {
@@ -257,7 +269,11 @@ pub(crate) async fn record(
 
 /// The whole answer to an envelope, to be kept.
 pub(crate) fn conclude(face: &Face, request: &Request, settled: Settled) -> Value {
-    match success(face, request, settled) {
+    body(request, success(face, request, settled))
+}
+
+fn body(request: &Request, answered: Result<Answered, Failure>) -> Value {
+    match answered {
         Ok(answered) => serde_json::to_value(answered.shape()).unwrap_or_default(),
         Err(failure) => {
             let trace = request.trace.as_deref().unwrap_or(request.correlation.as_str());

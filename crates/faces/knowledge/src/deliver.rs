@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::endpoints::actions;
 use crate::envelope::Envelope;
 use crate::face::Face;
-use crate::failure::Failure;
+use crate::failure::{Failed, Failure};
 use crate::headers::IDEMPOTENCY_KEY;
 use crate::limits;
 use crate::pubsub::Sender;
@@ -34,6 +34,8 @@ pub struct Delivered {
     pub body: Bytes,
     /// What went wrong, more exactly than the status says.
     pub code: Option<Code>,
+    /// The same in the word of the envelope.
+    pub(crate) word: Option<&'static str>,
 }
 
 /// Says of a request that it was delivered, and to whom it was addressed.
@@ -96,13 +98,15 @@ impl Envelopes {
     async fn run(&self, mut request: Request<Body>, delivery: Delivery) -> Delivered {
         request.extensions_mut().insert(delivery);
         let response = self.0.clone().answer(request, actions::any).await;
-        let code = response.extensions().get::<Code>().copied();
+        let failed = response.extensions().get::<Failed>().copied();
+        let (code, word) = (failed.map(|failed| failed.code), failed.map(|failed| failed.word.as_str()));
         let (status, timeout) = (response.status().as_u16(), Duration::from_millis(limits::BODY_TIMEOUT_MS));
         match body::read(response.into_body(), usize::MAX, timeout).await {
-            Ok(body) => Delivered { status, body, code },
+            Ok(body) => Delivered { status, body, code, word },
             // The body is one piece in memory, so this does not happen; it would be our fault.
             Err(_) => {
-                Delivered { status: StatusCode::INTERNAL_SERVER_ERROR.as_u16(), body: Bytes::new(), code }
+                let status = StatusCode::INTERNAL_SERVER_ERROR.as_u16();
+                Delivered { status, body: Bytes::new(), code, word }
             }
         }
     }

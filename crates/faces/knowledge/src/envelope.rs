@@ -47,9 +47,13 @@ impl Envelope {
         let members = from_wire::object(text)
             .map_err(|wrong| Failure::invalid("/", format!("the envelope: {}", wrong.0)))?;
         let mut reader = Reader { mistakes: Vec::new() };
-        match reader.envelope(members, addressed) {
-            Some(envelope) if reader.mistakes.is_empty() => Ok(envelope),
-            Some(_) | None => Err(reader.failure()),
+        // Whatever else is wrong, its sender finds the answer under the trace it belongs to (KNO-4).
+        let trace =
+            members.get("trace_id").and_then(Value::as_str).filter(|text| fits(text)).map(str::to_owned);
+        match (reader.envelope(members, addressed), trace) {
+            (Some(envelope), _) if reader.mistakes.is_empty() => Ok(envelope),
+            (Some(_) | None, Some(trace)) => Err(reader.failure().traced(&trace)),
+            (Some(_) | None, None) => Err(reader.failure()),
         }
     }
 
@@ -163,7 +167,7 @@ impl Reader {
 
     fn bounded(&mut self, members: &Map<String, Value>, name: &str) -> Option<String> {
         let text = self.optional(members, name)?;
-        if text.is_empty() || text.len() > limits::NAME_BYTES || text.chars().any(char::is_control) {
+        if !fits(text) {
             let limit = limits::NAME_BYTES;
             self.wrong(&format!("/{name}"), format!("it must be 1 to {limit} printable characters"));
             return None;
@@ -226,9 +230,7 @@ impl Reader {
                 return None;
             }
         };
-        let fits =
-            |sub: &&str| (1..=limits::NAME_BYTES).contains(&sub.len()) && !sub.chars().any(char::is_control);
-        let sub = principal.get("sub").and_then(Value::as_str).filter(fits).map(str::to_owned);
+        let sub = principal.get("sub").and_then(Value::as_str).filter(|sub| fits(sub)).map(str::to_owned);
         if sub.is_none() {
             let wrong = match principal.contains_key("sub") {
                 true => format!("it must be 1 to {} printable characters", limits::NAME_BYTES),
@@ -298,6 +300,11 @@ impl Reader {
             }
         }
     }
+}
+
+/// Whether it is short enough for a name, and can be printed.
+fn fits(text: &str) -> bool {
+    (1..=limits::NAME_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
 fn texts(value: &Value, limit: usize) -> Option<Vec<String>> {

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
+use orchestr8_edge::Endpoint;
 use orchestr8_kernel::Kernel;
 
 use crate::answer;
 use crate::artifact::{Fetcher, Links};
-use crate::call::{Call, Endpoint, Told};
+use crate::call::{Call, Told};
 use crate::calls::Calls;
+use crate::failure::Failure;
 use crate::order::Order;
 use crate::rates::Rates;
 use crate::settings::Settings;
@@ -49,7 +51,11 @@ impl Face {
     }
 
     /// Answers one request: every answer names its correlation id, every failure is the envelope's error body.
-    pub async fn answer<E: Endpoint>(self: Arc<Self>, request: Request, endpoint: E) -> Response {
+    pub async fn answer<E: Endpoint<Call, Failure>>(
+        self: Arc<Self>,
+        request: Request,
+        endpoint: E,
+    ) -> Response {
         let told = Told::default();
         let (call, correlation) = Call::open(self, request, told.clone()).await;
         let outcome = match call {
@@ -57,7 +63,7 @@ impl Face {
             Err(failure) => Err(failure),
         };
         let mut response = outcome.unwrap_or_else(|failure| failure.into_response(&correlation));
-        answer::correlate(&mut response, &correlation);
+        answer::correlate(response.headers_mut(), &correlation);
         if let Some(allowance) = told.get() {
             allowance.tell(response.headers_mut());
         }
@@ -66,7 +72,7 @@ impl Face {
 }
 
 /// An endpoint as an axum route takes it.
-pub(crate) fn at<E: Endpoint>(
+pub(crate) fn at<E: Endpoint<Call, Failure>>(
     face: &Arc<Face>,
     endpoint: E,
 ) -> impl Fn(Request) -> Pin<Box<dyn Future<Output = Response> + Send>> + Clone + Send + Sync + 'static {

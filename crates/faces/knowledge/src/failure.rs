@@ -30,6 +30,13 @@ struct Inner {
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
+/// Goes with the response, for whoever delivers envelopes another way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Failed {
+    pub code: Code,
+    pub word: Word,
+}
+
 impl From<Fault> for Failure {
     /// A fault of the envelope, an address or a header.
     fn from(fault: Fault) -> Self {
@@ -48,19 +55,9 @@ impl From<body::Error> for Failure {
     fn from(error: body::Error) -> Self {
         match error {
             body::Error::TooLarge { limit_bytes } => {
-                Fault::new(Code::PayloadTooLarge, format!("the body is larger than {limit_bytes} bytes"))
-                    .with("max_payload_bytes", limit_bytes)
-                    .with("hint", TOO_LARGE)
-                    .into()
+                Self::from(Fault::from(error)).with("max_payload_bytes", limit_bytes).with("hint", TOO_LARGE)
             }
-            body::Error::Slow => Fault::new(
-                Code::Timeout,
-                "the body came too slowly; nothing was done, so sending it again is safe",
-            )
-            .into(),
-            body::Error::Broken(_) => {
-                Fault::invalid("the body ended early or is not framed as HTTP says").into()
-            }
+            body::Error::Slow | body::Error::Broken(_) => Fault::from(error).into(),
         }
     }
 }
@@ -189,9 +186,9 @@ impl Failure {
     pub fn into_response(self, correlation: &CorrelationId) -> Response {
         let mut response = self.shaped(correlation, |body| answer::json(self.0.status, body));
         answer::mark_replayed(&mut response, self.0.replayed);
-        response.extensions_mut().insert(self.0.fault.code);
+        response.extensions_mut().insert(Failed { code: self.0.fault.code, word: self.0.word });
         response.headers_mut().extend(self.0.headers);
-        answer::correlate(&mut response, correlation);
+        answer::correlate(response.headers_mut(), correlation);
         response
     }
 }

@@ -14,6 +14,7 @@ pub(crate) type Fresh = BTreeMap<(String, &'static str), u64>;
 
 /// The status of a success; anything else is a failure (KNO-11).
 pub(crate) const SUCCESS: &str = "SUCCESS";
+pub(crate) const ERROR: &str = "ERROR";
 
 /// What became of a message that was not done with.
 pub(crate) const DEAD_LETTER: &str = "DEAD_LETTER";
@@ -62,16 +63,29 @@ struct Latency {
 }
 
 impl Metrics {
-    /// One envelope was answered, after so long.
+    /// One envelope was answered with what came of it, after so long.
     pub fn answered(&self, labels: Labels, elapsed_us: u64) {
+        self.acknowledged(&labels.action, elapsed_us);
+        self.concluded(labels, Some(elapsed_us));
+    }
+
+    /// The sender of an envelope heard that it was taken, after so long; what comes of it is another matter.
+    pub(crate) fn acknowledged(&self, action: &str, elapsed_us: u64) {
+        self.0.lock().add_fresh(action, slo::bucket(elapsed_us));
+    }
+
+    /// This came of one envelope in the end, so long after it was sent if that is known: it is one request, however often it was
+    /// delivered.
+    pub(crate) fn concluded(&self, labels: Labels, elapsed_us: Option<u64>) {
         let mut figures = self.0.lock();
         figures.add_fresh(&labels.action, slo::REQUESTS);
         if labels.status != SUCCESS {
             figures.add_fresh(&labels.action, slo::FAILURES);
         }
-        figures.add_fresh(&labels.action, slo::bucket(elapsed_us));
         *series(&mut figures.requests, labels.clone()) += 1;
-        series(&mut figures.latency, labels).add(elapsed_us);
+        if let Some(elapsed_us) = elapsed_us {
+            series(&mut figures.latency, labels).add(elapsed_us);
+        }
     }
 
     /// One envelope is on its way over the bus. A counter that begins at one would not be seen to grow, so both begin now.
@@ -112,13 +126,18 @@ impl Metrics {
     pub fn text(&self) -> String {
         let figures = self.0.lock();
         let mut out = String::new();
-        counter(&mut out, REQUESTS, "Envelopes answered.", &figures.requests);
-        head(&mut out, LATENCY, "histogram", "Milliseconds until an envelope was answered.");
+        counter(&mut out, REQUESTS, "Envelopes by what came of them, each once.", &figures.requests);
+        head(&mut out, LATENCY, "histogram", "Milliseconds from an envelope to what came of it.");
         for (labels, latency) in &figures.latency {
             latency.write(&mut out, &labels.text());
         }
         counter(&mut out, DLQ, "Envelopes given up.", &figures.dlq);
-        counter(&mut out, RETRIES, "Envelopes that came again.", &figures.retries);
+        counter(
+            &mut out,
+            RETRIES,
+            "Deliveries after the first, and envelopes that were sent again.",
+            &figures.retries,
+        );
         out
     }
 }
@@ -176,6 +195,13 @@ fn counter(out: &mut String, name: &str, about: &str, of: &BTreeMap<Labels, u64>
 }
 
 impl Labels {
+    /// With what came of it: a success, or the word for what went wrong.
+    #[must_use]
+    pub(crate) fn ended(self, word: Option<&'static str>) -> Self {
+        let status = if word.is_some() { ERROR } else { SUCCESS };
+        Self { status, error_code: word.unwrap_or_default(), ..self }
+    }
+
     fn text(&self) -> String {
         let named = [
             ("action", self.action.as_str()),

@@ -208,6 +208,11 @@ pub fn notice_give(name: &str, period: &str, now_ms: i64) -> Statement {
     )
 }
 
+/// The notices of a period: name, when.
+pub fn notices(period: &str) -> Statement {
+    Statement::new("SELECT name, at_ms FROM a2a_notice WHERE period = ?1 ORDER BY name", vec![period.into()])
+}
+
 /// Adds to a figure of an hour, counted from 1970.
 pub fn hour_add(hour: i64, action: &str, figure: &str, count: i64) -> Statement {
     Statement::new(

@@ -10,8 +10,9 @@ use orchestr8_contract::{Event, Fault, Priority};
 use orchestr8_kernel::Kernel;
 use orchestr8_kernel::health::Status;
 use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::ports::clock;
 use orchestr8_kernel::ports::store::{Batch, Error, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::limits;
 use crate::security::roles;
@@ -124,18 +125,38 @@ async fn give_notice(kernel: &Kernel, alias: &str, role: &str, now_ms: i64) -> R
         Err(Error::Conflict { .. }) => return Ok(()),
         Err(error) => return Err(store_fault(error)),
     }
-    let message = format!("the role '{alias}' is called '{role}'; the old name keeps working without an end");
     kernel.log().info("an old name", || json!({"alias": alias, "role": role, "quarter": quarter}));
     kernel.bus().publish(Event {
         name: DEPRECATION,
         subject: alias.into(),
         priority: Priority::Normal,
         at_ms: now_ms,
-        data: Arc::new(json!({
-            "alias": alias, "role": role, "quarter": quarter, "eol": null, "message": message,
-        })),
+        data: Arc::new(notice(alias, role, &quarter)),
     });
     Ok(())
+}
+
+fn notice(alias: &str, role: &str, quarter: &str) -> Value {
+    let message = format!("the role '{alias}' is called '{role}'; the old name keeps working without an end");
+    json!({"alias": alias, "role": role, "quarter": quarter, "eol": null, "message": message})
+}
+
+/// The notices that were given this quarter, each with when. The bus forgets them; this is for whoever was not there.
+pub(crate) async fn notices(kernel: &Kernel) -> Result<Vec<Value>, Fault> {
+    let (store, quarter) = (&kernel.ports().store, quarter(kernel.ports().clock.now_ms()));
+    let rows = store.query(tables::notices(&quarter)).await.map_err(store_fault)?;
+    let mut notices = Vec::new();
+    for row in &rows {
+        let (name, at_ms) = (row.text(0).map_err(store_fault)?, row.int(1).map_err(store_fault)?);
+        let Some((event, given)) = name.split_once(':') else { continue };
+        let Some((alias, role)) = roles::ALIASES.into_iter().find(|(alias, _)| *alias == given) else {
+            continue;
+        };
+        let mut told = notice(alias, role, &quarter);
+        (told["event"], told["at"]) = (event.into(), clock::iso(at_ms).into());
+        notices.push(told);
+    }
+    Ok(notices)
 }
 
 /// `2026-Q1`
@@ -194,6 +215,14 @@ mod tests {
             let kernel = Parts { clock: clock.clone(), ..parts }.kernel();
             let mut listener = kernel.bus().subscribe(&Filter::names([DEPRECATION])).unwrap();
             round(&kernel).await.unwrap();
+            let kept: Vec<String> = notices(&kernel)
+                .await
+                .unwrap()
+                .iter()
+                .map(|notice| format!("{} {} {}", notice["event"], notice["alias"], notice["eol"]))
+                .collect();
+            let wanted = ["codex", "cursor"].map(|alias| format!("\"roles.deprecation\" \"{alias}\" null"));
+            assert_eq!(kept, wanted, "whoever comes later can still read of it");
             drop(kernel);
             while let Some(event) = listener.next().await {
                 told.push(format!("{} {}", event.data["alias"], event.data["quarter"]));

@@ -40,6 +40,9 @@ pub(crate) struct Capabilities {
     pub envelope_versions: Vec<&'static str>,
     pub actions: Vec<Capability>,
     pub transports: Vec<&'static str>,
+    /// The notices of this quarter (KNO-3), for whoever did not hear them on the bus.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deprecations: Vec<Value>,
 }
 
 #[derive(Serialize)]

@@ -3,21 +3,18 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
-use futures::FutureExt;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use orchestr8_contract::id::{CorrelationId, Tenant};
+use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_edge::ask::{self, Query, Wrong};
-use orchestr8_edge::{Caller, body};
-use orchestr8_kernel::ports::ids::For;
-use orchestr8_kernel::{Args, Cancel, Halt, Kernel, Principal, Submission, Transport, Why};
+use orchestr8_edge::{Arrival, Intake, Params};
+use orchestr8_kernel::{Args, Halt, Kernel, Principal, Submission, Transport, Why};
 use serde_json::{Map, Value};
 
 use crate::answer;
@@ -40,7 +37,7 @@ pub(crate) struct Call {
     pub correlation: CorrelationId,
     principal: Arc<Principal>,
     body: Bytes,
-    params: Option<RawPathParams>,
+    params: Params,
 }
 
 impl Face {
@@ -48,23 +45,9 @@ impl Face {
         Arc::new(Self { kernel, settings, local: Arc::new(Principal::local()) })
     }
 
-    /// Whoever the edge has verified, or the person at this machine.
-    fn principal(&self, caller: Option<&Caller>) -> Result<Arc<Principal>, Failure> {
-        match caller {
-            Some(caller) if caller.verified => {
-                let tenant = Tenant::parse(&caller.tenant).map_err(|_| {
-                    Fault::new(Code::Unauthorized, "the tenant of this token is no tenant name")
-                })?;
-                let (name, roles) = (caller.name.as_str().into(), caller.roles.iter().cloned().collect());
-                Ok(Arc::new(Principal { name, tenant, roles }))
-            }
-            Some(_) | None => Ok(self.local.clone()),
-        }
-    }
-
     /// Runs an action. One that waits stops waiting when nobody waits for it any more, or when the server stops.
     pub async fn run(&self, submission: Submission) -> Result<Map<String, Value>, Failure> {
-        let mut leaving = Leaving(Some(submission.cancel.clone()));
+        let _waiting = submission.cancel.on_drop(Why::Disconnect);
         let settled = tokio::select! {
             biased;
             settled = self.kernel.submit(submission) => settled,
@@ -72,7 +55,6 @@ impl Face {
                 return Err(Fault::new(Code::ShuttingDown, "the server is stopping; ask again once it is back").into());
             }
         };
-        leaving.0 = None;
         match settled.result {
             Ok(Output::Json { value: Value::Object(value) }) => Ok(value),
             Ok(
@@ -104,24 +86,13 @@ impl Face {
 impl Call {
     /// Takes a request apart and its body in. The correlation id is known whatever else is wrong.
     async fn open(face: Arc<Face>, request: Request) -> (Result<Self, Failure>, CorrelationId) {
-        let (mut parts, body) = request.into_parts();
-        let correlation = ask::correlation(&parts.headers)
-            .unwrap_or_else(|| CorrelationId::from_uuid(face.kernel.ports().ids.fresh(For::Correlation)));
-        let timeout = Duration::from_millis(face.settings.body_timeout_ms);
-        let body = match body::read(body, face.settings.body_limit_bytes, timeout).await {
-            Ok(body) => body,
-            Err(error) => return (Err(error.into()), correlation),
-        };
-        let principal = face.principal(Caller::of(&parts.extensions).map(|caller| &**caller));
-        // It only looks into the extensions, so it is ready at once; a path without parameters has none.
-        let params = RawPathParams::from_request_parts(&mut parts, &()).now_or_never().and_then(Result::ok);
-        let call = principal.map(|principal| Self {
-            face,
-            parts,
-            correlation: correlation.clone(),
-            principal,
-            body,
-            params,
+        let (limit_bytes, timeout_ms) = (face.settings.body_limit_bytes, face.settings.body_timeout_ms);
+        let intake = Intake { limit_bytes, timeout_ms };
+        let (arrival, correlation) = Arrival::take(request, &*face.kernel.ports().ids, intake).await;
+        let call = arrival.map_err(Failure::from).and_then(|arrival| {
+            let principal = arrival.principal()?.unwrap_or_else(|| face.local.clone());
+            let Arrival { parts, correlation, body, params } = arrival;
+            Ok(Self { face, parts, correlation, principal, body, params })
         });
         (call, correlation)
     }
@@ -132,13 +103,7 @@ impl Call {
 
     /// The id in the path. What cannot be an id names nothing.
     pub fn id(&self) -> Result<&str, Failure> {
-        let found = self.params.as_ref().and_then(|params| params.iter().find(|(name, _)| *name == "id"));
-        match found {
-            Some((_, id)) if (1..=ID_BYTES).contains(&id.len()) && !id.chars().any(char::is_control) => {
-                Ok(id)
-            }
-            Some(_) | None => Err(Failure::not_found()),
-        }
+        self.params.id("id", ID_BYTES).ok_or_else(Failure::not_found)
     }
 
     pub fn query(&self, known: &[&str]) -> Result<Query, Failure> {
@@ -176,17 +141,6 @@ impl Call {
         submission.transport = Transport::Http;
         submission.trace = orchestr8_edge::trace(&self.parts.headers);
         submission
-    }
-}
-
-/// Tells the work, when dropped, that nobody waits for it any more.
-struct Leaving(Option<Cancel>);
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        if let Some(cancel) = self.0.take() {
-            cancel.fire(Why::Disconnect);
-        }
     }
 }
 

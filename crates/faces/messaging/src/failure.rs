@@ -44,19 +44,9 @@ impl From<Vec<Wrong>> for Failure {
 
 impl From<body::Error> for Failure {
     fn from(error: body::Error) -> Self {
-        match error {
-            body::Error::TooLarge { limit_bytes } => {
-                Fault::new(Code::PayloadTooLarge, format!("the body is larger than {limit_bytes} bytes"))
-                    .into()
-            }
-            body::Error::Slow => {
-                let text = "the body came too slowly; nothing was done, so sending it again is safe";
-                Self::from(Fault::new(Code::Timeout, text)).status(StatusCode::REQUEST_TIMEOUT)
-            }
-            body::Error::Broken(_) => {
-                Fault::invalid("the body ended early or is not framed as HTTP says").into()
-            }
-        }
+        let slow = matches!(error, body::Error::Slow);
+        let failure = Self::from(Fault::from(error));
+        if slow { failure.status(StatusCode::REQUEST_TIMEOUT) } else { failure }
     }
 }
 

@@ -1,20 +1,16 @@
 //! One request on its way to one action: who asks, under which ids, with what.
 
-use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
-use futures::FutureExt;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_edge::ask::{self, Query};
-use orchestr8_edge::{Caller, body};
-use orchestr8_kernel::ports::ids::For;
+use orchestr8_edge::{Arrival, Intake, Params};
 use orchestr8_kernel::submission::{Identity, Scope};
 use orchestr8_kernel::{Args, Halt, Principal, Settled, Submission, Transport};
 use serde_json::{Map, Value};
@@ -25,21 +21,6 @@ use crate::headers::{self, Media};
 
 /// What an endpoint gives: a response, or why there is none.
 pub(crate) type Outcome = Result<Response, Failure>;
-
-/// An endpoint: a function from a call to its outcome.
-pub(crate) trait Endpoint: Clone + Send + Sync + 'static {
-    fn run(&self, call: Call) -> impl Future<Output = Outcome> + Send;
-}
-
-impl<F, R> Endpoint for F
-where
-    F: Fn(Call) -> R + Clone + Send + Sync + 'static,
-    R: Future<Output = Outcome> + Send,
-{
-    fn run(&self, call: Call) -> impl Future<Output = Outcome> + Send {
-        self(call)
-    }
-}
 
 /// What an action gave, and whether it is the outcome of an earlier request with the same key.
 pub(crate) struct Given {
@@ -53,7 +34,7 @@ pub(crate) struct Call {
     pub principal: Arc<Principal>,
     pub correlation: CorrelationId,
     body: Bytes,
-    params: Option<RawPathParams>,
+    params: Params,
 }
 
 /// An id of ours in a path: anything else cannot exist.
@@ -62,24 +43,13 @@ const ID_BYTES: usize = 128;
 impl Call {
     /// Takes a request apart and its body in. The correlation id is known whatever else is wrong.
     pub async fn open(face: Arc<Face>, request: Request) -> (Result<Self, Failure>, CorrelationId) {
-        let (mut parts, body) = request.into_parts();
-        let correlation = ask::correlation(&parts.headers)
-            .unwrap_or_else(|| CorrelationId::from_uuid(face.kernel.ports().ids.fresh(For::Correlation)));
-        let timeout = Duration::from_millis(face.settings.body_timeout_ms);
-        let body = match body::read(body, face.settings.body_limit_bytes, timeout).await {
-            Ok(body) => body,
-            Err(error) => return (Err(error.into()), correlation),
-        };
-        let principal = face.principal(Caller::of(&parts.extensions).map(|caller| &**caller));
-        // It only looks into the extensions, so it is ready at once; a path without parameters has none.
-        let params = RawPathParams::from_request_parts(&mut parts, &()).now_or_never().and_then(Result::ok);
-        let call = principal.map(|principal| Self {
-            face,
-            parts,
-            principal,
-            correlation: correlation.clone(),
-            body,
-            params,
+        let (limit_bytes, timeout_ms) = (face.settings.body_limit_bytes, face.settings.body_timeout_ms);
+        let intake = Intake { limit_bytes, timeout_ms };
+        let (arrival, correlation) = Arrival::take(request, &*face.kernel.ports().ids, intake).await;
+        let call = arrival.map_err(Failure::from).and_then(|arrival| {
+            let principal = arrival.principal()?.unwrap_or_else(|| face.local.clone());
+            let Arrival { parts, correlation, body, params } = arrival;
+            Ok(Self { face, parts, principal, correlation, body, params })
         });
         (call, correlation)
     }
@@ -90,14 +60,8 @@ impl Call {
 
     /// The parameter of the path. What cannot be an id names nothing.
     pub fn param(&self, name: &str) -> Result<&str, Failure> {
-        let found = self.params.as_ref().and_then(|params| params.iter().find(|(found, _)| *found == name));
-        let fit = |text: &str| {
-            (1..=ID_BYTES).contains(&text.len()) && !text.chars().any(|c| c.is_control() || c.is_whitespace())
-        };
-        match found {
-            Some((_, value)) if fit(value) => Ok(value),
-            Some(_) | None => Err(Failure::not_found("there is nothing at this path")),
-        }
+        let nothing = || Failure::not_found("there is nothing at this path");
+        self.params.id(name, ID_BYTES).filter(|id| !id.contains(char::is_whitespace)).ok_or_else(nothing)
     }
 
     pub fn query(&self, known: &[&str]) -> Result<Query, Failure> {

@@ -5,14 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use axum::extract::Request;
 use axum::response::Response;
-use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
-use orchestr8_edge::Caller;
+use orchestr8_edge::Endpoint;
 use orchestr8_kernel::ports::clock;
-use orchestr8_kernel::{Cancel, Kernel, Principal, Submission, Why};
+use orchestr8_kernel::{Kernel, Principal, Submission, Why};
 
 use crate::answer;
-use crate::call::{Call, Endpoint, Given, given};
+use crate::call::{Call, Given, given};
 use crate::failure::Failure;
 use crate::settings::Settings;
 
@@ -23,7 +22,7 @@ pub(crate) struct Face {
     pub started_at: String,
     /// The tag of the description of this API, made when it is first asked for.
     pub openapi_tag: OnceLock<String>,
-    local: Arc<Principal>,
+    pub local: Arc<Principal>,
 }
 
 impl Face {
@@ -37,29 +36,12 @@ impl Face {
         self.kernel.ports().clock.now_ms()
     }
 
-    /// Whoever the edge has verified, or the person at this machine.
-    pub fn principal(&self, caller: Option<&Caller>) -> Result<Arc<Principal>, Failure> {
-        match caller {
-            Some(caller) if caller.verified => {
-                let tenant = Tenant::parse(&caller.tenant).map_err(|_| {
-                    Fault::new(Code::Unauthorized, "the tenant of this token is no tenant name")
-                })?;
-                let (name, roles) = (caller.name.as_str().into(), caller.roles.iter().cloned().collect());
-                Ok(Arc::new(Principal { name, tenant, roles }))
-            }
-            Some(_) | None => Ok(self.local.clone()),
-        }
-    }
-
     /// Runs an action that waits. It stops waiting when nobody waits for it any more, or when the server stops.
     pub async fn wait(&self, submission: Submission) -> Result<Given, Failure> {
-        let mut leaving = Leaving(Some(submission.cancel.clone()));
+        let _waiting = submission.cancel.on_drop(Why::Disconnect);
         tokio::select! {
             biased;
-            settled = self.kernel.submit(submission) => {
-                leaving.0 = None;
-                given(settled)
-            }
+            settled = self.kernel.submit(submission) => given(settled),
             () = self.settings.shutdown.cancelled() => {
                 Err(Fault::new(Code::ShuttingDown, "the server is stopping; ask again once it is back").into())
             }
@@ -67,7 +49,11 @@ impl Face {
     }
 
     /// Answers one request: every answer names its correlation id, every failure is the contract's error body.
-    pub async fn answer<E: Endpoint>(self: Arc<Self>, request: Request, endpoint: E) -> Response {
+    pub async fn answer<E: Endpoint<Call, Failure>>(
+        self: Arc<Self>,
+        request: Request,
+        endpoint: E,
+    ) -> Response {
         let (call, correlation) = Call::open(self.clone(), request).await;
         let outcome = match call {
             Ok(call) => endpoint.run(call).await,
@@ -75,9 +61,7 @@ impl Face {
         };
         match outcome {
             Ok(mut response) => {
-                if !response.headers().contains_key(orchestr8_edge::CORRELATION) {
-                    answer::correlate(response.headers_mut(), &correlation);
-                }
+                answer::correlate(response.headers_mut(), &correlation);
                 response
             }
             Err(failure) => failure.into_response(&correlation, self.now_ms()),
@@ -85,19 +69,8 @@ impl Face {
     }
 }
 
-/// Tells the work, when dropped, that nobody waits for it any more.
-struct Leaving(Option<Cancel>);
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        if let Some(cancel) = self.0.take() {
-            cancel.fire(Why::Disconnect);
-        }
-    }
-}
-
 /// An endpoint as an axum route takes it.
-pub(crate) fn at<E: Endpoint>(
+pub(crate) fn at<E: Endpoint<Call, Failure>>(
     face: &Arc<Face>,
     endpoint: E,
 ) -> impl Fn(Request) -> std::pin::Pin<Box<dyn Future<Output = Response> + Send>> + Clone + Send + Sync + 'static

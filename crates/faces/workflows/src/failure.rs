@@ -49,20 +49,10 @@ impl From<body::Error> for Failure {
     fn from(error: body::Error) -> Self {
         match error {
             body::Error::TooLarge { limit_bytes } => {
-                Fault::new(Code::PayloadTooLarge, format!("the body is larger than {limit_bytes} bytes"))
-                    .with("limitBytes", limit_bytes)
-                    .into()
+                Self::from(Fault::from(error)).with("limitBytes", limit_bytes)
             }
-            body::Error::Slow => {
-                let fault = Fault::new(
-                    Code::Timeout,
-                    "the body came too slowly; nothing was done, so sending it again is safe",
-                );
-                Self::from(fault).status(StatusCode::REQUEST_TIMEOUT)
-            }
-            body::Error::Broken(_) => {
-                Fault::invalid("the body ended early or is not framed as HTTP says").into()
-            }
+            body::Error::Slow => Self::from(Fault::from(error)).status(StatusCode::REQUEST_TIMEOUT),
+            body::Error::Broken(_) => Fault::from(error).into(),
         }
     }
 }

@@ -8,7 +8,7 @@ use orchestr8_contract::id::Key;
 use orchestr8_contract::{Code, Fault, Output, canonical, limits};
 use orchestr8_kernel::peer::{About, Answered, Ask, Peer, Severity};
 use orchestr8_kernel::submission::{Identity, Scope};
-use orchestr8_kernel::{Args, Cancel, Halt, Kernel, Submission, Why};
+use orchestr8_kernel::{Args, Halt, Kernel, Submission, Why};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -16,15 +16,6 @@ use super::{Answer, Call, Heartbeat, Usage, until_cancelled};
 
 /// Keys of steps that models work for meet no others.
 const SCOPE: &str = "workflow-model";
-
-/// The work goes on by itself in the kernel; when nobody waits for it any more it is told to stop.
-pub struct StopOnDrop(pub Cancel);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.fire(Why::Client);
-    }
-}
 
 /// A key for the ledger. One that an author has chosen may be too long or hold odd characters; its hash never is.
 pub fn key(text: &str) -> Result<Key, Fault> {
@@ -65,9 +56,9 @@ pub async fn submit(
     submission.trace = call.trace;
     submission.peer = Some(Arc::new(Pulse(call.heartbeat.clone())));
     submission.identities.extend(identity);
-    let stopping = StopOnDrop(submission.cancel.clone());
+    // The work goes on by itself in the kernel; when nobody waits for it any more it is told to stop.
+    let _waiting = submission.cancel.on_drop(Why::Client);
     let settled = until_cancelled(&call.cancel, kernel.submit(submission).map(Ok)).await?;
-    drop(stopping);
     match settled.result {
         Ok(Output::Json { value }) => Ok(value),
         Err(Halt::Fault(fault)) => Err(fault),

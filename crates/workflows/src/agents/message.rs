@@ -2,13 +2,13 @@
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use orchestr8_contract::{Code, Fault, Output};
-use orchestr8_kernel::{Args, Halt, Kernel, Submission};
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::Kernel;
 use serde_json::{Map, Value, json};
 
-use super::child::{StopOnDrop, hash};
+use super::child::{hash, submit};
 use super::members::Members;
-use super::{Agent, Answer, Call, until_cancelled};
+use super::{Agent, Answer, Call};
 
 /// The actions of the agents domain that do it.
 const SEND: &str = "aacp.send";
@@ -161,20 +161,9 @@ async fn ask(
     args: Map<String, Value>,
     call: &Call,
 ) -> Result<Value, Fault> {
-    if kernel.registry().find(action).is_none() {
-        return Err(Fault::new(Code::Configuration, "messages are not a part of this server"));
-    }
-    let mut submission =
-        Submission::new(action, Args::new(args), call.principal.clone(), call.correlation.clone());
-    submission.trace = call.trace;
-    let stopping = StopOnDrop(submission.cancel.clone());
-    let settled = until_cancelled(&call.cancel, kernel.submit(submission).map(Ok)).await?;
-    drop(stopping);
-    match settled.result {
-        Ok(Output::Json { value }) => Ok(value),
-        Err(Halt::Fault(fault)) => Err(fault),
-        Ok(Output::Blocks { .. } | Output::Resource { .. } | Output::Prompt { .. }) | Err(Halt::Asks(_)) => {
-            Err(Fault::internal(format!("{action} gave what it never gives")))
-        }
+    match kernel.registry().find(action) {
+        // What a message is known by is in its arguments, so it needs no key of its own.
+        Some(_) => submit(kernel, action, args, call, None).await,
+        None => Err(Fault::new(Code::Configuration, "messages are not a part of this server")),
     }
 }

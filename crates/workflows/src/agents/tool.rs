@@ -9,10 +9,10 @@ use orchestr8_kernel::action::Shown;
 use orchestr8_kernel::peer::{Alone, Peer};
 use orchestr8_kernel::registry::ToolFilter;
 use orchestr8_kernel::submission::{Identity, Scope};
-use orchestr8_kernel::{Args, Halt, Kernel, Submission};
+use orchestr8_kernel::{Args, Halt, Kernel, Submission, Why};
 use serde_json::{Map, Value, json};
 
-use super::child::{StopOnDrop, key};
+use super::child::key;
 use super::http::status::shorten;
 use super::members::{Members, wrong};
 use super::{Agent, Answer, Call, until_cancelled};
@@ -51,9 +51,8 @@ impl Agent for Tool {
         async move {
             let submission = submission(&kernel, view, &call)?;
             let tool = submission.action.clone();
-            let stopping = StopOnDrop(submission.cancel.clone());
+            let _waiting = submission.cancel.on_drop(Why::Client);
             let settled = until_cancelled(&call.cancel, kernel.submit(submission).map(Ok)).await?;
-            drop(stopping);
             match settled.result {
                 Ok(output) => value(&tool, output).map(Answer::from),
                 Err(Halt::Fault(fault)) => Err(fault),

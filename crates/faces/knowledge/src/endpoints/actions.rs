@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use http::StatusCode;
-use orchestr8_contract::id::{CorrelationId, Lane};
+use orchestr8_contract::id::{CorrelationId, Key, Lane};
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::action::Effect;
 use orchestr8_kernel::fingerprint::Fingerprint;
@@ -21,7 +21,7 @@ use crate::envelope::Envelope;
 use crate::face::Face;
 use crate::failure::{Failure, TOO_LARGE};
 use crate::headers;
-use crate::metrics::{Labels, SUCCESS};
+use crate::metrics::Labels;
 use crate::order::{Sender, Turn};
 use crate::security::{Kind, Who};
 use crate::tool_message::tool_message;
@@ -44,20 +44,28 @@ pub(crate) async fn named(call: Call) -> Outcome {
 async fn counted(call: Call, addressed: Option<&str>) -> Outcome {
     let mut labels = Labels { action: addressed.unwrap_or_default().to_owned(), ..Labels::default() };
     let outcome = answered(&call, addressed, &mut labels).await;
-    (labels.status, labels.error_code) = match &outcome {
-        Ok(_) => (SUCCESS, ""),
-        Err(failure) => ("ERROR", failure.word()),
-    };
-    let (face, elapsed_us) = (&call.face, call.face.elapsed_us().saturating_sub(call.began_us));
-    let replayed = match &outcome {
-        Ok(response) => response.headers().contains_key(answer::REPLAYED),
-        Err(failure) => failure.is_replayed(),
-    };
-    if replayed {
-        face.settings.metrics.retried(labels.clone());
+    if call.delivery().is_none_or(|delivery| delivery.known.is_none()) {
+        count(&call, &outcome, labels);
     }
-    face.settings.metrics.answered(labels, elapsed_us);
     outcome
+}
+
+/// One request, once. What was published is counted by whoever delivers it, and what goes on when it ends.
+pub(super) fn count(call: &Call, outcome: &Outcome, labels: Labels) {
+    let (metrics, elapsed_us) =
+        (&call.face.settings.metrics, call.face.elapsed_us().saturating_sub(call.began_us));
+    let (word, replayed) = match outcome {
+        Ok(response) if response.status() == StatusCode::ACCEPTED => {
+            return metrics.acknowledged(&labels.action, elapsed_us);
+        }
+        Ok(response) => (None, response.headers().contains_key(answer::REPLAYED)),
+        Err(failure) => (Some(failure.word()), failure.is_replayed()),
+    };
+    let labels = labels.ended(word);
+    if replayed {
+        metrics.retried(labels.clone());
+    }
+    metrics.answered(labels, elapsed_us);
 }
 
 async fn answered(call: &Call, addressed: Option<&str>, labels: &mut Labels) -> Outcome {
@@ -167,15 +175,7 @@ fn identify(
     submission: &mut Submission,
 ) -> Result<(), Failure> {
     let ttl_ms = call.face.settings.key_ttl_ms;
-    let key = match (headers::idempotency_key(&call.parts.headers)?, envelope.key.clone()) {
-        (Some(header), Some(inside)) if header != inside => {
-            let message = "it is not the idempotency_key of the envelope";
-            return Err(Failure::invalid("Idempotency-Key", message));
-        }
-        (Some(header), _) => Some(header),
-        (None, inside) => inside,
-    };
-    if let Some(key) = key {
+    if let Some(key) = key(call, envelope)? {
         submission.identities.push(calls::key(action.name.as_str(), &submission.principal.name, key, ttl_ms));
     }
     if action.policy.effect != Effect::Read {
@@ -188,6 +188,17 @@ fn identify(
         }
     }
     Ok(())
+}
+
+/// The key of the header or of the envelope. Where both have one they are the same.
+pub(super) fn key(call: &Call, envelope: &Envelope) -> Result<Option<Key>, Failure> {
+    match (headers::idempotency_key(&call.parts.headers)?, envelope.key.clone()) {
+        (Some(header), Some(inside)) if header != inside => {
+            Err(Failure::invalid("Idempotency-Key", "it is not the idempotency_key of the envelope"))
+        }
+        (Some(key), _) | (None, Some(key)) => Ok(Some(key)),
+        (None, None) => Ok(None),
+    }
 }
 
 /// Envelopes with numbers run one after the other, in the order they came in.
@@ -268,8 +279,6 @@ pub(super) fn acknowledged(id: &str, tenant: &str) -> Response {
     let acked = wire::Acked { state: "ACKED", request_id: id, check_url: &check_url };
     let data = serde_json::to_value(acked).unwrap_or_default();
     let mut response = answer::success(StatusCode::ACCEPTED, &data);
-    if let Ok(url) = http::HeaderValue::from_str(&check_url) {
-        response.headers_mut().insert(http::header::LOCATION, url);
-    }
+    answer::locate(&mut response, &check_url);
     response
 }

@@ -1,6 +1,7 @@
 //! What this server can do, who of its peers is alive, and its figures (KNO-7, KNO-11).
 
 use http::{HeaderValue, StatusCode};
+use orchestr8_contract::Fault;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::clock;
 use orchestr8_kernel::ports::store::{Batch, Row};
@@ -13,6 +14,7 @@ use crate::failure::Failure;
 use crate::limits;
 use crate::openapi;
 use crate::tables;
+use crate::tend;
 use crate::versions;
 use crate::wire::{Capabilities, Capability};
 
@@ -33,11 +35,13 @@ pub(crate) async fn capabilities(call: Call) -> Outcome {
     if call.face.settings.pubsub.is_some() {
         transports.push("pubsub-async");
     }
-    let envelope_versions = versions::ENVELOPES.to_vec();
-    Ok(answer::json(
-        StatusCode::OK,
-        &Capabilities { envelope_versions, actions: actions.collect(), transports },
-    ))
+    let offered = Capabilities {
+        envelope_versions: versions::ENVELOPES.to_vec(),
+        actions: actions.collect(),
+        transports,
+        deprecations: tend::notices(kernel).await?,
+    };
+    Ok(answer::json(StatusCode::OK, &offered))
 }
 
 /// A peer says that it is alive.
@@ -100,5 +104,6 @@ pub(crate) async fn describe(_: Call) -> Outcome {
 
 pub(crate) async fn not_this_method(call: Call) -> Outcome {
     let message = format!("this path does not take {}", call.parts.method);
-    Err(Failure::invalid("/", message).status(StatusCode::METHOD_NOT_ALLOWED))
+    let fault = Fault::invalid(message).with("hint", "the Allow header lists the methods this path takes");
+    Err(Failure::from(fault).status(StatusCode::METHOD_NOT_ALLOWED))
 }

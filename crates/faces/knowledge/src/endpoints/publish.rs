@@ -9,21 +9,27 @@ use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::{Principal, Transport};
 
 use crate::call::{Call, Outcome};
-use crate::endpoints::actions::{acknowledged, admitted};
+use crate::endpoints::actions::{acknowledged, admitted, count, key};
 use crate::envelope::Envelope;
 use crate::failure::Failure;
-use crate::headers;
 use crate::metrics::Labels;
 use crate::order;
 use crate::pubsub::{PubSub, Sender};
 use crate::security::{Kind, Who};
 use crate::tables::{self, Acked};
 
-/// Answers 202 once the envelope is on stable storage.
+/// Answers 202 once the envelope is on stable storage. What is refused is counted now, what is taken when it ends.
 pub(crate) async fn publish(call: Call) -> Outcome {
+    let mut labels = Labels::default();
+    let outcome = published(&call, &mut labels).await;
+    count(&call, &outcome, labels);
+    outcome
+}
+
+async fn published(call: &Call, labels: &mut Labels) -> Outcome {
     let (who, body) = call.authenticate(Kind::Envelope).await?;
     let envelope = Envelope::read(&body, None)?;
-    match (checked(&call, who, &envelope, body).await, &envelope.trace_id) {
+    match (checked(call, who, &envelope, body, labels).await, &envelope.trace_id) {
         (Err(failure), Some(trace)) => Err(failure.traced(trace)),
         (Err(failure), None) => Err(failure),
         (Ok(()), _) => Ok(acknowledged(&envelope.request_id, envelope.tenant.as_str())),
@@ -31,9 +37,14 @@ pub(crate) async fn publish(call: Call) -> Outcome {
 }
 
 /// Everything about the envelope, before it is published.
-async fn checked(call: &Call, who: Who, envelope: &Envelope, body: Bytes) -> Result<(), Failure> {
-    let mut labels = Labels::default();
-    let (action, principal) = admitted(call, who.clone(), envelope, &mut labels)?;
+async fn checked(
+    call: &Call,
+    who: Who,
+    envelope: &Envelope,
+    body: Bytes,
+    labels: &mut Labels,
+) -> Result<(), Failure> {
+    let (action, principal) = admitted(call, who.clone(), envelope, labels)?;
     authorize(&action, &principal, Transport::Http)?;
     let reply_to = envelope.reply_to.as_deref().map(|text| Subject::reply(&principal.tenant, text));
     let reply_to = reply_to.transpose().map_err(|wrong| Failure::invalid("/reply_to", wrong.to_string()))?;
@@ -42,13 +53,13 @@ async fn checked(call: &Call, who: Who, envelope: &Envelope, body: Bytes) -> Res
         subject: Subject::of_action(&principal.tenant, &action.name),
         id: envelope.request_id.clone(),
         principal: principal.name.to_string(),
-        sender: Sender { who, key: key(call, envelope)? }.to_text(),
+        sender: Sender { who, key: key(call, envelope)?.map(|key| key.as_str().to_owned()) }.to_text(),
         reply_to,
         lane: lane(envelope, &principal),
         body,
     };
     queue(call, message, action.name.as_str()).await?;
-    call.face.settings.metrics.published(labels);
+    call.face.settings.metrics.published(labels.clone());
     Ok(())
 }
 
@@ -79,16 +90,6 @@ async fn queue(call: &Call, message: Message, action: &str) -> Result<(), Failur
     let (noted, published) = futures::future::join(noted, broker.publish(message)).await;
     noted.map_err(store_fault)?;
     Ok(published?)
-}
-
-fn key(call: &Call, envelope: &Envelope) -> Result<Option<String>, Failure> {
-    let header = headers::idempotency_key(&call.parts.headers)?;
-    match (header, &envelope.key) {
-        (Some(header), Some(inside)) if header != *inside => {
-            Err(Failure::invalid("Idempotency-Key", "it is not the idempotency_key of the envelope"))
-        }
-        (header, _) => Ok(header.map(|key| key.as_str().to_owned())),
-    }
 }
 
 /// Envelopes with numbers are delivered in their order: a later one that overtook would make the earlier one too late.

@@ -20,6 +20,21 @@ fn read(value: &Value) -> Result<Envelope, Failure> {
 }
 
 #[test]
+fn kno_4_what_is_wrong_is_told_under_the_trace_of_the_envelope() {
+    let correlation = CorrelationId::parse("c-9").unwrap();
+    let told = |change: &dyn Fn(&mut Value)| {
+        let mut wrong = good();
+        wrong["envelope_version"] = json!("1.0");
+        change(&mut wrong);
+        read(&wrong).unwrap_err().body(&correlation)["error"]["details"]["trace_id"].clone()
+    };
+    assert_eq!(told(&|_| {}), good()["trace_id"]);
+    for unfit in [json!(7), json!("a\nb"), json!("x".repeat(300)), Value::Null] {
+        assert_eq!(told(&|wrong| wrong["trace_id"] = unfit.clone()), "c-9", "{unfit}");
+    }
+}
+
+#[test]
 fn kno_2_the_whole_envelope_is_read_and_strangers_are_ignored() {
     let envelope = read(&good()).unwrap();
     assert_eq!(envelope.sub, "svc:agent-cskh");

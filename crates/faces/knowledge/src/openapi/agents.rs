@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Path;
 use super::operation::{ENVELOPE, Operation, TENANT, WRITES, number, schema, success};
+use super::schemas::moment;
 use crate::limits;
 
 const TAG: &str = "agents";
@@ -118,7 +119,10 @@ fn capabilities() -> Operation {
         "max_concurrent": {"type": "integer"}}});
     let all = json!({"type": "object", "required": ["envelope_versions", "actions", "transports"], "properties": {
         "envelope_versions": {"type": "array", "items": {"type": "string"}}, "actions": {"type": "array", "items": action},
-        "transports": {"type": "array", "items": {"enum": ["http-sync", "pubsub-async"]}}}});
+        "transports": {"type": "array", "items": {"enum": ["http-sync", "pubsub-async"]}},
+        "deprecations": {"type": "array", "items": {"type": "object", "required": ["event", "alias", "role", "quarter", "at", "message"],
+            "properties": {"event": {"type": "string"}, "alias": {"type": "string"}, "role": {"type": "string"},
+                "quarter": {"type": "string"}, "at": moment(), "eol": {"type": "null"}, "message": {"type": "string"}}}}}});
     Operation::new("capabilities", TAG, "What this server can do and how it is reached.").gives(200, all)
 }
 

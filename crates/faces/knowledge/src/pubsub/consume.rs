@@ -45,14 +45,16 @@ struct Consumer {
 impl Receiver for Consumer {
     fn receive(&self, delivery: Delivery) -> BoxFuture<'static, Verdict> {
         let (envelopes, last) = (self.envelopes.clone(), delivery.receipt.attempt >= self.attempts);
+        if delivery.receipt.attempt > 1 {
+            envelopes.face().settings.metrics.retried(labels(&delivery.message, RETRY));
+        }
         async move { judge(&envelopes, delivery, last).await }.boxed()
     }
 
     fn ended(&self, message: &Message, ended: Ended) {
         let metrics = &self.envelopes.face().settings.metrics;
         match ended {
-            Ended::Gone | Ended::Late => {}
-            Ended::Again { .. } => metrics.retried(labels(message, RETRY)),
+            Ended::Gone | Ended::Late | Ended::Again { .. } => {}
             Ended::Dead => metrics.dead_lettered(labels(message, DEAD_LETTER)),
         }
     }
@@ -63,7 +65,9 @@ impl Receiver for Consumer {
             Code::Unavailable,
             "it was delivered and never settled, too often; it lies with the dead letters",
         ));
-        let (status, body) = (Word::Unavailable.status().as_u16(), told(&failure, &message.id));
+        let word = Word::Unavailable;
+        let (status, body) = (word.status().as_u16(), told(&failure, &message.id));
+        face.settings.metrics.concluded(labels(message, "").ended(Some(word.as_str())), None);
         match Envelope::read(&message.body, None) {
             Ok(envelope) => reply::reply(&envelope, status, body, face.now_ms()),
             Err(_) => Bytes::from(body.to_string()),
@@ -99,6 +103,7 @@ async fn judge(envelopes: &Envelopes, delivery: Delivery, last: bool) -> Verdict
     match cancelled(face, message).await {
         Ok(None) => {}
         Ok(Some(answer)) => {
+            count(face, &delivery, Some(Word::Conflict.as_str()));
             return Verdict::Done { reply: answered(Word::Conflict.status().as_u16(), answer) };
         }
         Err(fault) => return Verdict::Again { why: fault.to_string(), reply: None },
@@ -118,6 +123,7 @@ async fn judge(envelopes: &Envelopes, delivery: Delivery, last: bool) -> Verdict
             Some(_) => State::Failed,
         };
         record(face, message, state, &body).await;
+        count(face, &delivery, delivered.word);
     }
     let why = || format!("{} {}", body["error"]["code"].as_str().unwrap_or("?"), body["error"]["message"]);
     match (failed, may_work_later, &message.reply_to) {
@@ -126,6 +132,13 @@ async fn judge(envelopes: &Envelopes, delivery: Delivery, last: bool) -> Verdict
         // Nobody would hear of it: it is kept where somebody looks.
         (true, false, None) => Verdict::Dead { why: why(), reply: None },
     }
+}
+
+/// One request, whatever the number of its deliveries.
+fn count(face: &Face, delivery: &Delivery, word: Option<&'static str>) {
+    let elapsed_ms = u64::try_from(face.now_ms().saturating_sub(delivery.published_ms)).unwrap_or(0);
+    let labels = labels(&delivery.message, "").ended(word);
+    face.settings.metrics.concluded(labels, Some(elapsed_ms.saturating_mul(1000)));
 }
 
 /// The answer to one that was cancelled while it waited.

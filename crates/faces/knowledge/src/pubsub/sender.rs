@@ -8,7 +8,7 @@ use crate::security::{Proven, Who};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sender {
     pub who: Who,
-    /// The key of the header, where the envelope has none.
+    /// The key of the envelope, or of the header it came with.
     pub key: Option<String>,
 }
 

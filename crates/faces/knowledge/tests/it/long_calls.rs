@@ -62,9 +62,15 @@ async fn a_failed_call_is_compensated_on_request() {
     let world = impatient();
     let url = acked(&world, &envelope(1, "test.slow", json!({"fail": true}))).await;
     until(&world, &url, "RUNNING").await;
+    let acked = world.get("/metrics").await.text.clone();
     world.domain.release.notify_one();
+    assert!(!acked.contains("a2a_requests_total{action=\"test.slow\""), "KNO-11: nothing has come of it yet");
     let ended = until(&world, &url, "FAILED").await;
     assert_eq!(ended["answer"]["error"]["code"], "UNAVAILABLE");
+    let metrics = world.get("/metrics").await.text.clone();
+    let line =
+        metrics.lines().find(|line| line.starts_with("a2a_requests_total{action=\"test.slow\"")).unwrap();
+    assert!(line.ends_with(r#"status="ERROR",error_code="UNAVAILABLE"} 1"#), "KNO-11: {line}");
     let compensated = world.post(&url.replace('?', "/cancel?"), &json!({})).await.data();
     assert_eq!(compensated["state"], "COMPENSATED");
     assert_eq!(world.get(&url).await.data()["state"], "COMPENSATED");

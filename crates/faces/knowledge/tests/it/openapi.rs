@@ -1,26 +1,15 @@
 //! The description of the API: committed, served, and true.
 
-use std::path::Path;
-
 use http::Method;
 use orchestr8_knowledge_face::document;
+use orchestr8_testing::description::{committed, described};
 
 use crate::world::World;
 
 /// Written anew with `O8_WRITE_SCHEMAS=1 cargo test -p orchestr8-knowledge-face openapi`.
 #[test]
-#[allow(clippy::disallowed_methods, reason = "a test is told by its environment whether to write")]
 fn the_committed_description_is_the_one_that_is_served() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../schemas/knowledge.openapi.json");
-    let text = serde_json::to_string_pretty(&document()).unwrap() + "\n";
-    if std::env::var_os("O8_WRITE_SCHEMAS").is_some() {
-        std::fs::write(&path, &text).unwrap();
-    }
-    let committed = std::fs::read_to_string(&path).unwrap();
-    assert!(
-        committed == text,
-        "schemas/knowledge.openapi.json is not what the code declares; O8_WRITE_SCHEMAS=1 writes it"
-    );
+    committed("knowledge.openapi.json", &document());
 }
 
 #[tokio::test]
@@ -32,22 +21,12 @@ async fn it_is_served() {
 #[tokio::test]
 async fn every_described_path_is_served_and_takes_just_its_methods() {
     let (world, document) = (World::new(), document());
-    let mut described = Vec::new();
-    for (path, operations) in document["paths"].as_object().unwrap() {
-        described.push(path.clone());
-        let mut methods: Vec<String> =
-            operations.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
-        if methods.contains(&"GET".to_owned()) {
-            methods.push("HEAD".to_owned());
-        }
-        methods.sort();
-        let target = path.replace(['{', '}'], "");
+    for (target, methods) in described(&document) {
         let answer = world.ask(Method::TRACE, &target, &[], Vec::new()).await;
         assert_eq!(answer.error(405), "INVALID_ARGUMENT", "{target}");
-        let mut taken: Vec<&str> = answer.header("allow").split(',').collect();
-        taken.sort_unstable();
-        assert_eq!(taken, methods, "{target}");
+        assert_eq!(answer.allowed(), methods, "{target}");
     }
+    let mut described: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
     described.sort();
     let mut served = world.envelopes.paths();
     served.sort_unstable();

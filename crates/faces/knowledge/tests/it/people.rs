@@ -83,7 +83,7 @@ async fn webhooks_are_added_listed_and_removed() {
     let world = world().await;
     let hook = world.post("/webhooks?tenant_id=acme", &json!({"url": "https://example.com/hook"})).await;
     assert_eq!(hook.status, 201, "{}", hook.text);
-    let listed = world.get("/webhooks?tenant_id=acme").await.text;
+    let listed = world.get("/webhooks?tenant_id=acme").await.text.clone();
     assert!(listed.contains("https://example.com/hook"), "{listed}");
     let target = format!("/webhooks/{}?tenant_id=acme", hook.json()["id"].as_str().unwrap());
     assert_eq!(world.ask(Method::DELETE, &target, &[], Vec::new()).await.status, 200);

@@ -236,7 +236,7 @@ async fn kno_11_the_queries_of_the_contract_run_unchanged() {
         .data();
     let text = within(async {
         loop {
-            let text = world.get("/metrics").await.text;
+            let text = world.get("/metrics").await.text.clone();
             if text.contains(r#"status="DEAD_LETTER",error_code=""} 1"#) {
                 break text;
             }

@@ -123,7 +123,7 @@ async fn what_was_answered_is_counted() {
     world.send(&create(1, 1, "one")).await.data();
     world.send(&create(2, 1, "one")).await.error(409);
     world.send(&json!({})).await.error(400);
-    let text = world.get("/metrics").await.text;
+    let text = world.get("/metrics").await.text.clone();
     let labels = r#"action="knowledge.create_document",tenant="acme",principal="svc:agent""#;
     for line in [
         format!(r#"a2a_requests_total{{{labels},status="SUCCESS",error_code=""}} 2"#),

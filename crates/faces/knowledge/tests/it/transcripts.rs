@@ -1,6 +1,6 @@
 //! Plays the transcripts of `conformance/knowledge`; its README says how to read them.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use http::Method;
 use orchestr8_knowledge_face::security::jws::Form;
 use orchestr8_knowledge_face::security::keys::Pair;
 use orchestr8_knowledge_face::{Security, Settings};
-use orchestr8_testing::transcript::{Client, Transcript, folder};
+use orchestr8_testing::transcript::{Client, Transcript, check_list, folder};
 use orchestr8_testing::within;
 use serde_json::{Value, json};
 
@@ -45,11 +45,7 @@ async fn a_transcript_that_is_wrong_fails() {
 
 #[test]
 fn the_list_of_transcripts_names_every_file_and_no_other() {
-    let list = std::fs::read_to_string(root().join("README.md")).unwrap();
-    let named: BTreeSet<String> =
-        list.split('`').filter(|word| word.ends_with(".transcript")).map(str::to_owned).collect();
-    let there: BTreeSet<String> = folder(root()).into_iter().map(|transcript| transcript.name).collect();
-    assert_eq!(named, there);
+    check_list(root());
 }
 
 /// Somebody who sends envelopes and reads answers.

@@ -1,11 +1,10 @@
 //! The face over knowledge itself, on a store in memory that outlives restarts, and clients of it.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
-use http::{HeaderMap, Method, Request, StatusCode};
-use http_body_util::BodyExt;
+use http::Method;
 use orchestr8_broker::Embedded;
 use orchestr8_edge::Caller;
 use orchestr8_kernel::ports::clock::{Clock, Simulated};
@@ -14,10 +13,9 @@ use orchestr8_knowledge_face::security::jws::{self, Claims, Form};
 use orchestr8_knowledge_face::security::keys::{self, Owner, Pair};
 use orchestr8_knowledge_face::{Envelopes, PubSub, Security, Settings, tables};
 use orchestr8_stores::Sqlite;
-use orchestr8_testing::{Parts, memory};
+use orchestr8_testing::{Parts, memory, request};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt;
 
 use crate::domain::Domain;
 
@@ -117,18 +115,11 @@ impl World {
     }
 
     pub async fn ask(&self, method: Method, target: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
-        let mut request = Request::builder().method(method).uri(target);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let mut request = request.body(Body::from(body)).unwrap();
+        let mut request = request(method, target, headers, body);
         if let Some(caller) = &self.caller {
             request.extensions_mut().insert(caller.clone());
         }
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (status, headers) = (response.status(), response.headers().clone());
-        let text = response.into_body().collect().await.unwrap().to_bytes();
-        Answer { status, headers, text: String::from_utf8(text.to_vec()).unwrap() }
+        Answer(orchestr8_testing::Answer::of(&self.router, request).await)
     }
 
     /// The signature of a body, made now.
@@ -147,21 +138,18 @@ fn fresh() -> Sqlite {
     ])
 }
 
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub text: String,
+/// An answer, with what this face promises of every one.
+pub struct Answer(orchestr8_testing::Answer);
+
+impl Deref for Answer {
+    type Target = orchestr8_testing::Answer;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 impl Answer {
-    pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
-    }
-
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {:?}", self.text))
-    }
-
     /// Checks that it is a success, and gives its data.
     pub fn data(&self) -> Value {
         assert!(self.status.is_success(), "{} {}", self.status, self.text);

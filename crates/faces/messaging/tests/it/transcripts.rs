@@ -1,12 +1,13 @@
 //! Plays the transcripts of `conformance/messaging`; its README says how to read them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use http::Method;
-use orchestr8_testing::transcript::{Client, Transcript, folder};
+use orchestr8_testing::Answer;
+use orchestr8_testing::transcript::{Client, Transcript, check_list, folder};
 
-use crate::world::{Answer, World, settings};
+use crate::world::{World, settings};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../conformance/messaging")
@@ -36,11 +37,7 @@ async fn a_transcript_that_is_wrong_fails() {
 
 #[test]
 fn the_list_of_transcripts_names_every_file_and_no_other() {
-    let list = std::fs::read_to_string(root().join("README.md")).unwrap();
-    let named: BTreeSet<String> =
-        list.split('`').filter(|word| word.ends_with(".transcript")).map(str::to_owned).collect();
-    let there: BTreeSet<String> = folder(root()).into_iter().map(|transcript| transcript.name).collect();
-    assert_eq!(named, there);
+    check_list(root());
 }
 
 /// Somebody who sends messages and reads answers.

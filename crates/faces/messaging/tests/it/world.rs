@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use http::{Method, Request, StatusCode};
+use http::Method;
 use orchestr8_agents::aacp::{Backoff, Hub, Settings};
 use orchestr8_agents::{Coordinator, Echo, of_messages, tables};
 use orchestr8_contract::id::AgentId;
@@ -13,7 +12,7 @@ use orchestr8_edge::Caller;
 use orchestr8_kernel::ports::clock;
 use orchestr8_messaging_face as face;
 use orchestr8_stores::Sqlite;
-use orchestr8_testing::{Parts, memory, within};
+use orchestr8_testing::{Answer, Parts, memory, request, within};
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -23,22 +22,6 @@ pub struct World {
     pub hub: Hub,
     router: Router,
     settings: Settings,
-}
-
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: http::HeaderMap,
-    pub text: String,
-}
-
-impl Answer {
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
-    }
-
-    pub fn code(&self) -> String {
-        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
-    }
 }
 
 /// Timeouts of a second, three attempts, and no waits that a test would have to guess.
@@ -90,19 +73,13 @@ impl World {
         headers: &[(&str, &str)],
         body: Option<&str>,
     ) -> Answer {
-        let response = self.open(method, target, headers, body, None).await;
-        let (status, headers) = (response.status(), response.headers().clone());
-        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
-        Answer { status, headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+        Answer::read(self.open(method, target, headers, body, None).await).await
     }
 
     /// The same as somebody whom the edge has verified.
     pub async fn ask_as(&self, caller: Caller, method: Method, target: &str, body: Option<&Value>) -> Answer {
         let body = body.map(Value::to_string);
-        let response = self.open(method, target, &[], body.as_deref(), Some(caller)).await;
-        let (status, headers) = (response.status(), response.headers().clone());
-        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
-        Answer { status, headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+        Answer::read(self.open(method, target, &[], body.as_deref(), Some(caller)).await).await
     }
 
     pub async fn post(&self, target: &str, body: Value) -> Answer {
@@ -135,15 +112,10 @@ impl World {
         body: Option<&str>,
         caller: Option<Caller>,
     ) -> axum::response::Response {
-        let mut request = Request::builder().method(method).uri(target);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        if body.is_some() && !headers.iter().any(|(name, _)| *name == "content-type") {
-            request = request.header("content-type", "application/json");
-        }
-        let mut request =
-            request.body(body.map_or_else(Body::empty, |body| Body::from(body.to_owned()))).unwrap();
+        let unsaid = body.is_some() && !headers.iter().any(|(name, _)| *name == "content-type");
+        let json: &[_] = if unsaid { &[("content-type", "application/json")] } else { &[] };
+        let body = body.unwrap_or_default().to_owned();
+        let mut request = request(method, target, &[headers, json].concat(), body);
         if let Some(caller) = caller {
             request.extensions_mut().insert(Arc::new(caller));
         }

@@ -1,9 +1,8 @@
 //! The description of the API: committed, served, and true.
 
-use std::path::Path;
-
 use http::Method;
 use orchestr8_contract::canonical;
+use orchestr8_testing::description::{committed, described};
 use orchestr8_workflows_face::{PREFIXES, document};
 use serde_json::Value;
 
@@ -11,19 +10,8 @@ use crate::world::World;
 
 /// Written anew with `O8_WRITE_SCHEMAS=1 cargo test -p orchestr8-workflows-face openapi`.
 #[test]
-#[allow(clippy::disallowed_methods, reason = "a test is told by its environment whether to write")]
 fn the_committed_description_is_the_one_that_is_served() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../schemas/openapi.json");
-    let text = serde_json::to_string_pretty(&document()).unwrap() + "\n";
-    if std::env::var_os("O8_WRITE_SCHEMAS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &text).unwrap();
-    }
-    let committed = std::fs::read_to_string(&path).unwrap();
-    assert!(
-        committed == text,
-        "schemas/openapi.json is not what the code declares; O8_WRITE_SCHEMAS=1 writes it"
-    );
+    committed("openapi.json", &document());
 }
 
 #[tokio::test]
@@ -41,21 +29,12 @@ async fn it_is_found_where_people_look() {
 #[tokio::test]
 async fn every_described_path_is_served_and_takes_just_its_methods() {
     let world = World::new();
-    let document = document();
-    for (path, operations) in document["paths"].as_object().unwrap() {
-        let mut described: Vec<String> =
-            operations.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
-        if described.contains(&"GET".to_owned()) {
-            described.push("HEAD".to_owned());
-        }
-        described.sort();
+    for (path, methods) in described(&document()) {
         for prefix in PREFIXES {
-            let target = format!("{prefix}{}", path.replace(['{', '}'], ""));
+            let target = format!("{prefix}{path}");
             let answer = world.ask(Method::TRACE, &target, &[], None).await;
             assert_eq!(answer.error(405), "VALIDATION", "{target}");
-            let mut taken: Vec<&str> = answer.header("allow").split(',').collect();
-            taken.sort_unstable();
-            assert_eq!(taken, described, "{target}");
+            assert_eq!(answer.allowed(), methods, "{target}");
         }
     }
 }

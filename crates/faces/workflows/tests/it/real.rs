@@ -3,18 +3,16 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
-use http::{Method, Request};
-use http_body_util::BodyExt;
+use http::Method;
 use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::ports::{clock, ids, random};
 use orchestr8_kernel::{Kernel, Limits, Log, Ports};
 use orchestr8_stores::Migration;
 use orchestr8_stores::sqlite::{self, Options, Place};
+use orchestr8_testing::request;
 use orchestr8_workflows::agents::{self, Agents, Parts, Secrets, Workers, builtin};
 use orchestr8_workflows::{Hub, all};
 use orchestr8_workflows_face::Settings;
-use tower::ServiceExt;
 
 use crate::world::Answer;
 
@@ -54,15 +52,10 @@ impl Real {
         headers: &[(String, String)],
         body: Option<String>,
     ) -> Answer {
-        let mut request = Request::builder().method(method).uri(target);
-        for (name, value) in headers {
-            request = request.header(name, value);
-        }
-        let request = request.body(body.map_or_else(Body::empty, Body::from)).unwrap();
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (status, headers) = (response.status(), response.headers().clone());
-        let text = response.into_body().collect().await.unwrap().to_bytes();
-        Answer { status, headers, text: String::from_utf8(text.to_vec()).unwrap() }
+        let headers: Vec<(&str, &str)> =
+            headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let request = request(method, target, &headers, body.unwrap_or_default());
+        Answer(orchestr8_testing::Answer::of(&self.router, request).await)
     }
 }
 

@@ -1,26 +1,22 @@
 //! A kernel with actions that answer what a test says, and clients of the face over it.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::body::Body;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use http::{HeaderMap, Method, Request, StatusCode};
-use http_body_util::BodyExt;
+use http::Method;
 use orchestr8_contract::{Fault, Output};
 use orchestr8_kernel::action::{Policy, Slotting};
-use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::log::{Level, Sink};
-use orchestr8_kernel::ports::{clock, ids, random};
-use orchestr8_kernel::{Action, Context, Halt, Kernel, Limits, Log, Ports};
-use orchestr8_stores::Migration;
-use orchestr8_stores::sqlite::{self, Options, Place};
+use orchestr8_kernel::ports::{clock, ids};
+use orchestr8_kernel::{Action, Context, Halt, Kernel, Log};
+use orchestr8_testing::{Parts, request};
 use orchestr8_workflows_face::Settings;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use tower::ServiceExt;
 
 /// What an action does in a test.
 type Does = Arc<dyn Fn(Value, Context) -> BoxFuture<'static, Result<Value, Fault>> + Send + Sync>;
@@ -224,33 +220,23 @@ impl World {
         headers: &[(&str, &str)],
         body: Option<String>,
     ) -> Answer {
-        let mut request = Request::builder().method(method).uri(target);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(body.map_or_else(Body::empty, Body::from)).unwrap();
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (status, headers) = (response.status(), response.headers().clone());
-        let text = response.into_body().collect().await.unwrap().to_bytes();
-        Answer { status, headers, text: String::from_utf8(text.to_vec()).unwrap() }
+        let request = request(method, target, headers, body.unwrap_or_default());
+        Answer(orchestr8_testing::Answer::of(&self.router, request).await)
     }
 }
 
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub text: String,
+/// An answer, with what this face promises of every one.
+pub struct Answer(pub orchestr8_testing::Answer);
+
+impl Deref for Answer {
+    type Target = orchestr8_testing::Answer;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 impl Answer {
-    pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
-    }
-
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {:?}", self.text))
-    }
-
     /// Checks that it is a whole error of the contract, and gives the code.
     pub fn error(&self, status: u16) -> String {
         let body = self.json();
@@ -269,21 +255,10 @@ impl Answer {
 }
 
 fn kernel(logged: &Logged) -> Kernel {
-    let migrations = orchestr8_kernel::tables::MIGRATIONS;
-    let migrations = migrations.iter().map(|(name, sql)| Migration { name, sql }).collect();
-    let store = sqlite::open(Options::new(Place::Memory, migrations)).unwrap();
     // It moves only by waiting, so a busy machine changes nothing.
     let clock: Arc<dyn clock::Clock> = Arc::new(clock::Simulated::new());
     let log = Log::new(Level::Debug, logged.clone(), Arc::default(), clock.clone());
-    let ports = Ports {
-        clock: clock.clone(),
-        ids: Arc::new(ids::Counted::default()),
-        random: Arc::new(random::Seeded::new(1)),
-        store: Arc::new(store),
-        log,
-        redactor: Arc::default(),
-    };
-    Kernel::new(ports, Limits::default(), Bus::new(&Config::default(), clock, Log::off()))
+    Parts { clock, log, ..Parts::in_memory(&[]) }.kernel()
 }
 
 /// An execution as the domain gives it.

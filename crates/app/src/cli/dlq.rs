@@ -119,10 +119,15 @@ impl Several {
         let forgets = method == Method::DELETE;
         let (moved, embedded) = self.reaching.run(shell, Intent::Record, async |reach| {
             let numbers = self.numbers(reach).await?;
-            let (count, all) = (numbers.len(), if self.all { "all " } else { "" });
+            let count = numbers.len();
             if count > 0 && (forgets || self.all) {
-                let (letters, are) = if count == 1 { ("letter", "is") } else { ("letters", "are") };
-                confirm(shell, self.yes, &format!("{all}{count} dead {letters} {are} {done}"))?;
+                let which = match (self.all, count) {
+                    (true, 1) => String::from("the one dead letter is"),
+                    (true, count) => format!("all {count} dead letters are"),
+                    (false, 1) => String::from("1 dead letter is"),
+                    (false, count) => format!("{count} dead letters are"),
+                };
+                confirm(shell, self.yes, &format!("{which} {done}"))?;
             }
             let mut moved = Vec::new();
             for number in numbers {

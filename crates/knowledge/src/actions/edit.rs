@@ -36,17 +36,14 @@ pub fn replace_once(body: &str, old: &str, new: &str) -> Result<String, Fault> {
         from += at + old.chars().next().map_or(1, char::len_utf8);
     }
     match found.as_slice() {
-        [] => {
-            Err(Fault::invalid("`old_str` does not stand in the document")
-                .with("reason", "NOT_FOUND_IN_CONTENT"))
-        }
+        [] => Err(Fault::invalid("`old_str` does not stand in the document")
+            .with("reason", "NOT_FOUND_IN_CONTENT")
+            .with("hint", "read the document: it may have changed, and every letter and space counts")),
         [at] => Ok([&body[..*at], new, &body[at + old.len()..]].concat()),
-        many => Err(Fault::invalid(format!(
-            "`old_str` stands in the document {} times; give more of its surroundings",
-            many.len()
-        ))
-        .with("reason", "AMBIGUOUS")
-        .with("occurrences", number(many.len()))),
+        many => Err(Fault::invalid(format!("`old_str` stands in the document {} times", many.len()))
+            .with("reason", "AMBIGUOUS")
+            .with("hint", "give more of the text around it, so that it stands there once")
+            .with("occurrences", number(many.len()))),
     }
 }
 

@@ -17,9 +17,11 @@ use crate::record::{Mime, ROOT, read};
 use crate::retrieval::closeness::Pairs;
 use crate::retrieval::hybrid::{self, Question};
 use crate::retrieval::lexical::{self, Found, Wanted};
-use crate::retrieval::passage::{answer, covered, plain, snippet};
+use crate::retrieval::passage::{answer, covered, plain, snippet, titled};
 use crate::retrieval::{Filter, Hit, tables};
 use crate::tables::Whose;
+use crate::text::prose::{Prose, prose};
+use crate::text::terms;
 use crate::vectors::search as meanings;
 
 pub async fn run(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
@@ -37,6 +39,8 @@ pub async fn run(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
         };
         let passed_us = hub.kernel().ports().clock.elapsed_us().saturating_sub(began_us);
         answered.write(&hub, &context, &asked, asked.latency_ms.saturating_sub(passed_us / 1000)).await;
+        // Whoever cancelled does not want what was there when they did.
+        context.check()?;
     }
     let latency_us = hub.kernel().ports().clock.elapsed_us().saturating_sub(began_us);
     Ok(Output::json(answered.shown(latency_us / 1000)).into())
@@ -118,11 +122,24 @@ struct Answered {
     dense_hits: usize,
     degraded: bool,
     /// The sides that answered.
-    retrieval: &'static str,
+    retrieval: Option<&'static str>,
     /// The passages in full, for a model to answer from.
     texts: Vec<String>,
     written: Option<Written>,
+    /// Why sentences stand in for the answer of a model.
+    fallback: Option<&'static str>,
+    /// What an answer cost that was not taken.
+    model_usage: Option<Value>,
 }
+
+/// A model was to answer, and failed or took too long.
+const MODEL_UNAVAILABLE: &str = "model_unavailable";
+
+/// A model answered, and cited none of the passages.
+const MODEL_UNCITED: &str = "model_cited_nothing";
+
+/// No side of the search was asked, or none had answered when the time was up.
+const NO_SIDE: &str = "none";
 
 impl Answered {
     /// Lets the configured model answer from the passages. Without one, or when it is late, their own sentences are the answer.
@@ -136,7 +153,10 @@ impl Answered {
             Wish { question: &asked.query, language: asked.language.as_deref(), plain: asked.plain, left_ms };
         match written::write(hub, context, &wish, &sources).await {
             Ended::NoModel => {}
-            Ended::Missed => self.degraded = true,
+            Ended::Missed => (self.degraded, self.fallback) = (true, Some(MODEL_UNAVAILABLE)),
+            Ended::Uncited { usage } => {
+                (self.degraded, self.fallback, self.model_usage) = (true, Some(MODEL_UNCITED), Some(usage));
+            }
             Ended::Written(written) => self.written = Some(written),
         }
     }
@@ -161,10 +181,16 @@ impl Answered {
 
     fn shown(self, latency_ms: u64) -> Value {
         let mut value = json!({"response": self.response, "context": self.context, "extractive": true,
-            "retrieval": self.retrieval,
+            "retrieval": self.retrieval.unwrap_or(NO_SIDE),
             "usage": {"latency_ms": latency_ms, "qdrant_hits": self.dense_hits, "lexical_hits": self.lexical_hits}});
         if self.degraded {
             value["degraded"] = json!(true);
+        }
+        if let Some(fallback) = self.fallback {
+            value["fallback"] = json!(fallback);
+        }
+        if let Some(usage) = self.model_usage {
+            value["usage"]["model"] = usage;
         }
         if let Some(written) = self.written {
             Self::add_written(&mut value, written);
@@ -185,7 +211,7 @@ async fn search(hub: &Hub, tenant: &str, asked: &Asked) -> Result<Answered, Faul
     let mut answered = Answered {
         lexical_hits: words.hits.len(),
         degraded: late,
-        retrieval: "lexical only",
+        retrieval: Some("lexical only"),
         ..Answered::default()
     };
     // Meaning that fails is no reason not to answer: words are still there, and the answer says so.
@@ -204,10 +230,10 @@ async fn search(hub: &Hub, tenant: &str, asked: &Asked) -> Result<Answered, Faul
             answered.dense_hits = found.hits.len();
             answered.degraded |= found.behind;
             if asked.sides == Sides::Meaning {
-                answered.retrieval = "dense only";
+                answered.retrieval = Some("dense only");
                 found.hits
             } else {
-                answered.retrieval = "hybrid";
+                answered.retrieval = Some("hybrid");
                 let question = Question { hub, tenant, query: &asked.query, covered: words.covered };
                 hybrid::both(&question, side, &words.hits, found).await?
             }
@@ -274,8 +300,11 @@ async fn tell(
     let found = passages(hub, tenant, hits).await?;
     let shown = found.iter().map(|one| one.shown(hub, wanted)).collect::<Result<Vec<_>, _>>();
     answered.context = shown.map_err(read)?;
-    let texts: Vec<&str> = found.iter().map(Passage::prose).collect();
-    answered.response = answer(&texts, wanted);
+    let said: Vec<Prose> = found.iter().map(Passage::said).collect();
+    // Where words were not searched for, all of them count the same.
+    let plain_words: Vec<Wanted> =
+        terms(&asked.query).into_iter().map(|term| Wanted { term, weight: 1.0 }).collect();
+    answered.response = answer(&said, if wanted.is_empty() { &plain_words } else { wanted });
     if asked.plain {
         answered.response = plain(&answered.response);
     }
@@ -303,10 +332,11 @@ impl Passage {
     }
 
     /// What sentences can be taken from: JSON has none.
-    fn prose(&self) -> &str {
+    fn said(&self) -> Prose {
         match self.row.text(8).ok().and_then(Mime::parse) {
-            Some(Mime::Json) => "",
-            Some(Mime::Markdown | Mime::Plain) | None => &self.text,
+            Some(Mime::Json) => Prose::default(),
+            Some(Mime::Markdown) => titled(prose(&self.text, true), self.title()),
+            Some(Mime::Plain) | None => titled(prose(&self.text, false), self.title()),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::lexical::Wanted;
 use crate::limits::{ANSWER_CHARS, ANSWER_SENTENCES, SNIPPET_CHARS};
+use crate::text::prose::Prose;
 use crate::text::sentences::sentences;
 use crate::text::terms;
 
@@ -45,24 +46,51 @@ pub fn snippet(text: &str, wanted: &[Wanted]) -> Snippet {
     Snippet { offset: before, length: text.chars().count(), text }
 }
 
-/// The sentences that say most, best first; nothing if none holds a wanted word.
-pub fn answer(passages: &[&str], wanted: &[Wanted]) -> String {
+/// The sentences that say most, best first; nothing if no passage holds a wanted word. Words that only stand in a heading lead to
+/// what is said below it.
+pub fn answer(passages: &[Prose], wanted: &[Wanted]) -> String {
     let mut scored: Vec<(f64, usize, &str)> = Vec::new();
     for (rank, passage) in passages.iter().enumerate() {
-        for range in sentences(passage) {
-            let sentence = passage[range].trim();
+        for sentence in &passage.sentences {
             let sum: f64 = held(sentence, wanted).iter().map(|at| wanted[*at].weight).sum();
-            if sum > 0.0 && sentence.contains(char::is_whitespace) {
+            // One word alone says nothing.
+            if sum > 0.0 && terms(sentence).len() > 1 {
                 scored.push((sum / (1.0 + 0.15 * rank as f64), scored.len(), sentence));
             }
         }
     }
+    if scored.is_empty() {
+        return below_heading(passages, wanted).unwrap_or_default().chars().take(ANSWER_CHARS).collect();
+    }
     scored.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
     let mut seen = HashSet::new();
     scored.retain(|(_, _, sentence)| seen.insert(*sentence));
-    scored.truncate(ANSWER_SENTENCES);
-    let text: Vec<&str> = scored.into_iter().map(|(_, _, sentence)| sentence).collect();
-    text.join(" ").chars().take(ANSWER_CHARS).collect()
+    let mut text = String::new();
+    for (_, _, sentence) in scored.into_iter().take(ANSWER_SENTENCES) {
+        // A sentence is said whole or not at all, but for the first.
+        let room = ANSWER_CHARS.saturating_sub(text.chars().count() + 1);
+        match (text.is_empty(), sentence.chars().count() <= room) {
+            (true, _) => text.extend(sentence.chars().take(ANSWER_CHARS)),
+            (false, true) => text.extend([" ", sentence]),
+            (false, false) => {}
+        }
+    }
+    text
+}
+
+/// With its title above everything it says.
+pub fn titled(mut said: Prose, title: &str) -> Prose {
+    said.headings.push(title.to_owned());
+    said
+}
+
+/// What is said first below a heading that holds a wanted word, or that heading.
+fn below_heading(passages: &[Prose], wanted: &[Wanted]) -> Option<String> {
+    let holds = |heading: &&String| !held(heading, wanted).is_empty();
+    passages.iter().find_map(|passage| {
+        let heading = passage.headings.iter().find(holds)?;
+        Some(passage.sentences.first().unwrap_or(heading).clone())
+    })
 }
 
 /// How many of the wanted words a text holds, by weight: 0 to 1.
@@ -94,6 +122,7 @@ fn held(text: &str, wanted: &[Wanted]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::prose::prose;
     use proptest::prelude::*;
 
     fn wanted(query: &str) -> Vec<Wanted> {
@@ -114,10 +143,32 @@ mod tests {
 
     #[test]
     fn an_answer_is_made_of_sentences_that_hold_the_words() {
-        let passages = ["The sky is blue. Wings make lift. Birds sing.", "Lift grows with speed."];
+        let told = |text: &str| titled(prose(text, true), "Birds");
+        let passages =
+            [told("The sky is blue. Wings make lift. Birds sing."), told("Lift grows with speed.")];
         let found = answer(&passages, &wanted("how do wings make lift"));
         assert!(found.starts_with("Wings make lift.") && !found.contains("Birds"), "{found}");
         assert_eq!(answer(&passages, &wanted("submarine")), "");
+        let long = told(&format!("Wings {}. Wings bend.", "flap ".repeat(ANSWER_CHARS)));
+        assert_eq!(answer(&[long], &wanted("wings")).chars().count(), ANSWER_CHARS, "it has an end");
+    }
+
+    #[test]
+    fn kno_8_5_an_answer_reads_as_prose() {
+        let told = |text: &str| titled(prose(text, true), "Birds");
+        let passage =
+            told("# How wings work\n\nWings make lift.\n\n## Wings in the rain\nRain makes\nwings wet.");
+        assert_eq!(answer(&[passage], &wanted("wings")), "Wings make lift. Rain makes wings wet.");
+        let only_above = told("# Wings\n\nThey make lift. They bend.");
+        assert_eq!(answer(&[only_above], &wanted("wings")), "They make lift.");
+        assert_eq!(
+            answer(&[told("They sing. They fly.")], &wanted("birds")),
+            "They sing.",
+            "found by its title"
+        );
+        let nothing_else = told("# Wings\n```\ncode\n```");
+        assert_eq!(answer(&[nothing_else], &wanted("wings")), "Wings");
+        assert_eq!(answer(&[told("東京は日本の首都です。")], &wanted("東京")), "東京は日本の首都です。");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::structure::{Block, lines};
 
 /// How a line counts.
-enum Line<'a> {
+pub(super) enum Line<'a> {
     Blank,
     Heading {
         level: usize,
@@ -68,7 +68,8 @@ fn path(headings: &[(usize, String)]) -> String {
     texts.join(" / ")
 }
 
-fn read(line: &str) -> Line<'_> {
+/// How a line outside of code counts.
+pub(super) fn read(line: &str) -> Line<'_> {
     let text = line.trim();
     if text.is_empty() {
         return Line::Blank;

@@ -4,6 +4,7 @@ pub mod chunk;
 pub mod fold;
 pub mod language;
 mod markdown;
+pub mod prose;
 pub mod sentences;
 pub mod stem;
 mod structure;

@@ -50,7 +50,7 @@ impl World {
         Self { kernel, hub, store }
     }
 
-    pub async fn settle_as(&self, tenant: &str, role: &str, name: &str, args: Value) -> Settled {
+    pub fn submission(tenant: &str, role: &str, name: &str, args: Value) -> Submission {
         let Value::Object(map) = args else { panic!("arguments are an object") };
         let principal = Principal {
             name: "tester".into(),
@@ -58,7 +58,11 @@ impl World {
             roles: [role.to_owned()].into(),
         };
         let correlation = CorrelationId::parse("test").unwrap();
-        self.kernel.submit(Submission::new(name, Args::new(map), Arc::new(principal), correlation)).await
+        Submission::new(name, Args::new(map), Arc::new(principal), correlation)
+    }
+
+    pub async fn settle_as(&self, tenant: &str, role: &str, name: &str, args: Value) -> Settled {
+        self.kernel.submit(Self::submission(tenant, role, name, args)).await
     }
 
     pub async fn settle(&self, name: &str, args: Value) -> Settled {

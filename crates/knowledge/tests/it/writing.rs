@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orchestr8_contract::{Code, Fault, Output};
-use orchestr8_kernel::{Action, Policy};
+use orchestr8_kernel::{Action, Policy, Why};
 use orchestr8_knowledge::{Settings, tables};
-use orchestr8_testing::memory;
+use orchestr8_testing::{memory, settled, until};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -107,7 +107,35 @@ async fn a_model_that_fails_or_is_late_leaves_the_answer_to_the_sentences() {
         assert_eq!((&found["degraded"], &found["extractive"]), (&json!(true), &json!(true)));
         assert!(found["response"].as_str().unwrap().contains("390 km/h"), "{found}");
         assert_eq!((given.lock().len(), found.get("model")), (1, None));
+        assert_eq!(found["fallback"], "model_unavailable");
     }
+}
+
+#[tokio::test]
+async fn kno_8_5_a_model_that_cites_nothing_is_not_believed() {
+    for said in ["Hens dive at 390 km/h.", "Hens dive [9]."] {
+        let (world, _) = with(Model::Says(said));
+        fill(&world).await;
+        let found = world.ask("query_knowledge", json!({"query": "falcons dive"})).await;
+        assert_eq!((&found["extractive"], &found["degraded"]), (&json!(true), &json!(true)), "{found}");
+        assert_eq!((&found["fallback"], found.get("model")), (&json!("model_cited_nothing"), None));
+        assert!(found["response"].as_str().unwrap().starts_with("Falcons dive at 390 km/h"), "{found}");
+        assert_eq!(found["usage"]["model"]["total"], 7, "what it cost is told all the same");
+    }
+}
+
+#[tokio::test]
+async fn kno_9_a_query_that_is_cancelled_while_a_model_writes_has_no_answer() {
+    let (world, given) = with(Model::Hangs);
+    fill(&world).await;
+    let args = json!({"query": "falcons dive", "routing": {"max_latency_ms": 10_000}});
+    let wish = World::submission("acme", "owner", "knowledge.query_knowledge", args);
+    let (cancel, kernel) = (wish.cancel.clone(), world.kernel.clone());
+    let asked = tokio::spawn(async move { kernel.submit(wish).await });
+    until("the model to be asked", || !given.lock().is_empty()).await;
+    cancel.fire(Why::Client);
+    let ended = asked.await.unwrap();
+    assert_eq!(settled::fault(ended).code, Code::Cancelled);
 }
 
 #[tokio::test]

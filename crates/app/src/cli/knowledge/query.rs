@@ -149,12 +149,13 @@ fn said(answer: &Value) -> String {
         });
     }
     said.push(duration(answer["usage"]["latency_ms"].as_u64().unwrap_or(0)));
-    let late = if answer["degraded"] == true {
-        format!("; {YELLOW}the time was too short for more{PLAIN}")
-    } else {
-        String::new()
+    let missed = match (text(answer, "fallback"), answer["degraded"] == true) {
+        ("model_cited_nothing", _) => "the model cited no passage, so its answer was not taken",
+        ("model_unavailable", _) => "the model failed or was late",
+        (_, true) => "the time was too short for more",
+        (_, false) => return format!("{DIM}{}{PLAIN}", said.join(", ")),
     };
-    format!("{DIM}{}{PLAIN}{late}", said.join(", "))
+    format!("{DIM}{}{PLAIN}; {YELLOW}{missed}{PLAIN}", said.join(", "))
 }
 
 /// The words of a question, to be found in a text in all their forms.

@@ -5,6 +5,8 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::limits::PLACE_BYTES;
+
 const SIGNS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const BASE: u64 = SIGNS.len() as u64;
 
@@ -29,6 +31,13 @@ pub fn between(lower: Option<&str>, upper: Option<&str>, id: &str) -> Option<Str
         (Some(lower), Some(upper)) => middle(lower, upper)?,
     };
     Some(place + &tail(id))
+}
+
+/// Whether a text is a place that documents can be put before and behind.
+pub fn is_place(text: &str) -> bool {
+    (HEAD + 1..=PLACE_BYTES).contains(&text.len())
+        && text.bytes().all(|sign| digit(sign).is_some())
+        && !text.ends_with('0')
 }
 
 /// The shortest text between two, which differs from the upper one before either ends.
@@ -115,6 +124,20 @@ mod tests {
             lower = place;
         }
         assert!(lower.len() < 120, "{}", lower.len());
+    }
+
+    #[test]
+    fn what_is_made_here_is_a_place_and_nothing_else() {
+        let (first, other) = (between(None, None, "a").unwrap(), between(None, None, "b").unwrap());
+        assert!(is_place(&first) && is_place(&between(Some(&first), None, "x").unwrap()));
+        assert!(is_place(
+            &between(Some(&first.clone().min(other.clone())), Some(&first.max(other)), "x").unwrap()
+        ));
+        for wrong in
+            ["", "V", "V0000000", "V00000000", "V0000000-", "V0000000é", &"z".repeat(PLACE_BYTES + 1)]
+        {
+            assert!(!is_place(wrong), "{wrong}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::{Args, Context, Halt, Reply};
 use serde_json::{Value, json};
 
-use super::{document_id, moment, named};
+use super::{document_id, moment, named, wished_place};
 use crate::hub::{Hub, tenant};
 use crate::limits::DEPTH;
 use crate::order;
@@ -24,7 +24,10 @@ pub async fn run(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     }
     let now_ms = hub.now_ms();
     let created_ms = moment(&args, "created_at")?.unwrap_or(now_ms);
-    let place = last_place(&hub, tenant, &parent, &id).await?;
+    let place = match wished_place(&args)? {
+        Some(place) => place,
+        None => last_place(&hub, tenant, &parent, &id).await?,
+    };
     let (new, body) = document(&args, id, parent, place, (created_ms, now_ms))?;
     let mut write = Write::new(tenant, &context.principal.name, hub.fresh());
     write.batch().then_one(tables::document_insert(tenant, &new));

@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use crate::hub::Hub;
 use crate::limits;
+use crate::order;
 use crate::reading::plain_id;
 
 /// The version that every action of the seed is at (KNO-8).
@@ -142,6 +143,18 @@ fn named(args: &Args, name: &str) -> Result<String, Fault> {
 
 fn known_revision(args: &Args) -> Option<i64> {
     args.get("last_known_revision").and_then(Value::as_i64)
+}
+
+/// The place among its siblings that a document is to have; whoever knows all of them has worked it out (`folder::places`).
+fn wished_place(args: &Args) -> Result<Option<String>, Fault> {
+    let Some(place) = args.get("position").and_then(|position| position.get("place")) else {
+        return Ok(None);
+    };
+    let found = place.as_str().filter(|place| order::is_place(place));
+    found.map(|place| Some(place.to_owned())).ok_or_else(|| {
+        Fault::invalid("`position.place` is no place as knowledge.list gives it")
+            .with("path", "position.place")
+    })
 }
 
 /// A page is never longer than the longest.

@@ -5,7 +5,7 @@ use orchestr8_kernel::{Args, Context, Halt, Reply};
 use serde_json::{Value, json};
 
 use super::create::{last_place, too_deep};
-use super::{document_id, known_revision, named};
+use super::{document_id, known_revision, named, wished_place};
 use crate::hub::{Hub, tenant};
 use crate::limits::{DEPTH, PLACE_BYTES};
 use crate::order;
@@ -21,7 +21,13 @@ pub async fn run(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     let old = hub.document(whose).await?;
     check_revision(&old, known_revision(&args))?;
     check_depth(&hub, tenant, &id, &parent).await?;
-    let spot = spot(&hub, tenant, &id, &parent, args.get("position")).await?;
+    let spot = match wished_place(&args)? {
+        Some(place) => {
+            let ordering = number_of(&hub, Whose { tenant, id: &parent }, &id, &place).await?;
+            Spot { place, ordering, renumber: None }
+        }
+        None => spot(&hub, tenant, &id, &parent, args.get("position")).await?,
+    };
     let new =
         Document { parent, place: spot.place, revision: old.revision + 1, updated_ms: hub.now_ms(), ..old };
     let mut write = Write::new(tenant, &context.principal.name, hub.fresh());

@@ -18,6 +18,11 @@ fn text(max: usize) -> Value {
     json!({"type": "string", "maxLength": max})
 }
 
+/// Where a document stands among its siblings, as lists give it.
+fn place() -> Value {
+    json!({"type": "string", "minLength": 9, "maxLength": limits::PLACE_BYTES, "pattern": "^[0-9A-Za-z]+$"})
+}
+
 fn revision() -> Value {
     json!({"type": "integer", "minimum": 0})
 }
@@ -50,7 +55,8 @@ pub fn create() -> Value {
             "metadata": {"type": "object", "required": ["title"], "properties": {"title": {"type": "string"},
                 "tags": {"type": "array", "items": {"type": "string"}}, "source": {"type": "string"}}},
             "is_human_readable": {"type": "boolean", "default": true},
-            "created_at": {"type": "string", "format": "date-time"}
+            "created_at": {"type": "string", "format": "date-time"},
+            "position": {"type": "object", "properties": {"place": place()}}
         }),
     )
 }
@@ -86,7 +92,8 @@ pub fn relocate() -> Value {
     object(
         &["document_id", "new_parent_id"],
         json!({"document_id": id(), "new_parent_id": {"type": "string"}, "last_known_revision": revision(),
-               "position": {"type": "object", "properties": {"ordering": {"type": "integer"}, "before": {"type": "string"}}}}),
+               "position": {"type": "object", "properties": {"ordering": {"type": "integer"}, "before": {"type": "string"},
+                   "place": place()}}}),
     )
 }
 

@@ -9,6 +9,7 @@ mod entries;
 mod fate;
 mod front;
 mod names;
+mod places;
 mod plan;
 mod reconcile;
 

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::entries::{Stored, entries, from_the_top};
+use super::entries::{Entry, Stored, entries, from_the_top};
 use super::front::File;
+use super::places::places;
 use super::reconcile::Base;
 
 pub const CREATE: &str = "knowledge.create_document";
@@ -27,24 +28,40 @@ pub struct Call {
 pub fn plan(files: &[File], stored: &[Stored], base: &Base, top: &str) -> Vec<Call> {
     let there: HashMap<&str, &Stored> = stored.iter().map(|one| (one.id.as_str(), one)).collect();
     let entries = entries(files, top, base);
+    let sorted = from_the_top(&entries);
+    let places = places(&sorted, stored);
     let mut calls = Vec::new();
-    for (path, entry) in from_the_top(&entries) {
-        let call = |action, args| Call { action, id: entry.id.clone(), path: path.to_owned(), args };
-        match there.get(entry.id.as_str()) {
-            None => calls.push(call(CREATE, entry.creation())),
-            Some(old) => {
-                calls.extend(entry.update(old).map(|args| call(UPDATE, args)));
-                if old.parent != entry.parent {
-                    calls.push(call(MOVE, relocation(&entry.id, &entry.parent)));
-                }
-            }
-        }
+    for (path, entry) in sorted {
+        let old = there.get(entry.id.as_str()).copied();
+        push(entry, old, places.get(&entry.id), path, &mut calls);
     }
     calls
 }
 
-pub fn relocation(id: &str, parent: &str) -> Value {
-    json!({"document_id": id, "new_parent_id": parent})
+/// The calls that make a document what the folder says of it, at this place if it is new there.
+pub fn push(
+    entry: &Entry<'_>,
+    old: Option<&Stored>,
+    place: Option<&String>,
+    path: &str,
+    calls: &mut Vec<Call>,
+) {
+    let call = |action, args| Call { action, id: entry.id.clone(), path: path.to_owned(), args };
+    let Some(old) = old else {
+        return calls.push(call(CREATE, placed(entry.creation(), place)));
+    };
+    calls.extend(entry.update(old).map(|args| call(UPDATE, args)));
+    if old.parent != entry.parent {
+        let args = json!({"document_id": entry.id, "new_parent_id": entry.parent});
+        calls.push(call(MOVE, placed(args, place)));
+    }
+}
+
+fn placed(mut args: Value, place: Option<&String>) -> Value {
+    if let Some(place) = place {
+        args["position"] = json!({"place": place});
+    }
+    args
 }
 
 #[cfg(test)]
@@ -61,12 +78,13 @@ pub mod tests {
     pub fn done(mut stored: Vec<Stored>, calls: &[Call]) -> Vec<Stored> {
         for Call { action, id, args, .. } in calls {
             let text = |path: &str| args.pointer(path).and_then(Value::as_str).map(str::to_owned);
-            let place = stored.iter().position(|one| one.id == *id);
-            match (*action, place) {
+            let at = stored.iter().position(|one| one.id == *id);
+            let place = text("/position/place");
+            match (*action, at) {
                 (CREATE, None) => stored.push(Stored {
                     id: id.clone(),
                     parent: text("/parent_id").unwrap(),
-                    place: format!("{:09}", stored.len()),
+                    place: place.unwrap_or_else(|| format!("{:09}", stored.len())),
                     revision: 1,
                     metadata: args["metadata"].as_object().unwrap().clone(),
                     human: args["is_human_readable"].as_bool().unwrap(),
@@ -85,7 +103,10 @@ pub mod tests {
                     one.metadata = value["metadata"].as_object().unwrap().clone();
                     one.human = value["is_human_readable"].as_bool().unwrap();
                 }
-                (MOVE, Some(at)) => stored[at].parent = text("/new_parent_id").unwrap(),
+                (MOVE, Some(at)) => {
+                    stored[at].parent = text("/new_parent_id").unwrap();
+                    stored[at].place = place.unwrap_or_else(|| stored[at].place.clone());
+                }
                 (DELETE, Some(_)) => {
                     let mut gone = vec![id.clone()];
                     while let Some(id) = gone.pop() {

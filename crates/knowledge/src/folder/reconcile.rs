@@ -10,7 +10,8 @@ use super::entries::{Entry, Stored, entries, from_the_top};
 use super::fate::{Fate, fate};
 use super::front::{File, write};
 use super::names::ENDING;
-use super::plan::{CREATE, Call, DELETE, MOVE, UPDATE, relocation};
+use super::places::places;
+use super::plan::{Call, DELETE, push};
 
 /// What both sides had in common when they last met, by id.
 pub type Base = BTreeMap<String, Known>;
@@ -108,7 +109,8 @@ pub fn reconcile(files: &[File], stored: &[Stored], base: &Base, top: &str, ways
             *fate = Fate::Conflict("its place was changed on both sides");
         }
     }
-    let sides = Sides { entries: &entries, local, remote, arranged };
+    let places = places(&from_the_top(&entries), stored);
+    let sides = Sides { entries: &entries, local, remote, arranged, places };
     sides.plan(&fates, base, top)
 }
 
@@ -210,6 +212,7 @@ struct Sides<'s> {
     local: HashMap<&'s str, (&'s str, &'s Entry<'s>)>,
     remote: HashMap<&'s str, &'s Stored>,
     arranged: Arranged,
+    places: HashMap<String, String>,
 }
 
 impl Sides<'_> {
@@ -246,15 +249,10 @@ impl Sides<'_> {
     }
 
     fn push(&self, entry: &Entry<'_>, steps: &mut Vec<Step>) {
-        let path = self.arranged.get(&entry.id).map_or_else(String::new, |at| at.path.clone());
-        let call = |action, args| Step::Call(Call { action, id: entry.id.clone(), path: path.clone(), args });
-        let Some(old) = self.remote.get(entry.id.as_str()) else {
-            return steps.push(call(CREATE, entry.creation()));
-        };
-        steps.extend(entry.update(old).map(|args| call(UPDATE, args)));
-        if old.parent != entry.parent {
-            steps.push(call(MOVE, relocation(&entry.id, &entry.parent)));
-        }
+        let path = self.arranged.get(&entry.id).map_or("", |at| at.path.as_str());
+        let (old, mut calls) = (self.remote.get(entry.id.as_str()).copied(), Vec::new());
+        push(entry, old, self.places.get(&entry.id), path, &mut calls);
+        steps.extend(calls.into_iter().map(Step::Call));
     }
 
     fn pull(&self, id: &str, aside: bool, steps: &mut Vec<Step>, drops: &mut Vec<Step>) {

@@ -1,4 +1,4 @@
-//! Carries out what was planned, one thing after the other, until it is done or somebody has had enough.
+//! What was planned, and what came of it: the report of a run, and the files of a folder.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -11,9 +11,8 @@ use serde_json::{Value, json};
 
 use super::super::super::Shell;
 use super::super::super::interrupts::Interrupts;
-use super::super::super::words::text;
-use super::super::shelf::Shelf;
 use super::disk::{self, Problem};
+use super::flight::above;
 use super::progress::Progress;
 use crate::failure::{Failure, exit};
 use crate::terminal::harmless;
@@ -79,22 +78,28 @@ impl Report {
         *self.counts.entry(word).or_default() += 1;
     }
 
-    /// Does one thing in the tree. An error ends everything: it would befall the rest as well.
-    pub async fn call(&mut self, shelf: &Shelf<'_>, call: &Call) -> Result<(), Failure> {
-        let above = ["parent_id", "new_parent_id"].map(|name| text(&call.args, name));
-        if above.iter().any(|id| self.undone.contains(*id)) {
+    /// Whether a call can be made: what it is below is there.
+    pub fn may_go(&mut self, call: &Call) -> bool {
+        let is_free = above(call).iter().all(|id| !self.undone.contains(*id));
+        if !is_free {
             self.fail(&call.id, &call.path, String::from("what it is below could not be made"));
-            return Ok(());
         }
-        match shelf.call(call.action, &call.args).await {
+        is_free
+    }
+
+    /// Notes what came of a call.
+    pub fn landed(&mut self, call: &Call, result: Result<Value, Failure>) {
+        match result {
             Ok(_) => self.count(word_of(call)),
-            Err(failure) if is_of_all(&failure) => return Err(failure),
+            Err(failure) if is_of_all(&failure) => {
+                self.undone.insert(call.id.clone());
+                self.unfinished.get_or_insert(failure);
+            }
             Err(failure) => {
                 let hint = failure.hint.as_deref().map_or_else(String::new, |hint| format!(" ({hint})"));
                 self.fail(&call.id, &call.path, format!("{}{hint}", failure.message));
             }
         }
-        Ok(())
     }
 
     fn fail(&mut self, id: &str, path: &str, what: String) {

@@ -8,7 +8,8 @@ use orchestr8_knowledge::folder::plan;
 use super::super::super::Shell;
 use super::super::Asking;
 use super::super::shelf::ROOT;
-use super::carry::{Report, Stop, interrupted, word_of};
+use super::carry::{Report, Stop, word_of};
+use super::flight::fly;
 use super::progress::Progress;
 use super::{manifest, read, stored};
 use crate::failure::Failure;
@@ -47,17 +48,7 @@ impl Import {
                 return Ok(report);
             }
             progress.begin("importing", calls.len());
-            for call in &calls {
-                if stop.is_asked() {
-                    report.unfinished = Some(interrupted());
-                    break;
-                }
-                if let Err(failure) = report.call(shelf, call).await {
-                    report.unfinished = Some(failure);
-                    break;
-                }
-                progress.advance(1, &call.path);
-            }
+            fly(calls.iter(), shelf, &mut report, &mut progress, &stop).await;
             progress.clear();
             Ok(report)
         })?;

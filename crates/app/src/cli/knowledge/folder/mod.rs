@@ -4,6 +4,7 @@
 mod carry;
 mod disk;
 mod export;
+mod flight;
 mod import;
 mod manifest;
 mod progress;
@@ -15,6 +16,7 @@ pub use sync::Sync;
 
 use std::path::Path;
 
+use futures::{StreamExt, stream};
 use orchestr8_contract::Code;
 use orchestr8_knowledge::folder::{Base, File, Stored, doubles};
 use orchestr8_knowledge::record::Mime;
@@ -64,13 +66,16 @@ async fn stored(
         all.iter().map(|entry| (text(entry, "id"), text(entry, "place"))).collect();
     let mut stored = Vec::with_capacity(ids.len());
     progress.begin("reading", ids.len());
-    for batch in ids.chunks(BATCH) {
-        for document in shelf.many(batch).await? {
-            let place = places.get(text(&document, "id")).copied().unwrap_or_default();
-            stored.push(of(&document, place)?);
+    let mut read = stream::iter(ids.chunks(BATCH)).map(|batch| shelf.many(batch)).buffered(flight::AT_ONCE);
+    while let Some(batch) = read.next().await {
+        let batch = batch?;
+        for document in &batch {
+            let place = places.get(text(document, "id")).copied().unwrap_or_default();
+            stored.push(of(document, place)?);
         }
         progress.advance(batch.len(), "");
     }
+    drop(read);
     progress.clear();
     Ok(stored)
 }

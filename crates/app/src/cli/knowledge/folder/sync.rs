@@ -10,6 +10,7 @@ use super::super::super::confirm::confirm;
 use super::super::Asking;
 use super::super::shelf::{ROOT, Shelf};
 use super::carry::{Files, Report, Stop, interrupted, word};
+use super::flight::fly;
 use super::progress::Progress;
 use super::{Folder, manifest, read, stored};
 use crate::failure::Failure;
@@ -157,19 +158,11 @@ impl Meeting<'_> {
         let mut report = self.report(folder, plan);
         let deletes = |step: &Step| matches!(word(step), "delete");
         for wave in [false, true] {
-            for step in steps.iter().filter(|step| deletes(step) == wave) {
-                let Step::Call(call) = step else { continue };
-                if stop.is_asked() && report.unfinished.is_none() {
-                    report.unfinished = Some(interrupted());
-                }
-                if report.unfinished.is_some() {
-                    report.undone.insert(call.id.clone());
-                } else if let Err(failure) = report.call(shelf, call).await {
-                    report.undone.insert(call.id.clone());
-                    report.unfinished = Some(failure);
-                }
-                progress.advance(1, &call.path);
-            }
+            let calls = steps.iter().filter(|step| deletes(step) == wave).filter_map(|step| match step {
+                Step::Call(call) => Some(call),
+                Step::Write { .. } | Step::Rename { .. } | Step::Remove { .. } => None,
+            });
+            fly(calls, shelf, &mut report, progress, stop).await;
             if !wave {
                 Files::new(self.root, &files).carry(&steps, &mut report, progress, stop);
             }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use orchestr8_contract::id::CorrelationId;
+use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_edge::ask::{self, Query, Wrong};
 use orchestr8_edge::{Arrival, Intake, Params};

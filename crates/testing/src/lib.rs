@@ -7,6 +7,7 @@
 //! - [`settled`]: what became of a submission, or a panic that says what came instead.
 //! - `Answer`: what a router answers; `request` asks it (with the feature `served`).
 //! - [`description`]: the descriptions of APIs in `schemas`.
+//! - [`every_seed`]: simulations by the thousand.
 //! - [`words`]: command lines in documents.
 //! - [`embedder_file`]: the weights of the embedder that runs in this process.
 //! - [`until`], [`within`]: waiting, with an end.
@@ -23,6 +24,7 @@ mod embedder;
 mod parts;
 mod patience;
 mod person;
+mod seeds;
 #[cfg(feature = "served")]
 mod served;
 pub mod settled;
@@ -34,6 +36,7 @@ pub use embedder::embedder_file;
 pub use parts::{Parts, Tables, memory, migrations, submission};
 pub use patience::{PATIENCE, until, within};
 pub use person::{Answers, Person};
+pub use seeds::every_seed;
 #[cfg(feature = "served")]
 pub use served::{Answer, request};
 pub use table::{Row, Table};

@@ -14,6 +14,7 @@ mod clients;
 mod life;
 mod promises;
 
+use orchestr8_testing::every_seed;
 use promises::Broken;
 
 /// How many seeds one run tries; `O8_SEEDS` tries more.
@@ -32,33 +33,9 @@ fn simulate(seed: u64) -> Result<(), Broken> {
     Err(Broken(format!("the workload did not end within {LIVES} lives")))
 }
 
-fn number(name: &str) -> Option<u64> {
-    #[allow(clippy::disallowed_methods, reason = "a test is told by its environment which seeds to try")]
-    let text = std::env::var(name).ok()?;
-    text.parse().ok()
-}
-
 #[test]
 fn every_promise_holds_for_every_seed() {
-    if let Some(seed) = number("O8_SEED") {
-        simulate(seed).unwrap_or_else(|broken| panic!("seed {seed}: {}", broken.0));
-        return;
-    }
-    let seeds = number("O8_SEEDS").unwrap_or(SEEDS);
-    let half = seeds / 2;
-    let broken: Vec<String> = std::thread::scope(|scope| {
-        let halves = [0..half, half..seeds].map(|range| {
-            scope.spawn(move || {
-                range
-                    .filter_map(|seed| {
-                        simulate(seed).err().map(|broken| format!("seed {seed}: {}", broken.0))
-                    })
-                    .collect::<Vec<_>>()
-            })
-        });
-        halves.into_iter().flat_map(|half| half.join().expect("a seed panicked")).collect()
-    });
-    assert!(broken.is_empty(), "{} of {seeds} seeds broke a promise, the first: {}", broken.len(), broken[0]);
+    every_seed(SEEDS, |seed| simulate(seed).map_err(|broken| broken.0));
 }
 
 #[test]

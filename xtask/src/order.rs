@@ -35,7 +35,7 @@ pub fn run(request: &Request) -> Result<bool> {
         names.extend(entered.iter().filter(|name| is_symbol(name)).map(|name| pattern(name)));
     }
     if names.is_empty() {
-        bail!("{} has no symbols; build it with CARGO_PROFILE_RELEASE_STRIP=none", binary.display());
+        bail!("{} has no symbols; build it with `cargo rustc … -- -Cstrip=none`", binary.display());
     }
     let list: String = names.iter().map(|name| format!("{name}\n")).collect();
     std::fs::write(workspace::root().join(LIST), format!("{HEAD}{list}"))?;
@@ -43,13 +43,13 @@ pub fn run(request: &Request) -> Result<bool> {
     Ok(true)
 }
 
+/// The release build, linked anew with its symbols; everything it is made of stays as it was.
 fn with_symbols(request: &Request) -> Result<PathBuf> {
-    let target = workspace::target()?.join("order");
     let mut command =
-        workspace::cargo(&["build", "--package", "orchestr8", "--bin", "orchestr8", "--release"]);
-    command.env("CARGO_PROFILE_RELEASE_STRIP", "none").arg("--target-dir").arg(&target);
+        workspace::cargo(&["rustc", "--package", "orchestr8", "--bin", "orchestr8", "--release", "--"]);
+    command.arg("-Cstrip=none");
     process::run(&mut command, workspace::BUILD_LIMIT, request.verbose)?.require("building orchestr8")?;
-    Ok(target.join("release/orchestr8"))
+    Ok(workspace::target()?.join("release/orchestr8"))
 }
 
 /// The functions entered by a conversation over stdio, from start to end.

@@ -84,7 +84,11 @@ impl Done {
 /// Serves a call from one end to the other.
 pub async fn serve(hub: Hub, tool: &'static Tool, args: Args, context: Context) -> Result<Reply, Halt> {
     let fields = Fields::new(args.into_value());
-    let args_hash = sha256_hex(fields.value());
+    // What answers for a call tells of that call, not of itself.
+    let args_hash = match fields.text("args_hash") {
+        Ok(Some(hash)) if tool.name == "refused_call" => hash.to_owned(),
+        Ok(_) | Err(_) => sha256_hex(fields.value()),
+    };
     let conversation = context.conversation().unwrap_or_else(|| "none".into());
     let session = hub.session(&conversation);
     let role = Role::ALL.into_iter().find(|role| context.principal.has(role.as_str()));
@@ -162,7 +166,7 @@ fn surroundings(
     let phase = fields.phase_id().ok().flatten().map(str::to_owned);
     Surroundings {
         tool_name: match (tool.name, fields.text("name")) {
-            ("unknown_tool", Ok(Some(name))) => {
+            ("unknown_tool" | "refused_call", Ok(Some(name))) => {
                 hub.ports().redactor.text(&name.chars().take(128).collect::<String>()).into_owned()
             }
             _ => tool.name.to_owned(),

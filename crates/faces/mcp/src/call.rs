@@ -10,13 +10,13 @@ use orchestr8_kernel::outcome::End;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::submission::{Identity, Scope};
 use orchestr8_kernel::{Args, Started, Submission};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::conclude::Asked;
 use crate::era::{Era, Revision};
 use crate::failure::{Failed, no_such_tool};
 use crate::from_wire;
-use crate::governed;
+use crate::governed::{self, Witness};
 use crate::peer::Client;
 use crate::questions::Questions;
 use crate::request::{Answer, Outcome, Request};
@@ -32,7 +32,7 @@ pub const ASKS_FIRST: &str = "orchestr8/asksFirst";
 pub fn call(request: &Request<'_>) -> Answer {
     match prepare(request) {
         Err(error) => Err(error).into(),
-        Ok(Prepared { asked, args, questions, wished, identity }) => {
+        Ok(Prepared { asked, args, misshapen, questions, wished, identity }) => {
             let is_governed = governed::role(request.who()).is_some();
             if asked.action.is_none()
                 && !is_governed
@@ -41,9 +41,12 @@ pub fn call(request: &Request<'_>) -> Answer {
                 return Answer::Now(outcome);
             }
             let client = questions.client(request);
-            let (name, args) = match is_governed {
-                true => governed::submitted(&asked.name, asked.action.as_ref(), args),
-                false => (asked.name.clone(), args),
+            let witness = is_governed
+                .then(|| Witness::of(request, &asked.name, &args, Arc::new(questions.client(request))));
+            let (name, args) = match (is_governed, misshapen) {
+                (true, Some((text, error))) => governed::misshapen(&asked.name, &text, &error),
+                (true, None) => governed::submitted(&asked.name, asked.action.as_ref(), args),
+                (false, _) => (asked.name.clone(), args),
             };
             let mut submission = request.submission(name, args);
             submission.identities.extend(identity);
@@ -56,7 +59,7 @@ pub fn call(request: &Request<'_>) -> Answer {
             match wished {
                 Wished::Answer => {
                     submission.peer = Some(Arc::new(client));
-                    run(request, asked, submission)
+                    run(request, asked, submission, witness)
                 }
                 Wished::Task { ttl_ms } => run_as_task(client, asked, submission, ttl_ms),
             }
@@ -67,6 +70,8 @@ pub fn call(request: &Request<'_>) -> Answer {
 struct Prepared {
     asked: Asked,
     args: Args,
+    /// Arguments that are no object, and what is wrong with them: on a governed connection this is recorded too.
+    misshapen: Option<(String, Error)>,
     questions: Questions,
     wished: Wished,
     identity: Option<Identity>,
@@ -82,7 +87,13 @@ fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
     let connection = request.connection;
     let name: Arc<str> = request.params.required_text("name")?.as_ref().into();
     let raw = request.params.get("arguments");
-    let args = from_wire::arguments(raw)?;
+    let (args, misshapen) = match (from_wire::arguments(raw), raw) {
+        (Ok(args), _) => (args, None),
+        (Err(error), Some(raw)) if governed::role(request.who()).is_some() => {
+            (Args::new(Map::new()), Some((raw.get().to_owned(), error)))
+        }
+        (Err(error), _) => return Err(error),
+    };
     let key = request.params.idempotency_key()?.or_else(|| request.incoming.idempotency_key.clone());
     let identity = key.map(|key| {
         let scope = Scope(format!("mcp:{}", request.who().name).into());
@@ -103,7 +114,7 @@ fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
         name,
         retry: questions.retry.clone(),
     };
-    Ok(Prepared { asked, args, questions, wished, identity })
+    Ok(Prepared { asked, args, misshapen, questions, wished, identity })
 }
 
 /// Whether the call becomes a task: in the legacy era the client says so, in the modern one we do.
@@ -157,17 +168,27 @@ fn unseen(request: &Request<'_>, asked: &Asked, args: &Args) -> Option<Outcome> 
     Some(Outcome { result: Ok(body), correlation: Some(correlation) })
 }
 
-fn run(request: &Request<'_>, asked: Asked, submission: Submission) -> Answer {
-    let correlation = submission.correlation.clone();
-    match request.kernel().start(submission) {
-        Started::Done(settled) => match asked.render(*settled) {
-            Ok(outcome) => Answer::Now(outcome),
-            Err(long) => Answer::Later(Box::pin(async move { asked.keep(long).await })),
+fn run(request: &Request<'_>, asked: Asked, submission: Submission, witness: Option<Witness>) -> Answer {
+    let (kernel, correlation) = (request.kernel().clone(), submission.correlation.clone());
+    match kernel.start(submission) {
+        Started::Done(settled) => match witness {
+            Some(witness) => Answer::Later(Box::pin(async move {
+                let settled = witness.see(&kernel, *settled).await;
+                asked.conclude(settled).await
+            })),
+            None => match asked.render(*settled) {
+                Ok(outcome) => Answer::Now(outcome),
+                Err(long) => Answer::Later(Box::pin(async move { asked.keep(long).await })),
+            },
         },
         Started::Running(task) => Answer::Later(Box::pin(async move {
-            match task.await {
-                Ok(settled) => asked.conclude(settled).await,
-                Err(_) => asked.failed(&Fault::internal("the call was lost"), correlation),
+            match (task.await, witness) {
+                (Ok(settled), Some(witness)) => {
+                    let settled = witness.see(&kernel, settled).await;
+                    asked.conclude(settled).await
+                }
+                (Ok(settled), None) => asked.conclude(settled).await,
+                (Err(_), _) => asked.failed(&Fault::internal("the call was lost"), correlation),
             }
         })),
     }

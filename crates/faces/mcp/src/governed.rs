@@ -4,17 +4,25 @@
 use std::sync::Arc;
 
 use orchestr8_contract::envelope::{GOVERNED, Role};
-use orchestr8_kernel::action::{Action, Shown};
-use orchestr8_kernel::{Args, Principal};
+use orchestr8_contract::{Code, Fault, canonical};
+use orchestr8_kernel::action::{Action, Halt, Shown};
+use orchestr8_kernel::outcome::{End, Settled};
+use orchestr8_kernel::peer::Peer;
+use orchestr8_kernel::{Args, Kernel, Principal, Submission, Transport};
 use serde_json::{Map, Value};
 
+use crate::request::Request;
 use crate::results;
+use crate::wire::Error;
 
 /// The member of `_meta` that says which roles may use a tool.
 pub const ROLES_META: &str = "orchestr8/roles";
 
 /// The action that answers for a name that is no tool, so that this is recorded too (ERR-6).
 const UNKNOWN_TOOL: &str = "unknown_tool";
+
+/// The action that answers for a call that was refused before its tool ran, for the same reason.
+const REFUSED_CALL: &str = "refused_call";
 
 /// The role of a governed connection; none: it is an ordinary one. The role comes with the connection or its credential,
 /// never from what a caller says.
@@ -55,4 +63,64 @@ pub fn submitted(name: &Arc<str>, action: Option<&Arc<Action>>, args: Args) -> (
             (full(UNKNOWN_TOOL).into(), Args::new(map))
         }
     }
+}
+
+/// What is needed to record a call should it be refused before its tool runs.
+pub struct Witness {
+    name: Arc<str>,
+    args_hash: String,
+    principal: Arc<Principal>,
+    transport: Transport,
+    peer: Arc<dyn Peer>,
+}
+
+impl Witness {
+    pub fn of(request: &Request<'_>, name: &Arc<str>, args: &Args, peer: Arc<dyn Peer>) -> Self {
+        Self {
+            name: name.clone(),
+            args_hash: canonical::sha256_hex(args.as_value()),
+            principal: request.who().clone(),
+            transport: request.connection.transport,
+            peer,
+        }
+    }
+
+    /// The outcome, on record if nothing has recorded it yet (ERR-6).
+    pub async fn see(self, kernel: &Kernel, settled: Settled) -> Settled {
+        let (End::Refused, Err(Halt::Fault(fault))) = (settled.end, &settled.result) else { return settled };
+        let args = refused(&self.name, fault, self.args_hash);
+        let action = full(REFUSED_CALL);
+        let mut submission = Submission::new(action, args, self.principal, settled.correlation.clone());
+        submission.transport = self.transport;
+        submission.peer = Some(self.peer);
+        let recorded = kernel.submit(submission).await;
+        match recorded.end {
+            // There is no room to record anything, or the server is stopping: the first word stands.
+            End::Refused => settled,
+            End::Success
+            | End::ToolError
+            | End::Timeout
+            | End::Aborted
+            | End::DisconnectedCompleted
+            | End::LateCompleted
+            | End::InputRequired => Settled { run: settled.run, ..recorded },
+        }
+    }
+}
+
+/// The arguments of whatever answers for a call that was refused.
+fn refused(name: &str, fault: &Fault, args_hash: String) -> Args {
+    let mut map = Map::new();
+    map.insert("name".into(), name.into());
+    map.insert("code".into(), fault.code.as_str().into());
+    map.insert("message".into(), fault.message.as_ref().into());
+    map.insert("details".into(), Value::Object(fault.details.as_deref().cloned().unwrap_or_default()));
+    map.insert("args_hash".into(), args_hash.into());
+    Args::new(map)
+}
+
+/// What is submitted for a call whose arguments are no object.
+pub fn misshapen(name: &Arc<str>, text: &str, error: &Error) -> (Arc<str>, Args) {
+    let fault = Fault::new(Code::InvalidInputType, error.message.clone()).with("field", "arguments");
+    (full(REFUSED_CALL).into(), refused(name, &fault, canonical::sha256_hex(&Value::from(text))))
 }

@@ -11,6 +11,7 @@ mod read_audit_log;
 mod read_file;
 mod read_plan;
 mod read_prompt;
+mod refused_call;
 mod replay_execution;
 mod save_plan;
 mod test_throw;
@@ -53,13 +54,15 @@ const TOOLS: [&Tool; 16] = [
 
 /// Every action of this crate, under names that no other tool has.
 pub fn all(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
-    let mut actions = Vec::with_capacity(TOOLS.len() + 2);
+    let mut actions = Vec::with_capacity(TOOLS.len() + 3);
     for tool in TOOLS {
         actions.push(action(hub, tool)?);
     }
-    let mut unknown = action(hub, &unknown_tool::TOOL)?;
-    unknown.about.meta.clear();
-    actions.push(unknown);
+    for tool in [&unknown_tool::TOOL, &refused_call::TOOL] {
+        let mut answering = action(hub, tool)?;
+        answering.about.meta.clear();
+        actions.push(answering);
+    }
     if hub.settings().conformance {
         actions.push(action(hub, &test_throw::TOOL)?);
     }

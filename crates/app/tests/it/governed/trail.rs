@@ -77,3 +77,38 @@ fn the_trail_of_the_server_has_the_same_form() {
     let tail = place.run(&["audit", "tail"]);
     assert!(tail.out.contains("agent.sendMessage") && tail.out.contains("success"), "{tail:?}");
 }
+
+/// What the kernel refuses before a tool runs is told and recorded as every failure is (ERR-5, ERR-6).
+#[test]
+fn err_6_calls_that_are_refused_before_their_tool_runs_are_in_the_trail() {
+    let mut governed = Governed::start(Place::new(), "executor", &[]);
+    governed.begin();
+    let newest = |governed: &Governed| -> Value {
+        let text = std::fs::read_to_string(governed.root().join("audit-log.jsonl")).unwrap();
+        serde_json::from_str(text.lines().last().unwrap()).unwrap()
+    };
+    let long = "x".repeat(orchestr8_workspace::limits::PAYLOAD_BYTES);
+    let refused = governed.call("write_file", json!({"path": "a.md", "content": long})).unwrap_err();
+    assert_eq!(refused["details"]["reason"], "payload_too_large", "{refused}");
+    assert_eq!(refused["tool_name"], "write_file");
+    assert!(refused["session_id"].is_string(), "{refused}");
+    let entry = newest(&governed);
+    assert_eq!((&entry["tool_name"], &entry["result"]), (&json!("write_file"), &json!("failure")), "{entry}");
+    assert_eq!(entry["error_code"], refused["error_code"]);
+
+    for (tool, args, code) in [
+        ("read_file", json!("a text"), "INVALID_INPUT_TYPE"),
+        ("read_file", json!([1]), "INVALID_INPUT_TYPE"),
+        ("no_such_tool", json!({}), "UNKNOWN_TOOL_FAILURE"),
+        ("save_plan", json!({"content": "x"}), "UNAUTHORIZED_ACTION"),
+    ] {
+        let refused = governed.call(tool, args).unwrap_err();
+        assert_eq!(refused["error_code"], code, "{refused}");
+        let entry = newest(&governed);
+        assert_eq!((&entry["tool_name"], &entry["error_code"]), (&json!(tool), &json!(code)), "{entry}");
+    }
+    let (_, place) = governed.end();
+    let verified = place.run(&["--json", "audit", "verify", "--workspace", "workspace"]);
+    let shown: Value = serde_json::from_str(&verified.out).unwrap();
+    assert_eq!((&shown["ok"], &shown["entries"]), (&json!(true), &json!(6)), "{verified:?}");
+}

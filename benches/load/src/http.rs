@@ -67,7 +67,11 @@ pub fn connect(address: SocketAddr, started: Instant) -> Result<Connection, Stri
             Ok(stream) => {
                 let _ = stream.set_nodelay(true);
                 let _ = stream.set_read_timeout(Some(ANSWER_LIMIT));
-                return Ok(Connection { stream: BufReader::with_capacity(1 << 16, stream), address, head: Vec::new() });
+                return Ok(Connection {
+                    stream: BufReader::with_capacity(1 << 16, stream),
+                    address,
+                    head: Vec::new(),
+                });
             }
             Err(error) if started.elapsed() > START_LIMIT => return Err(format!("connecting: {error}")),
             Err(_) => std::thread::sleep(Duration::from_micros(200)),

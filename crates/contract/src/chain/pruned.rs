@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Broken, Entry, Verified, Verifier};
+use super::{Broken, Entry, GENESIS, Verified, Verifier};
 
 /// The member of an entry's body that tells what was deleted.
 pub const MEMBER: &str = "pruned";
@@ -89,7 +89,8 @@ impl Prover {
 
 fn begin(first: Entry<'_>) -> Result<Begun, Broken> {
     let broken = |what| Broken { seq: 1, what };
-    if first.seq <= 1 {
+    // Only the first entry of all has none before it, whatever number it may show.
+    if first.seq <= 1 || first.prev_hash == GENESIS.as_bytes() {
         return Ok(Begun { verifier: Verifier::new(), before: (0, Vec::new()) });
     }
     let hash = std::str::from_utf8(first.prev_hash).map_err(|_| broken("it is missing"))?;
@@ -99,7 +100,7 @@ fn begin(first: Entry<'_>) -> Result<Begun, Broken> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{GENESIS, seal};
+    use super::super::seal;
     use super::*;
     use crate::canonical;
     use serde_json::json;
@@ -182,5 +183,7 @@ mod tests {
         let mut kept = whole[2..].to_vec();
         kept.remove(1);
         assert_eq!(prove(&kept).unwrap_err().seq, 4);
+        whole[0].0 = 3;
+        assert_eq!(prove(&whole).unwrap_err().seq, 1, "the first of all, under another number");
     }
 }

@@ -81,7 +81,11 @@ fn the_trail_of_the_server_has_the_same_form() {
 /// What the kernel refuses before a tool runs is told and recorded as every failure is (ERR-5, ERR-6).
 #[test]
 fn err_6_calls_that_are_refused_before_their_tool_runs_are_in_the_trail() {
-    let mut governed = Governed::start(Place::new(), "executor", &[]);
+    let place = Place::new();
+    // Long enough lines for arguments that are too large for the tool.
+    let bytes = 2 * orchestr8_workspace::limits::PAYLOAD_BYTES;
+    place.write("orchestr8.json", &json!({"tools": {"maxPayloadBytes": bytes}}).to_string());
+    let mut governed = Governed::start(place, "executor", &[]);
     governed.begin();
     let newest = |governed: &Governed| -> Value {
         let text = std::fs::read_to_string(governed.root().join("audit-log.jsonl")).unwrap();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Broken, Entry, GENESIS, Verified, Verifier};
+use super::{Broken, Entry, Verified, Verifier};
 
 /// The member of an entry's body that tells what was deleted.
 pub const MEMBER: &str = "pruned";
@@ -51,11 +51,15 @@ impl Prover {
     }
 
     pub fn take(&mut self, entry: Entry<'_>) -> Result<(), Broken> {
-        let begun = match &mut self.begun {
-            Some(begun) => begun,
-            None => self.begun.insert(begin(entry)?),
-        };
-        begun.verifier.take(entry)?;
+        match &mut self.begun {
+            Some(begun) => begun.verifier.take(entry)?,
+            None => {
+                let mut begun = begin(entry)?;
+                // What does not hold cannot say either which number it has.
+                begun.verifier.take(entry).map_err(|wrong| Broken { seq: 1, ..wrong })?;
+                self.begun = Some(begun);
+            }
+        }
         if let Some(pruned) = Pruned::read(entry.body) {
             self.newest = Some(pruned);
         }
@@ -89,8 +93,7 @@ impl Prover {
 
 fn begin(first: Entry<'_>) -> Result<Begun, Broken> {
     let broken = |what| Broken { seq: 1, what };
-    // Only the first entry of all has none before it, whatever number it may show.
-    if first.seq <= 1 || first.prev_hash == GENESIS.as_bytes() {
+    if first.seq <= 1 {
         return Ok(Begun { verifier: Verifier::new(), before: (0, Vec::new()) });
     }
     let hash = std::str::from_utf8(first.prev_hash).map_err(|_| broken("it is missing"))?;
@@ -100,7 +103,7 @@ fn begin(first: Entry<'_>) -> Result<Begun, Broken> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::seal;
+    use super::super::{GENESIS, seal};
     use super::*;
     use crate::canonical;
     use serde_json::json;

@@ -55,9 +55,11 @@ impl Asking<'_> {
 
     /// None for an empty line, and at the end of stdin.
     async fn line(&mut self, label: &str) -> Option<String> {
-        self.terminal.aside(&format!("{BOLD}{label}?{PLAIN} "));
         let lines = self.lines.as_mut()?;
-        lines.fresh().await.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
+        // Before the question is seen: whoever is quick has answered it before we look.
+        lines.set_aside();
+        self.terminal.aside(&format!("{BOLD}{label}?{PLAIN} "));
+        lines.answer().await.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
     }
 
     async fn yes_or_no(&mut self, label: &str) -> Option<bool> {

@@ -47,11 +47,15 @@ impl Lines {
         }
     }
 
-    /// The next line that is typed from now on.
-    pub async fn fresh(&mut self) -> Option<String> {
+    /// Sets aside what was typed so far: it is no answer to the question that is put next.
+    pub fn set_aside(&mut self) {
         while let Ok(line) = self.lines.try_recv() {
             self.ahead.push_back(line);
         }
+    }
+
+    /// The next line after those that were set aside.
+    pub async fn answer(&mut self) -> Option<String> {
         self.lines.recv().await
     }
 }

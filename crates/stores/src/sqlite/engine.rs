@@ -28,6 +28,15 @@ pub(super) struct Engine {
     faults: Arc<dyn FailPlan>,
 }
 
+/// Whether the batches of a transaction are taken to be right.
+#[derive(Clone, Copy)]
+enum Trust {
+    /// One that is wrong undoes them all.
+    All,
+    /// One that is wrong undoes itself.
+    None,
+}
+
 /// How a transaction ended when the store goes on.
 enum Ended {
     /// One answer for each batch.
@@ -43,23 +52,31 @@ impl Engine {
 
     /// Commits the group and gives one answer for each batch, in order.
     ///
-    /// A transaction that fails as a whole is undone and each batch tried alone, so that one too big for the disk does not
+    /// Nearly always every batch is right, so the group is first tried as one. If any is wrong, it is undone whole and run
+    /// again with each batch apart: setting batches apart costs, above all in the full-text index, which writes out what it
+    /// has gathered at every savepoint.
+    ///
+    /// A transaction that fails even then is undone and each batch tried alone, so that one too big for the disk does not
     /// fail its neighbours, and so that no batch is told of a conflict with a neighbour that was undone.
     pub fn commit(&mut self, batches: &[&Batch]) -> Result<Vec<Answer>, Stop> {
         if batches.iter().all(|batch| batch.steps.is_empty() && batch.links.is_empty()) {
             return Ok(vec![Ok(()); batches.len()]);
         }
-        match self.transact(batches)? {
-            Ended::Committed(answers) => Ok(answers),
-            Ended::RolledBack(error) if batches.len() == 1 => Ok(vec![Err(error)]),
-            Ended::RolledBack(_) => {
-                let mut answers = Vec::with_capacity(batches.len());
-                for batch in batches {
-                    answers.extend(self.commit(&[batch])?);
-                }
-                Ok(answers)
-            }
+        let error = match self.transact(batches, Trust::All)? {
+            Ended::Committed(answers) => return Ok(answers),
+            Ended::RolledBack(error) => error,
+        };
+        if batches.len() == 1 {
+            return Ok(vec![Err(error)]);
         }
+        if let Ended::Committed(answers) = self.transact(batches, Trust::None)? {
+            return Ok(answers);
+        }
+        let mut answers = Vec::with_capacity(batches.len());
+        for batch in batches {
+            answers.extend(self.commit(&[batch])?);
+        }
+        Ok(answers)
     }
 
     /// Forgets what is only remembered, as a restart does.
@@ -67,8 +84,8 @@ impl Engine {
         self.heads.clear();
     }
 
-    fn transact(&mut self, batches: &[&Batch]) -> Result<Ended, Stop> {
-        let ended = match self.run_and_commit(batches) {
+    fn transact(&mut self, batches: &[&Batch], trust: Trust) -> Result<Ended, Stop> {
+        let ended = match self.run_and_commit(batches, trust) {
             Ok(answers) => return Ok(Ended::Committed(answers)),
             Err(Trouble::Undo(error)) => Ok(Ended::RolledBack(error)),
             Err(Trouble::Stop(stop)) => Err(stop),
@@ -82,16 +99,14 @@ impl Engine {
         ended
     }
 
-    fn run_and_commit(&mut self, batches: &[&Batch]) -> Result<Vec<Answer>, Trouble> {
+    fn run_and_commit(&mut self, batches: &[&Batch], trust: Trust) -> Result<Vec<Answer>, Trouble> {
         self.point(Point::BeforeBegin)?;
         self.control("BEGIN IMMEDIATE")?;
-        let alone = batches.len() == 1;
         let mut answers = Vec::with_capacity(batches.len());
         for batch in batches {
-            answers.push(if alone {
-                Ok(self.run(batch)?.map_err(Trouble::Undo)?)
-            } else {
-                self.run_apart(batch)?
+            answers.push(match trust {
+                Trust::All => Ok(self.run(batch)?.map_err(Trouble::Undo)?),
+                Trust::None => self.run_apart(batch)?,
             });
             self.point(Point::AfterBatch)?;
         }

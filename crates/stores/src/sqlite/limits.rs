@@ -14,6 +14,12 @@ pub const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Steps and links of one batch.
 pub const BATCH_STEPS_MAX: usize = 10_000;
 
+/// What may be committed on the thread that asks, where others wait for their turn: few small changes, to a disk that
+/// flushed quickly the last time. Beyond it the writer's thread does it.
+pub const QUICK_STEPS: usize = 16;
+pub const QUICK_BYTES: usize = 64 * 1024;
+pub const QUICK_COMMIT: Duration = Duration::from_millis(1);
+
 /// One text, blob or row. Larger content belongs into files.
 pub const VALUE_BYTES_MAX: usize = 32 * 1024 * 1024;
 

@@ -33,6 +33,12 @@ impl Log {
         Ok(Self { pages, pages_max: limits::LOG_PAGES, room: data.map(Room::of) })
     }
 
+    /// Whether there is anything to tend.
+    pub fn is_due(&self) -> bool {
+        let pages = self.pages.load(Ordering::Relaxed);
+        pages >= self.pages_max || self.room.as_ref().is_some_and(|room| room.is_due(pages))
+    }
+
     /// To be called after each commit, when everybody has been answered.
     pub fn tend(&mut self, connection: &Connection) -> Result<(), Failure> {
         let pages = self.pages.load(Ordering::Relaxed);
@@ -78,9 +84,12 @@ impl Room {
         Self { path: PathBuf::from(name), file: None, reserved: 0 }
     }
 
+    fn is_due(&self, pages: u32) -> bool {
+        pages > 0 && used(pages) + limits::ROOM_BYTES / 4 >= self.reserved
+    }
+
     fn reserve(&mut self, pages: u32) -> io::Result<()> {
-        let used = u64::from(pages) * limits::LOG_FRAME_BYTES;
-        if pages == 0 || used + limits::ROOM_BYTES / 4 < self.reserved {
+        if !self.is_due(pages) {
             return Ok(());
         }
         let file = match &mut self.file {
@@ -89,7 +98,7 @@ impl Room {
         };
         let length = file.metadata()?.len();
         self.reserved = length;
-        if used + limits::ROOM_BYTES / 4 >= length && length < limits::LOG_BYTES_KEPT {
+        if used(pages) + limits::ROOM_BYTES / 4 >= length && length < limits::LOG_BYTES_KEPT {
             let zeros = vec![0; limits::ROOM_PIECE_BYTES];
             for _ in 0..limits::ROOM_BYTES / limits::ROOM_PIECE_BYTES as u64 {
                 file.write_all_at(&zeros, self.reserved)?;
@@ -98,6 +107,11 @@ impl Room {
         }
         Ok(())
     }
+}
+
+/// Bytes of the log that these pages take.
+fn used(pages: u32) -> u64 {
+    u64::from(pages) * limits::LOG_FRAME_BYTES
 }
 
 #[cfg(test)]

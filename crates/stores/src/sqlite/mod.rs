@@ -1,4 +1,4 @@
-//! SQLite: one file, one writer thread that commits in groups, readers apart.
+//! SQLite: one file, one writer at a time that commits in groups, readers apart.
 
 pub mod backup;
 mod cells;
@@ -14,6 +14,7 @@ mod log;
 mod look;
 mod open;
 mod options;
+mod pen;
 mod readers;
 pub mod simulated;
 #[cfg(test)]
@@ -23,10 +24,11 @@ mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures::future::BoxFuture;
 use orchestr8_kernel::ports::store::{self, Batch, Row, Statement, Store};
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
@@ -43,8 +45,9 @@ use crate::chain::{self, Verified};
 use crate::topics::Topics;
 use engine::Engine;
 use log::Log;
+use pen::Pen;
 use readers::Readers;
-use writer::{Job, Pending, Writer};
+use writer::{Desk, Job, Pending, Writer};
 
 /// An open SQLite database. Cheap to clone; the last clone that goes closes it.
 #[derive(Clone)]
@@ -53,6 +56,7 @@ pub struct Sqlite(Arc<Shared>);
 struct Shared {
     /// `None` only while it is being dropped: without a sender the writer ends.
     queue: Option<mpsc::Sender<Job>>,
+    desk: Desk,
     writer: Option<std::thread::JoinHandle<()>>,
     readers: Option<Readers>,
     topics: Arc<Topics>,
@@ -71,7 +75,9 @@ pub fn open(options: Options) -> Result<Sqlite, Error> {
     let log =
         Log::of(&mut connection, flushed.map(|file| file.path.as_path())).map_err(errors::store_error)?;
     let engine = Engine::new(connection, options.faults.clone());
-    let writer = Writer::new(engine, log, jobs, topics.clone(), options.on_fatal.clone());
+    let pen = Pen::new(engine, log, topics.clone(), options.on_fatal.clone());
+    let desk = Desk { pen: Arc::new(Mutex::new(Some(pen))), waiting: Arc::new(AtomicUsize::new(0)) };
+    let writer = Writer { desk: desk.clone(), queue: jobs, on_fatal: options.on_fatal.clone() };
     let thread = std::thread::Builder::new().name(String::from("store-writer"));
     let writer = thread.spawn(move || writer.run()).map_err(no_thread)?;
     let readers = opened.file.as_ref().map(|file| {
@@ -80,6 +86,7 @@ pub fn open(options: Options) -> Result<Sqlite, Error> {
     });
     Ok(Sqlite(Arc::new(Shared {
         queue: Some(queue),
+        desk,
         writer: Some(writer),
         readers,
         topics,
@@ -127,7 +134,14 @@ impl Store for Sqlite {
     /// Once it was polled the batch is on its way: dropping the future then does not take it back.
     fn commit(&self, batch: Batch) -> BoxFuture<'static, Result<(), store::Error>> {
         let shared = self.0.clone();
-        Box::pin(async move { shared.ask(|answer| Job::Commit(Pending { batch, answer })).await? })
+        Box::pin(async move {
+            if let Some(answer) = shared.commit_now(&batch) {
+                // Whoever commits in a loop lets others have their turn.
+                tokio::task::coop::consume_budget().await;
+                return answer;
+            }
+            shared.ask(|answer| Job::Commit(Pending { batch, answer })).await?
+        })
     }
 
     fn query(&self, statement: Statement) -> BoxFuture<'static, Result<Vec<Row>, store::Error>> {
@@ -152,8 +166,31 @@ impl Shared {
     async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, store::Error> {
         let (sender, receiver) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or(store::Error::Closed)?;
-        queue.send(job(sender)).await.map_err(|_| store::Error::Closed)?;
+        let place = queue.reserve().await.map_err(|_| store::Error::Closed)?;
+        self.desk.waiting.fetch_add(1, Ordering::SeqCst);
+        place.send(job(sender));
         receiver.await.map_err(|_| store::Error::Closed)
+    }
+
+    /// Commits a small batch on the thread that asks, if nobody else writes or waits to. Nothing if it is the writer's.
+    fn commit_now(&self, batch: &Batch) -> Option<Result<(), store::Error>> {
+        let is_free = self.desk.waiting.load(Ordering::SeqCst) == 0 && !self.closed.load(Ordering::SeqCst);
+        if !is_free || !tokio::task::coop::has_budget_remaining() {
+            return None;
+        }
+        let mut held = self.desk.pen.try_lock()?;
+        let pen = held.as_mut().filter(|pen| pen.is_quick(batch))?;
+        let Ok(answer) = pen.commit_alone(batch) else {
+            drop(held.take());
+            return Some(Err(store::Error::Closed));
+        };
+        if pen.is_log_due()
+            && let Some(place) = self.queue.as_ref().and_then(|queue| queue.try_reserve().ok())
+        {
+            self.desk.waiting.fetch_add(1, Ordering::SeqCst);
+            place.send(Job::Tend);
+        }
+        Some(answer)
     }
 
     async fn on_writer<T: Send + 'static>(

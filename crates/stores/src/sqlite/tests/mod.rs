@@ -1,5 +1,6 @@
 //! Tests of the whole SQLite store.
 
+mod alone;
 mod backups;
 mod damage;
 mod faults;

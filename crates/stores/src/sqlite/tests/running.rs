@@ -16,13 +16,14 @@ use crate::sqlite::{FailPlan, Fault, Options, Place, Point, Sqlite, limits, open
 use crate::suite::TABLES;
 
 /// Holds the writer up until the sender is used or dropped. Keeps no clone of the store, which would keep the file open.
-async fn hold_up(store: &Sqlite) -> mpsc::Sender<()> {
+pub(super) async fn hold_up(store: &Sqlite) -> mpsc::Sender<()> {
     let (release, held) = mpsc::channel();
     let (begun, beginning) = tokio::sync::oneshot::channel();
     let wait = move |_: &mut Engine| {
         let _ = begun.send(());
         let _ = held.recv();
     };
+    store.0.desk.waiting.fetch_add(1, Ordering::SeqCst);
     assert!(store.0.queue.as_ref().unwrap().try_send(Job::Task(Box::new(wait))).is_ok());
     beginning.await.unwrap();
     release

@@ -1,4 +1,4 @@
-//! Project tasks, run as `cargo xtask <task>`: run, test, tidy, coverage, prove, bench, deny.
+//! Project tasks, run as `cargo xtask <task>`: run, test, tidy, coverage, prove, fuzz, bench, deny.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -13,6 +13,7 @@ mod conformance;
 mod coverage;
 mod dashboard;
 mod deny;
+mod fuzz;
 mod interop;
 mod lint;
 mod llvm;
@@ -45,10 +46,13 @@ usage: cargo xtask <task>
   coverage [CRATE...]                                      line coverage per crate, with the floors we promise;
                                                            of these alone (kernel, faces/mcp), by their own tests
   prove                                                    coverage, then the long versions of the randomised and crash tests
+  fuzz [TARGET...]                                         texts that a fuzzer makes up, ten minutes per target
+                                                           (needs a nightly compiler)
   bench mcp|kernel|store|audit|workflows|sessions|knowledge|messages
                                                            measure, side by side where there is a peer
        --rounds N    repeat each case N times (mcp, default 5; workflows, default 3)
-       --quick       make few calls, to see that it runs (workflows, knowledge; prove: few cases)
+       --quick       make few calls, to see that it runs (workflows, knowledge; prove: few cases;
+                     fuzz: 20 seconds)
   bench knowledge FOLDER                                   the same on vectors of real texts, and the embedder
   bench quality FOLDER                                     how well questions are answered, over collections
                                                            with grades (see docs/guide/benchmarks.md)
@@ -93,6 +97,7 @@ fn main() -> ExitCode {
         ["tidy"] => test::part("tidy", &request),
         ["coverage", crates @ ..] => coverage::run(crates, &request),
         ["prove"] => prove::run(&request),
+        ["fuzz", targets @ ..] => fuzz::run(targets, &request),
         ["bench", what @ ("quality" | "knowledge"), _] => bench::run(what, &request),
         ["bench", what] => bench::run(what, &request),
         ["deny"] => deny::run(&request),

@@ -160,7 +160,7 @@ enum Command {
     DemoStep(demo::Step),
     /// Speak MCP on stdin and stdout; `mcp install` tells an editor to start it.
     Mcp(mcp::Mcp),
-    /// Serve MCP over HTTP.
+    /// Serve everything over HTTP: the dashboard, MCP, workflows, sessions, knowledge, messages.
     Serve(serve::Serve),
     /// Fetch and list the models that run in this process.
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! `orchestr8 serve`: MCP over HTTP, with `/healthz`, `/readyz` and `/version`.
+//! `orchestr8 serve`: every face over HTTP, with `/healthz`, `/readyz` and `/version`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

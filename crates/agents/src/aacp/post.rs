@@ -190,12 +190,14 @@ impl Post {
         if self.desk.pairs.len() + self.desk.inboxes.len() + self.desk.requests.len() > limits::KEPT {
             self.desk.clear();
         }
-        if let Some(hub) = self.hub.upgrade() {
-            hub.tell(told);
-        }
         for (order, done) in group.into_iter().zip(decided) {
             // Nobody may be waiting for it any more.
             let _ = order.answer.send(done);
+        }
+        // Last, because whoever is woken last runs first on this thread: an inbox or an asker waits for what is told, while a
+        // sender only learns that he was heard.
+        if let Some(hub) = self.hub.upgrade() {
+            hub.tell(told);
         }
     }
 

@@ -3,43 +3,57 @@
 use std::collections::{HashMap, HashSet};
 
 use super::lexical::Wanted;
-use crate::text::terms;
+use crate::text::{Term, terms};
 
 /// What a pair counts, as a share of the weight of its more common word.
 const SHARE: f64 = 0.23;
 
 /// The pairs of neighbours in a query, with what each is worth.
-pub struct Pairs(HashMap<(String, String), f64>);
+pub struct Pairs {
+    /// The words of the query, numbered: passages hold many others, which are not looked at again.
+    words: HashMap<String, usize>,
+    worth: HashMap<(usize, usize), f64>,
+}
 
 impl Pairs {
     pub fn of(query: &str, wanted: &[Wanted]) -> Self {
         let weights: HashMap<&str, f64> =
             wanted.iter().map(|one| (one.term.kept.as_str(), one.weight)).collect();
-        let words: Vec<String> = terms(query).into_iter().map(|term| term.kept).collect();
-        let worth = |pair: &[String]| {
-            let [one, other] = pair else { return None };
-            let weight = weights.get(one.as_str())?.min(*weights.get(other.as_str())?);
-            Some(((one.clone(), other.clone()), weight * SHARE))
-        };
-        Self(words.windows(2).filter_map(worth).collect())
+        let mut pairs = Self { words: HashMap::new(), worth: HashMap::new() };
+        let mut before: Option<(usize, f64)> = None;
+        for term in terms(query) {
+            // A word that was left out as too common stands between no two.
+            let weight = weights.get(term.kept.as_str()).copied();
+            let next = pairs.words.len();
+            let word = *pairs.words.entry(term.kept).or_insert(next);
+            if let (Some((one, own)), Some(weight)) = (before, weight) {
+                pairs.worth.insert((one, word), own.min(weight) * SHARE);
+            }
+            before = weight.map(|weight| (word, weight));
+        }
+        pairs
     }
 
     /// What a passage gains: each pair counts once, side by side or with one word between.
     pub fn gain(&self, text: &str, title: &str) -> f64 {
-        let mut found: HashSet<(String, String)> = HashSet::new();
+        if self.worth.is_empty() {
+            return 0.0;
+        }
+        let mut found: HashSet<(usize, usize)> = HashSet::new();
         for part in [text, title] {
-            let words: Vec<String> = terms(part).into_iter().map(|term| term.kept).collect();
+            let number = |term: Term| self.words.get(term.kept.as_str()).copied();
+            let words: Vec<Option<usize>> = terms(part).into_iter().map(number).collect();
             for (at, word) in words.iter().enumerate() {
-                for next in words.iter().skip(at + 1).take(2) {
-                    let pair = (word.clone(), next.clone());
-                    if self.0.contains_key(&pair) {
-                        found.insert(pair);
+                let Some(word) = word else { continue };
+                for next in words.iter().skip(at + 1).take(2).flatten() {
+                    if self.worth.contains_key(&(*word, *next)) {
+                        found.insert((*word, *next));
                     }
                 }
             }
         }
         // Summed in order, so that the same question always gives the same score.
-        let mut gains: Vec<f64> = found.iter().filter_map(|pair| self.0.get(pair)).copied().collect();
+        let mut gains: Vec<f64> = found.iter().filter_map(|pair| self.worth.get(pair)).copied().collect();
         gains.sort_by(f64::total_cmp);
         gains.iter().sum()
     }

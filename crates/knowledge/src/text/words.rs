@@ -47,12 +47,13 @@ pub fn words(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
 
 /// One word as a term.
 fn term(word: &str) -> Term {
-    let short: String = word.chars().take(WORD_CHARS).collect();
     // Most words are plain, and then there is nothing to compose or take apart.
-    if short.is_ascii() {
-        return Term { kept: stem(&short.to_ascii_lowercase()), folded: None };
+    if word.is_ascii() {
+        let short = &word[..word.len().min(WORD_CHARS)];
+        return Term { kept: stem(short.to_ascii_lowercase()), folded: None };
     }
-    let (kept, folded) = (stem(&keep(&short)), stem(&fold(&short)));
+    let short: String = word.chars().take(WORD_CHARS).collect();
+    let (kept, folded) = (stem(keep(&short)), stem(fold(&short)));
     let folded = (folded != kept && !folded.is_empty()).then_some(folded);
     Term { kept, folded }
 }

@@ -8,10 +8,11 @@ use orchestr8_kernel::{Context, Kernel};
 use orchestr8_outbound::{Allowed, Client, Guard};
 use uuid::Uuid;
 
+use crate::journal::progress::Progress;
 use crate::retrieval::dense::{Dense, Embedder};
+use crate::retrieval::passing::Passing;
 use crate::turns::Turns;
-use crate::vectors::passing::Passing;
-use crate::vectors::progress::Progress;
+use crate::words::{self, Words};
 
 /// What an installation says about its knowledge.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +25,8 @@ pub struct Settings {
     pub webhooks: Allowed,
     /// The model that writes answers: its provider and id. None: answers are made of sentences of the passages.
     pub answers: Option<(String, String)>,
+    /// What of the search by words is kept in memory.
+    pub words: words::Settings,
 }
 
 /// A handle to knowledge. Clones share it.
@@ -37,6 +40,7 @@ struct Shared {
     meaning: Option<Meaning>,
     progress: Progress,
     passing: Passing,
+    words: Words,
     guard: Arc<Guard>,
     client: Client,
 }
@@ -62,7 +66,8 @@ impl Hub {
         let guard = Arc::new(Guard::new(&settings.webhooks));
         let client = Client::guarded(guard.clone());
         let (turns, progress, passing) = (Turns::default(), Progress::default(), Passing::default());
-        Self(Arc::new(Shared { kernel, settings, turns, meaning, progress, passing, guard, client }))
+        let words = Words::new(settings.words);
+        Self(Arc::new(Shared { kernel, settings, turns, meaning, progress, passing, words, guard, client }))
     }
 
     pub(crate) fn guard(&self) -> &Guard {
@@ -99,6 +104,11 @@ impl Hub {
     /// The passages that pass filters, as far as they are known.
     pub(crate) fn passing(&self) -> &Passing {
         &self.0.passing
+    }
+
+    /// The words in memory.
+    pub(crate) fn words(&self) -> &Words {
+        &self.0.words
     }
 
     pub(crate) fn turns(&self) -> &Turns {

@@ -4,6 +4,7 @@
 pub mod actions;
 pub mod folder;
 mod hub;
+mod journal;
 pub mod limits;
 mod order;
 pub mod outbox;
@@ -16,6 +17,7 @@ pub mod text;
 mod turns;
 mod upkeep;
 pub mod vectors;
+pub mod words;
 mod write;
 
 pub use hub::{Hub, Meaning, Settings};

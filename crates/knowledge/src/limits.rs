@@ -130,7 +130,7 @@ pub const REINDEX_PAGE: i64 = 50;
 /// Problems a check lists before it only counts.
 pub const PROBLEMS: usize = 100;
 
-/// Documents and passages that the index over vectors takes up in one step. A document is never cut, so one of the largest may
+/// Documents and passages that an index takes up in one step. A document is never cut, so one of the largest may
 /// exceed the passages.
 pub const FOLLOW_DOCUMENTS: i64 = 256;
 pub const FOLLOW_PASSAGES: usize = 1_024;
@@ -159,8 +159,26 @@ pub const CATCH_UP_CHANGES: i64 = 64;
 pub const PASSING_FILTERS: usize = 32;
 pub const PASSING_NUMBERS: usize = 1_000_000;
 
+/// Filters whose passages are read at once. Those that share a place by chance wait for each other.
+pub const PASSING_READING: usize = 32;
+
 /// Memory for vectors in this process; about 2.4 million passages of 384 dimensions.
 pub const VECTORS_MB: u64 = 2_048;
+
+/// Memory for words in this process; about a million passages of eighty words. Each passage takes some 250 bytes.
+pub const WORDS_MB: u64 = 256;
+
+/// A tenant with fewer passages is searched by words in the store, which takes a millisecond or two more.
+pub const WORDS_PASSAGES: i64 = 2_000;
+
+/// Tenants whose words are in memory, or were refused a moment ago.
+pub const WORDS_TENANTS: usize = 1_000;
+
+/// A tenant that nobody asked for so long makes room for another; and one that did not fit is not tried again before.
+pub const WORDS_IDLE_MS: u64 = 600_000;
+
+/// How long a query waits for the words of what was just written before it asks the store, which takes about as long.
+pub const WORDS_CATCH_UP_MS: u64 = 50;
 
 /// Documents that a check leaves aside because the index is about to take them up; with more, only that is told.
 pub const LATE: i64 = 10_000;

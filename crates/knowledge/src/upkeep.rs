@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{Either, join, select};
+use futures::future::{Either, join3, select};
 use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::store::{Batch, Row};
@@ -31,7 +31,7 @@ pub struct Kept {
 impl Hub {
     /// Works until it is told to stop. The app runs it once, for as long as the program serves.
     pub async fn run(&self, cancel: Cancel) {
-        join(self.tend(cancel.clone()), self.follow(cancel)).await;
+        join3(self.tend(cancel.clone()), self.follow_words(&cancel), self.follow(cancel.clone())).await;
     }
 
     async fn tend(&self, cancel: Cancel) {

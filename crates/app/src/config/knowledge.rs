@@ -12,6 +12,7 @@ pub struct Knowledge {
     pub artifacts: KnowledgeArtifacts,
     pub webhooks: KnowledgeWebhooks,
     pub pubsub: KnowledgePubsub,
+    pub words: KnowledgeWords,
     pub vectors: KnowledgeVectors,
     pub embedder: KnowledgeEmbedder,
     pub ack_ms: u64,
@@ -72,6 +73,12 @@ pub struct KnowledgePubsub {
     pub max_queued: usize,
     pub max_in_flight: usize,
     pub max_in_flight_overall: usize,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KnowledgeWords {
+    pub memory_mb: u64,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -249,6 +249,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("knowledge.embedder.keySecret", Shape::Text, Preset::Unset, "The named secret with its key, instead of a variable; see workflows.secretsFile."),
     setting("knowledge.embedder.batch", Shape::Int { min: 1, max: models::EMBED_BATCH_MAX as u64 }, Preset::Int(models::EMBED_BATCH as u64), "Texts of one request."),
     setting("knowledge.embedder.timeoutMs", ANY_TIMEOUT, Preset::Int(models::EMBED_TIMEOUT_MS), "How long one request may take."),
+    setting("knowledge.words.memoryMb", Shape::Int { min: 0, max: 1_048_576 }, Preset::Int(knowledge::WORDS_MB), "Memory that the index of words in this process may take: about 30 MB for 100,000 passages of 80 words. What does not fit is searched in the store, which is slower; with 0 everything is."),
     setting("knowledge.vectors.engine", Shape::Choice(&["embedded", "qdrant"]), Preset::Text("embedded"), "Where the index over meanings is: in this process, or on a Qdrant server. The vectors themselves are in the store, so either can be filled anew."),
     setting("knowledge.vectors.memoryMb", Shape::Int { min: 16, max: 1_048_576 }, Preset::Int(knowledge::VECTORS_MB), "Memory that the index in this process may take: about 90 MB for 100,000 passages of 384 dimensions."),
     setting("knowledge.vectors.url", Shape::Text, Preset::Text("http://127.0.0.1:6333"), "Where the Qdrant server is reached."),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use orchestr8_contract::Code;
+use orchestr8_knowledge::words;
 use orchestr8_knowledge_face as face;
 use orchestr8_outbound::Allowed;
 
@@ -39,6 +40,7 @@ impl Knowledge {
                     setting: "knowledge.webhooks",
                 },
                 answers,
+                words: words::Settings::of_mb(config.words.memory_mb),
             },
             security: security(&config.security)?,
             rate_per_minute: Some(config.rate.per_minute).filter(|limit| *limit > 0),

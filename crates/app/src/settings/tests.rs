@@ -148,6 +148,15 @@ fn settings_of_knowledge_that_make_no_sense_together_are_refused() {
 }
 
 #[test]
+fn words_take_as_much_memory_as_is_said() {
+    let words =
+        |text: &str| settings(text, &[("HOME", "/")], Mode::default()).unwrap().knowledge.domain.words;
+    assert_eq!(words(""), orchestr8_knowledge::words::Settings::default());
+    assert_eq!(words("knowledge.words.memoryMb = 16").memory_bytes, 16 << 20);
+    assert_eq!(words("knowledge.words.memoryMb = 0").memory_bytes, 0);
+}
+
+#[test]
 fn vectors_are_indexed_here_or_on_a_server() {
     let vectors = |text: &str| settings(text, &[("HOME", "/"), ("QKEY", "k")], Mode::default());
     let here = vectors("knowledge.vectors.memoryMb = 16").unwrap().vectors;

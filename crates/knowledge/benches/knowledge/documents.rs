@@ -8,14 +8,14 @@ use futures::future::{BoxFuture, try_join_all};
 use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_kernel::{Args, Kernel, Principal, Submission};
 use orchestr8_knowledge::vectors::{Embedded, Step};
-use orchestr8_knowledge::{Hub, Meaning, Settings, actions, tables};
+use orchestr8_knowledge::{Hub, Meaning, Settings, actions, tables, words};
 use orchestr8_stores::sqlite::{self, Options, Place};
 use orchestr8_testing::{Parts, migrations, settled};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::words::{DIMENSIONS, Dice, Words};
-use crate::{Extent, ask, memory_mb, own, print};
+use crate::{Extent, ask, cpu_ms, memory_mb, own, print};
 
 /// Passages of a document that is to be found, and words of each.
 const EACH: usize = 10;
@@ -30,6 +30,8 @@ const WHOLE: usize = 10;
 struct Bench {
     kernel: Kernel,
     hub: Hub,
+    /// Another over the same store, whose words are never in memory.
+    stored: Kernel,
     _folder: tempfile::TempDir,
 }
 
@@ -39,23 +41,25 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::File(folder.path().join("bench.sqlite3"));
         let store = sqlite::open(Options::new(place, migrations(&[tables::MIGRATIONS]))).unwrap();
-        let kernel = Parts::on(Arc::new(store)).kernel();
+        let store = Arc::new(store);
         let dense = Arc::new(Embedded::new(DIMENSIONS, 4 << 30));
         let meaning = Meaning { embedder: Arc::new(Words), dense };
-        let hub = Hub::with_meaning(kernel.clone(), Settings::default(), meaning);
-        for action in actions::all(&hub).unwrap() {
-            kernel.registry().register(action).unwrap();
-        }
-        Self { kernel, hub, _folder: folder }
+        let hub = |words: words::Settings| {
+            let kernel = Parts::on(store.clone()).kernel();
+            let settings = Settings { words, ..Settings::default() };
+            let hub = Hub::with_meaning(kernel.clone(), settings, meaning.clone());
+            for action in actions::all(&hub).unwrap() {
+                kernel.registry().register(action).unwrap();
+            }
+            (kernel, hub)
+        };
+        let (stored, _) = hub(words::Settings { memory_bytes: 0, ..words::Settings::default() });
+        let (kernel, hub) = hub(words::Settings::default());
+        Self { kernel, hub, stored, _folder: folder }
     }
 
     async fn ask(&self, name: &str, args: Value) -> Value {
-        let Value::Object(map) = args else { panic!("arguments are an object") };
-        let roles = [String::from("owner")].into();
-        let principal = Principal { name: "bench".into(), tenant: Tenant::local(), roles };
-        let correlation = CorrelationId::parse("bench").unwrap();
-        let wish = Submission::new(name, Args::new(map), Arc::new(principal), correlation);
-        settled::value(self.kernel.submit(wish).await)
+        ask_of(&self.kernel, name, args).await
     }
 
     /// Every second document is tagged.
@@ -90,6 +94,15 @@ impl Bench {
     }
 }
 
+async fn ask_of(kernel: &Kernel, name: &str, args: Value) -> Value {
+    let Value::Object(map) = args else { panic!("arguments are an object") };
+    let roles = [String::from("owner")].into();
+    let principal = Principal { name: "bench".into(), tenant: Tenant::local(), roles };
+    let correlation = CorrelationId::parse("bench").unwrap();
+    let wish = Submission::new(name, Args::new(map), Arc::new(principal), correlation);
+    settled::value(kernel.submit(wish).await)
+}
+
 /// Documents of one passage, each durable before its writer goes on.
 pub async fn create(writers: usize, extent: Extent) {
     let (bench, began) = (Arc::new(Bench::new()), Instant::now());
@@ -117,19 +130,32 @@ pub async fn query(passages: usize, extent: Extent) {
     let began = Instant::now();
     while bench.hub.follow_all().await.unwrap() == Step::More {}
     print(&format!("{passages} passages, indexed by meaning in"), began.elapsed().as_secs_f64(), "s");
-    for (name, routing, filters) in [
-        ("query", json!({}), json!({})),
-        ("query by words alone", json!({"retrieval": "lexical"}), json!({})),
-        ("query by meaning alone", json!({"retrieval": "dense"}), json!({})),
-        ("query, one in 2 passes", json!({}), json!({"tags": ["even"]})),
+    let (began, spent_ms, before) = (Instant::now(), cpu_ms("self"), memory_mb("self"));
+    assert!(bench.hub.take_up_words(Tenant::local().as_str()).await.unwrap(), "they fit");
+    print(&format!("{passages} passages, words in memory in"), began.elapsed().as_secs_f64(), "s");
+    print(&format!("{passages} passages, words in memory, CPU"), (cpu_ms("self") - spent_ms) / 1e3, "s");
+    print(&format!("{passages} passages, words in memory take"), bench.hub.words_bytes() as f64 / 1e6, "MB");
+    print(&format!("{passages} passages, words in memory grew it by"), memory_mb("self") - before, "MB");
+    let (words, meaning, even) =
+        (json!({"retrieval": "lexical"}), json!({"retrieval": "dense"}), json!({"tags": ["even"]}));
+    let both = json!({});
+    for (name, kernel, routing, filters) in [
+        ("query", &bench.kernel, &both, &both),
+        ("query by words alone", &bench.kernel, &words, &both),
+        ("query by meaning alone", &bench.kernel, &meaning, &both),
+        ("query, one in 2 passes", &bench.kernel, &both, &even),
+        ("query by words alone, one in 2 passes", &bench.kernel, &words, &even),
+        ("query, words in the store", &bench.stored, &both, &both),
+        ("query by words alone, words in the store", &bench.stored, &words, &both),
+        ("query, one in 2 passes, words in the store", &bench.stored, &both, &even),
     ] {
-        let bench = bench.clone();
+        let (kernel, routing, filters) = (kernel.clone(), routing.clone(), filters.clone());
         let one = move |n: usize| {
-            let bench = bench.clone();
+            let kernel = kernel.clone();
             let query = Dice(n as u64 * 31 + 5).words(6);
             let args = json!({"query": query, "top_k": 5, "routing": routing, "filters": filters});
             let asked: BoxFuture<'static, ()> =
-                Box::pin(async move { drop(bench.ask("knowledge.query_knowledge", args).await) });
+                Box::pin(async move { drop(ask_of(&kernel, "knowledge.query_knowledge", args).await) });
             asked
         };
         ask(extent.queries / WHOLE, &own(), Arc::new(one))

@@ -1,5 +1,6 @@
 //! How fast knowledge is written, indexed and found, as JSON lines: `cargo xtask bench knowledge [FOLDER]`. `O8_QDRANT` names the
-//! server that the index is measured beside, `O8_COLLECTIONS` a folder of real texts; `O8_QUICK` makes it short.
+//! server that the index is measured beside, `O8_COLLECTIONS` a folder of real texts; `O8_QUICK` makes it short. Named parts alone
+//! are measured: `cargo bench -p orchestr8-knowledge --bench knowledge -- queries`.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -43,21 +44,29 @@ const WHOLE: Extent =
 const QUICK: Extent =
     Extent { passages: &[2_000], queries: 200, texts: 500, writing: Duration::from_secs(1) };
 
+/// What can be measured alone.
+const PARTS: [&str; 3] = ["engines", "creates", "queries"];
+
 fn main() {
+    // Cargo adds words of its own, which begin with dashes.
+    let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let unknown = named.iter().find(|name| !PARTS.contains(&name.as_str()));
+    assert!(unknown.is_none(), "{unknown:?} is none of {PARTS:?}");
+    let wanted = |part: &str| named.is_empty() || named.iter().any(|name| name == part);
     let extent = if std::env::var_os("O8_QUICK").is_some() { QUICK } else { WHOLE };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let real = match std::env::var_os("O8_COLLECTIONS") {
+        let real = match std::env::var_os("O8_COLLECTIONS").filter(|_| wanted("engines")) {
             Some(folder) => Some(embedder::measure(&texts::read(folder.as_ref()), extent).await),
             None => None,
         };
-        for passages in extent.passages {
+        for passages in extent.passages.iter().filter(|_| wanted("engines")) {
             engines::measure(*passages, real.as_ref(), extent).await;
         }
-        for writers in [1, 64] {
+        for writers in [1, 64].into_iter().filter(|_| wanted("creates")) {
             documents::create(writers, extent).await;
         }
-        for passages in extent.passages {
+        for passages in extent.passages.iter().filter(|_| wanted("queries")) {
             documents::query(*passages, extent).await;
         }
     });

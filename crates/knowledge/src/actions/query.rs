@@ -228,7 +228,7 @@ async fn search(hub: &Hub, tenant: &str, asked: &Asked) -> Result<Answered, Faul
     let hits = match (hub.meaning(), meaning) {
         (Some(side), Some(found)) => {
             answered.dense_hits = found.hits.len();
-            answered.degraded |= found.behind;
+            answered.degraded |= found.around.behind;
             if asked.sides == Sides::Meaning {
                 answered.retrieval = Some("dense only");
                 found.hits
@@ -256,7 +256,8 @@ async fn by_words(hub: &Hub, tenant: &str, asked: &Asked, looked_at: usize) -> R
     if asked.sides == Sides::Meaning && hub.meaning().is_some() {
         return Ok(Words::default());
     }
-    let Found { hits, wanted } = lexical::search(hub, tenant, &asked.query, &asked.filter, looked_at).await?;
+    let Found { hits, wanted, .. } =
+        lexical::search(hub, tenant, &asked.query, &asked.filter, looked_at).await?;
     let pairs = Pairs::of(&asked.query, &wanted);
     let mut found = passages(hub, tenant, hits.into_iter().take(looked_at).collect()).await?;
     for one in &mut found {

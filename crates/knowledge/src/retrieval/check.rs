@@ -56,6 +56,9 @@ impl Hub {
         let mut report = Report::default();
         self.check_documents(Some(tenant), mend, &mut report).await?;
         self.check_own_strays(tenant, mend, &mut report).await?;
+        if mend == Mend::All {
+            self.words().let_go(tenant);
+        }
         Ok(report)
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::Fault;
 
@@ -62,6 +63,12 @@ pub trait Dense: Send + Sync + 'static {
 
     /// The nearest passages, nearest first, with their similarity.
     fn search(&self, near: Near) -> BoxFuture<'static, Result<Vec<(i64, f64)>, Fault>>;
+
+    /// Those of these passages that it holds in this process, where asking costs next to nothing: their vectors have length
+    /// one. An index that is elsewhere has nothing at hand; then the store is asked.
+    fn at_hand(&self, _tenant: &str, _passages: Vec<i64>) -> BoxFuture<'static, Result<Vec<Point>, Fault>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
 
     /// The change of the tenant that it reflects; 0 if it knows nothing of it.
     fn position(&self, tenant: &str) -> BoxFuture<'static, Result<i64, Fault>>;

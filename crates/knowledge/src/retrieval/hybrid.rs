@@ -13,7 +13,7 @@ use crate::hub::{Hub, Meaning};
 use crate::limits::{LEAST_NEAR, MOVED_BY, MOVED_TOWARDS, RERANKED};
 use crate::record::read;
 use crate::text::language::language;
-use crate::vectors::search::{Found, nearest};
+use crate::vectors::search::{Around, Found, nearest};
 use crate::vectors::{from_bytes, tables};
 
 /// What is asked, of whom.
@@ -34,8 +34,9 @@ pub async fn both(
 ) -> Result<Vec<Hit>, Fault> {
     let signs =
         Signs { speaks: meaning.embedder.speaks(language(question.query)), covered: question.covered };
-    let vectors = question.vectors(meaning, by_words, &by_meaning.hits).await?;
-    let first = question.fused(by_words, &by_meaning.hits, (&by_meaning.vector, &vectors), signs);
+    let Found { hits: by_meaning, around } = by_meaning;
+    let vectors = question.vectors(meaning, by_words, &by_meaning, around.behind).await?;
+    let first = question.fused(by_words, &by_meaning, (&around.vector, &vectors), signs);
     let towards: Vec<&[f32]> = first
         .iter()
         .take(MOVED_TOWARDS)
@@ -44,30 +45,39 @@ pub async fn both(
     if towards.is_empty() {
         return Ok(first);
     }
-    let moved = moved(&by_meaning.vector, &towards);
-    let place = (moved.clone(), by_meaning.within);
-    match nearest(question.hub, meaning, question.tenant, place, RERANKED).await {
-        Ok(near) => Ok(question.fused(by_words, &near, (&moved, &vectors), signs)),
+    let around = Around { vector: moved(&around.vector, &towards), ..around };
+    match nearest(question.hub, meaning, question.tenant, &around, RERANKED).await {
+        Ok(near) => Ok(question.fused(by_words, &near, (&around.vector, &vectors), signs)),
         // What is there already is an answer.
         Err(_) => Ok(first),
     }
 }
 
 impl Question<'_> {
-    /// The vectors of what was found, as the store has them.
+    /// The vectors of what was found: from the index where it has them at hand and is in step, else from the store.
     async fn vectors(
         &self,
         meaning: &Meaning,
         by_words: &[Hit],
         by_meaning: &[Hit],
+        behind: bool,
     ) -> Result<HashMap<i64, Vec<f32>>, Fault> {
-        let numbers: Vec<i64> = by_words.iter().chain(by_meaning).map(|hit| hit.passage).collect();
+        let mut numbers: Vec<i64> = by_words.iter().chain(by_meaning).map(|hit| hit.passage).collect();
+        let mut vectors = HashMap::with_capacity(numbers.len());
+        if !behind {
+            let points = meaning.dense.at_hand(self.tenant, numbers.clone()).await?;
+            vectors.extend(points.into_iter().map(|point| (point.passage, point.vector)));
+            numbers.retain(|number| !vectors.contains_key(number));
+        }
+        if numbers.is_empty() {
+            return Ok(vectors);
+        }
         let of = tables::of_passages(self.tenant, meaning.embedder.name(), json!(numbers).to_string());
         let rows = self.hub.rows(of).await?;
-        let pair = |row: &orchestr8_kernel::ports::store::Row| {
-            Ok((row.int(0).map_err(read)?, from_bytes(row.blob(1).map_err(read)?)?))
-        };
-        rows.iter().map(pair).collect()
+        for row in &rows {
+            vectors.insert(row.int(0).map_err(read)?, from_bytes(row.blob(1).map_err(read)?)?);
+        }
+        Ok(vectors)
     }
 
     /// Whatever words found is compared with the question by meaning, too, whether or not it is among the nearest.

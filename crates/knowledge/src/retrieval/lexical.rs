@@ -1,6 +1,7 @@
 //! The search by words: BM25 over the passages of one tenant, with its own counts.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use orchestr8_contract::Fault;
 use serde_json::{Value, json};
@@ -11,8 +12,10 @@ use super::{Filter, Hit};
 use crate::hub::Hub;
 use crate::limits::{CANDIDATES, CANDIDATES_MAX, QUERY_TERMS};
 use crate::record::read;
-use crate::tables::tree_read;
 use crate::text::{Term, terms};
+use crate::words::index::Index;
+use crate::words::{Kept, Tree};
+use crate::write::number;
 
 /// BM25, and what a word in a title or heading counts against one in the text.
 const K1: f64 = 1.2;
@@ -37,11 +40,22 @@ pub struct Wanted {
     pub weight: f64,
 }
 
+/// A word as an index is asked for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Weighted {
+    pub form: String,
+    /// What it weighs where it stands so, and where it is the plain form of a word with marks.
+    pub kept: f64,
+    pub plain: f64,
+}
+
 /// What the words found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Found {
     pub hits: Vec<Hit>,
     pub wanted: Vec<Wanted>,
+    /// Whether memory gave it, and not the store.
+    pub in_memory: bool,
 }
 
 /// The best documents for a query, each with its best passage. None that passes the filter is ever left out for one that
@@ -53,41 +67,94 @@ pub async fn search(
     filter: &Filter,
     limit: usize,
 ) -> Result<Found, Fault> {
-    let Some(tree) = hub.row(tree_read(tenant)).await? else { return Ok(Found::default()) };
-    let (chunks, words) = (tree.int(1).map_err(read)?, tree.int(2).map_err(read)?);
-    let mut unique = HashSet::new();
-    let terms: Vec<Term> = terms(query).into_iter().filter(|term| unique.insert(term.clone())).collect();
-    if chunks <= 0 || terms.is_empty() {
+    let Some(tree) = Tree::read(hub, tenant).await? else { return Ok(Found::default()) };
+    match hub.words_at(tenant, tree).await {
+        Some(words) => search_memory(hub, (tenant, tree, words), query, filter, limit).await,
+        None => search_store(hub, (tenant, tree), query, filter, limit).await,
+    }
+}
+
+/// The same in memory.
+async fn search_memory(
+    hub: &Hub,
+    (tenant, tree, words): (&str, Tree, Arc<Kept>),
+    query: &str,
+    filter: &Filter,
+    limit: usize,
+) -> Result<Found, Fault> {
+    let terms = asked(query, tree);
+    if terms.is_empty() {
+        return Ok(Found { in_memory: true, ..Found::default() });
+    }
+    let within = match filter.is_empty() {
+        true => None,
+        false => Some(hub.open(tenant, filter).await?),
+    };
+    let look = move |index: &Index| {
+        let counted = forms(&terms).map(|form| (form.to_owned(), number(index.frequency(form)))).collect();
+        let query = Query::new(terms, &counted, tree.chunks);
+        let hits = index.best(&query.list, &weights(tree), within.as_deref(), limit);
+        Found { hits, wanted: query.wanted, in_memory: true }
+    };
+    hub.words().ask(words, look).await
+}
+
+/// The same in the store.
+async fn search_store(
+    hub: &Hub,
+    (tenant, tree): (&str, Tree),
+    query: &str,
+    filter: &Filter,
+    limit: usize,
+) -> Result<Found, Fault> {
+    let terms = asked(query, tree);
+    if terms.is_empty() {
         return Ok(Found::default());
     }
     let sign = Sign::of(tenant);
     let counted = frequencies(hub, &sign, &terms).await?;
-    let query = Query::new(&sign, terms, &counted, chunks);
-    let weights = Weights { k1: K1, b: B, head: HEAD, mean: words.max(1) as f64 / chunks as f64 };
-    let hits = if query.list.is_empty() {
+    let query = Query::new(terms, &counted, tree.chunks);
+    let mut hits = if query.list.is_empty() {
         Vec::new()
     } else {
-        best(hub, tenant, &query, &weights, filter, limit).await?
+        best(hub, tenant, &query.stored(&sign), &weights(tree), filter, limit).await?
     };
-    Ok(Found { hits, wanted: query.wanted })
+    hits.truncate(limit);
+    Ok(Found { hits, wanted: query.wanted, in_memory: false })
+}
+
+/// The words of a query, each once; none if there is nothing to find.
+fn asked(query: &str, tree: Tree) -> Vec<Term> {
+    if tree.chunks <= 0 {
+        return Vec::new();
+    }
+    let mut unique = HashSet::new();
+    terms(query).into_iter().filter(|term| unique.insert(term.clone())).collect()
+}
+
+fn forms(terms: &[Term]) -> impl Iterator<Item = &str> {
+    terms.iter().flat_map(|term| std::iter::once(&term.kept).chain(&term.folded)).map(String::as_str)
+}
+
+fn weights(tree: Tree) -> Weights {
+    Weights { k1: K1, b: B, head: HEAD, mean: tree.words.max(1) as f64 / tree.chunks as f64 }
 }
 
 /// Looks at more and more passages until there are enough documents or nothing is left.
 async fn best(
     hub: &Hub,
     tenant: &str,
-    query: &Query,
+    words: &str,
     weights: &Weights,
     filter: &Filter,
     limit: usize,
 ) -> Result<Vec<Hit>, Fault> {
-    let words = Value::Array(query.list.clone()).to_string();
     let mut candidates = CANDIDATES;
     loop {
         let statement = if filter.is_empty() {
-            tables::best(words.clone(), weights, candidates)
+            tables::best(words.to_owned(), weights, candidates)
         } else {
-            tables::best_within(words.clone(), weights, &stored(tenant, filter), candidates)
+            tables::best_within(words.to_owned(), weights, &stored(tenant, filter), candidates)
         };
         let rows = hub.rows(statement).await?;
         let mut scored = Vec::with_capacity(rows.len());
@@ -111,6 +178,11 @@ pub(crate) async fn documents(hub: &Hub, tenant: &str, scored: &[(i64, f64)]) ->
     for row in &rows {
         owners.insert(row.int(0).map_err(read)?, row.text(1).map_err(read)?.to_owned());
     }
+    Ok(firsts(scored, &owners))
+}
+
+/// The documents of these passages, each once, in the order of their best passages.
+pub(crate) fn firsts(scored: &[(i64, f64)], owners: &HashMap<i64, String>) -> Vec<Hit> {
     let mut seen = HashSet::new();
     let first = |(number, score): &(i64, f64)| {
         let document = owners.get(number)?;
@@ -120,27 +192,34 @@ pub(crate) async fn documents(hub: &Hub, tenant: &str, scored: &[(i64, f64)]) ->
             score: *score,
         })
     };
-    Ok(scored.iter().filter_map(first).collect())
+    scored.iter().filter_map(first).collect()
 }
 
+/// In how many passages each form of these words stands.
 async fn frequencies(hub: &Hub, sign: &Sign, terms: &[Term]) -> Result<HashMap<String, i64>, Fault> {
-    let forms = terms.iter().flat_map(|term| std::iter::once(&term.kept).chain(&term.folded));
-    let words: Vec<String> = forms.map(|form| sign.word(form)).collect();
+    let signed: HashMap<String, &str> = forms(terms).map(|form| (sign.word(form), form)).collect();
+    let words: Vec<&String> = signed.keys().collect();
     let rows = hub.rows(tables::frequencies(json!(words).to_string())).await?;
-    let pair = |row: &orchestr8_kernel::ports::store::Row| Ok((row.text(0)?.to_owned(), row.int(1)?));
-    rows.iter().map(pair).collect::<Result<_, _>>().map_err(read)
+    let mut counted = HashMap::with_capacity(rows.len());
+    for row in &rows {
+        let of = || Ok((row.text(0)?, row.int(1)?));
+        let (word, count) = of().map_err(read)?;
+        if let Some(form) = signed.get(word) {
+            counted.insert((*form).to_owned(), count);
+        }
+    }
+    Ok(counted)
 }
 
-/// The words of a query as the index is asked for them.
+/// The words of a query as an index is asked for them.
 struct Query {
     wanted: Vec<Wanted>,
-    /// `[word, weight, weight of its plain form]`
-    list: Vec<Value>,
+    list: Vec<Weighted>,
 }
 
 impl Query {
-    fn new(sign: &Sign, terms: Vec<Term>, counted: &HashMap<String, i64>, chunks: i64) -> Self {
-        let count = |form: &str| counted.get(&sign.word(form)).copied().unwrap_or(0);
+    fn new(terms: Vec<Term>, counted: &HashMap<String, i64>, chunks: i64) -> Self {
+        let count = |form: &str| counted.get(form).copied().unwrap_or(0);
         let mut terms: Vec<(i64, Term)> = terms.into_iter().map(|term| (count(&term.kept), term)).collect();
         // Stable, so that words of equal weight keep their order and the same query gives the same answer.
         terms.sort_by_key(|(count, _)| *count);
@@ -158,21 +237,31 @@ impl Query {
             kept += usize::from(number > 0);
             let weight = rarity(number, chunks);
             match &term.folded {
-                None if number > 0 => query.list.push(json!([sign.word(&term.kept), weight, weight * share])),
+                None if number > 0 => query.ask(&term.kept, weight, weight * share),
                 None => {}
                 Some(folded) => {
                     if number > 0 {
-                        query.list.push(json!([sign.word(&term.kept), weight, 0.0]));
+                        query.ask(&term.kept, weight, 0.0);
                     }
                     let plain = rarity(count(folded), chunks) * share;
                     if count(folded) > 0 {
-                        query.list.push(json!([sign.word(folded), plain, plain]));
+                        query.ask(folded, plain, plain);
                     }
                 }
             }
             query.wanted.push(Wanted { term, weight });
         }
         query
+    }
+
+    fn ask(&mut self, form: &str, kept: f64, plain: f64) {
+        self.list.push(Weighted { form: form.to_owned(), kept, plain });
+    }
+
+    /// `[word, weight, weight of its plain form]` of each, as the store takes them.
+    fn stored(&self, sign: &Sign) -> String {
+        let one = |word: &Weighted| json!([sign.word(&word.form), word.kept, word.plain]);
+        Value::Array(self.list.iter().map(one).collect()).to_string()
     }
 }
 

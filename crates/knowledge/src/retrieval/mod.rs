@@ -8,6 +8,7 @@ pub mod hybrid;
 pub mod lexical;
 pub mod lexicon;
 pub mod passage;
+pub mod passing;
 pub mod tables;
 
 pub use check::{Mend, Report};

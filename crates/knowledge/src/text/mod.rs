@@ -5,10 +5,12 @@ pub mod fold;
 pub mod language;
 mod markdown;
 pub mod prose;
+pub mod ruler;
 pub mod sentences;
 pub mod stem;
 mod structure;
 pub mod words;
 
 pub use chunk::{Chunk, chunks};
+pub use ruler::Ruler;
 pub use words::{Term, terms};

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::tables;
 use crate::hub::{Hub, Meaning};
+use crate::journal::tables::changes;
 use crate::limits::{LATE, PROBLEMS, REINDEX_PAGE};
 use crate::record::read;
 use crate::retrieval::Mend;
@@ -116,7 +117,7 @@ impl Hub {
 
     /// Documents whose changes the index has not taken up yet; none if there are too many to tell them apart.
     async fn late(&self, tenant: &str, reached: i64) -> Result<Option<HashSet<String>>, Fault> {
-        let rows = self.rows(tables::changes(tenant, (reached + 1, ""), LATE)).await?;
+        let rows = self.rows(changes(tenant, (reached + 1, ""), LATE)).await?;
         if number(rows.len()) == LATE {
             return Ok(None);
         }

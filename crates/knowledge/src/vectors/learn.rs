@@ -17,6 +17,7 @@ use crate::record::{Document, read};
 use crate::retrieval::dense::Purpose;
 use crate::retrieval::tables::passages_of;
 use crate::tables::Whose;
+use crate::text::Ruler;
 use crate::write::number;
 
 /// Bytes of the print that tells texts of one document apart.
@@ -86,18 +87,13 @@ impl Hub {
             return Ok(Vec::new());
         };
         let body = self.body(whose, document.content_revision).await?;
-        let starts: Vec<usize> = body.char_indices().map(|(at, _)| at).collect();
-        let at = |char: i64| {
-            let place = usize::try_from(char).unwrap_or(usize::MAX);
-            starts.get(place).copied().unwrap_or(body.len())
-        };
+        let ruler = Ruler::new(&body);
         let mut texts = Vec::new();
         for row in &self.rows(passages_of(whose)).await? {
             let of = || Ok((row.int(0)?, row.int(1)?, row.int(2)?, row.text(4)?));
             let (number, start, chars, heading) = of().map_err(read)?;
             // A document that changed between the two reads is cut wrongly; its passages have other numbers by then.
-            let text = body.get(at(start)..at(start.saturating_add(chars))).unwrap_or_default();
-            let text = passage_text(&document.title, heading, text);
+            let text = passage_text(&document.title, heading, ruler.piece(start, chars));
             // One that was stored before there were prints has none.
             let print = row.blob(5).map_or_else(|_| print(&text), <[u8]>::to_vec);
             texts.push(Wanted { document: document.id.clone(), number, print, text });

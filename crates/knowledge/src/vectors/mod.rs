@@ -5,17 +5,15 @@ mod check;
 pub mod embedded;
 mod follow;
 mod learn;
-pub mod passing;
-pub mod progress;
 pub mod qdrant;
 pub mod search;
 pub mod tables;
 
 use orchestr8_contract::{Code, Fault};
 
+pub use crate::journal::Step;
 pub use check::Vectors;
 pub use embedded::Embedded;
-pub use follow::Step;
 pub use learn::{passage_text, print};
 pub use qdrant::Qdrant;
 

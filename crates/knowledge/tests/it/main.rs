@@ -20,5 +20,6 @@ mod querying;
 mod telling;
 mod tools;
 mod tree;
+mod words;
 mod world;
 mod writing;

@@ -41,7 +41,7 @@ async fn found(world: &World, query: &str, filter: &Filter, wait: Duration) -> s
 /// The numbers of the documents found, nearest first.
 async fn near(world: &World, query: &str) -> Vec<String> {
     let found = found(world, query, &Filter::default(), WAIT).await;
-    assert!(!found.behind);
+    assert!(!found.around.behind);
     found.hits.into_iter().map(|hit| hit.document).collect()
 }
 
@@ -83,7 +83,7 @@ async fn whoever_follows_takes_up_what_is_written_and_stops_when_told() {
         world.put(n, "root", &format!("T{n}"), "one and the same text").await;
     }
     let all = found(&world, "same text", &Filter::default(), WAIT).await;
-    assert_eq!((all.hits.len(), all.behind, dense.len()), (5, false, 30));
+    assert_eq!((all.hits.len(), all.around.behind, dense.len()), (5, false, 30));
     // A model that fails keeps nobody from writing; the answer says what it lacks; and all is made up for later.
     letters.fail(true);
     world.put(31, "root", "Late", "a giraffe").await;
@@ -141,7 +141,7 @@ async fn an_index_that_is_late_is_said_to_be() {
     letters.fail_passages(true);
     world.put(2, "root", "Two", "zebra").await;
     let late = found(&world, "zebra", &Filter::default(), Duration::from_millis(20)).await;
-    assert!(late.behind && late.hits.len() == 1);
+    assert!(late.around.behind && late.hits.len() == 1);
     letters.fail_passages(false);
     assert_eq!(near(&world, "zebra").await.len(), 2, "and it catches up");
 }

@@ -51,7 +51,7 @@ async fn near(world: &World, query: &str) -> Result<search::Found, orchestr8_con
 }
 
 async fn assert_right(world: &World) {
-    assert!(!near(world, "anything").await.unwrap().behind);
+    assert!(!near(world, "anything").await.unwrap().around.behind);
     let found = world.hub.check_vectors("acme", Mend::No).await.unwrap().unwrap();
     assert_eq!((found.wrong, found.astray, found.behind), (0, 0, 0), "{found:?}");
     assert_eq!(found.passages, found.indexed);

@@ -78,6 +78,11 @@ async fn replaces_and_removes(dense: &dyn Dense, tenant: &str) {
         let vector = [&one, &two, &three][usize::try_from(*number - 1).unwrap()];
         assert!((cosine(&two, vector) - score).abs() < 1e-3, "a score is the cosine");
     }
+    for held in dense.at_hand(tenant, vec![1, 2, 3, 77]).await.unwrap() {
+        let vector = [&one, &two, &three][usize::try_from(held.passage - 1).unwrap()];
+        assert!(cosine(vector, &held.vector) > 0.9999, "what is at hand is what was put in");
+        assert_eq!(held.document, if held.passage == 3 { "y" } else { "x" });
+    }
     // A document that has other passages now has no longer those it had; another's number may have become its own.
     dense.upsert(tenant, vec![point(4, "x", one.clone()), point(3, "x", three.clone())]).await.unwrap();
     assert_eq!(numbers(dense, tenant).await, [3, 4]);

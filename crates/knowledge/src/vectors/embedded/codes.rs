@@ -204,6 +204,12 @@ pub fn exact(query: &[f32], coarse: &[i8], fine: &[i8], scale: f32) -> f32 {
     (sums.iter().sum::<f32>() + rest) * scale
 }
 
+/// A vector as it was coded.
+pub fn decoded(coarse: &[i8], fine: &[i8], scale: f32) -> Vec<f32> {
+    let member = |(coarse, fine): (&i8, &i8)| (f32::from(*coarse) + f32::from(*fine) / FINE) * scale;
+    coarse.iter().zip(fine).map(member).collect()
+}
+
 fn largest(vector: &[f32]) -> f32 {
     vector.iter().fold(0.0, |most, x| most.max(x.abs()))
 }

@@ -139,6 +139,10 @@ impl Dense for Embedded {
         })
     }
 
+    fn at_hand(&self, tenant: &str, passages: Vec<i64>) -> BoxFuture<'static, Result<Vec<Point>, Fault>> {
+        self.work(self.kept(tenant), move |_, kept| Ok(kept.shelf.read().points(&passages)))
+    }
+
     fn position(&self, tenant: &str) -> BoxFuture<'static, Result<i64, Fault>> {
         let position = self.kept(tenant).position.load(Ordering::Acquire);
         async move { Ok(position) }.boxed()

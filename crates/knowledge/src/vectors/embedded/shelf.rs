@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use pulp::{Arch, NullaryFnOnce};
 
-use super::codes::{Coded, Planes, code, counted, exact, near, nearer, sketch, unit, wanted};
+use crate::retrieval::dense::Point;
+
+use super::codes::{Coded, Planes, code, counted, decoded, exact, near, nearer, sketch, unit, wanted};
 
 /// So many times more than wanted are compared exactly, and at least so many.
 const OVERSAMPLED: usize = 4;
@@ -82,6 +84,17 @@ impl Shelf {
 
     pub fn numbers(&self) -> &[i64] {
         &self.numbers
+    }
+
+    /// Those of these passages that are here.
+    pub fn points(&self, numbers: &[i64]) -> Vec<Point> {
+        let point = |number: &i64| {
+            let slot = *self.slots.get(number)?;
+            let range = slot * self.dimensions..(slot + 1) * self.dimensions;
+            let vector = decoded(&self.coarse[range.clone()], &self.fine[range], self.scales[slot]);
+            Some(Point { passage: *number, document: self.owners[slot].as_ref().to_owned(), vector })
+        };
+        numbers.iter().filter_map(point).collect()
     }
 
     /// Puts in a passage of a document. One that points nowhere is near to nothing and is left out.

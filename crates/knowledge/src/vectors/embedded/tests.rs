@@ -98,6 +98,14 @@ proptest! {
                 }
             }
             prop_assert_eq!(shelf.len(), naive.len());
+            let all: Vec<i64> = naive.keys().copied().chain([-1]).collect();
+            let points = shelf.points(&all);
+            prop_assert_eq!(points.len(), naive.len());
+            for point in points {
+                let (owner, vector) = &naive[&point.passage];
+                prop_assert_eq!(owner.to_string(), point.document);
+                prop_assert!(near(vector, &point.vector) > 0.9999);
+            }
             let held: HashSet<i64> = shelf.numbers().iter().copied().collect();
             prop_assert_eq!(held, naive.keys().copied().collect::<HashSet<_>>());
         }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { held, letGo, waiting } from './examples.mjs'
 import { Browser, complaints, Server, shoot } from './place.mjs'
+import { Relay } from './relay.mjs'
 
 let server, browser
 
@@ -149,10 +150,9 @@ test('5,000 entries of a journal are followed without a stall', async () => {
   await page.context().close()
 })
 
-test('500 events a second do not stall the page', async () => {
-  const page = await browser.page(server)
-  // Counts what the page hears, not what we believe to have caused.
-  await page.addInitScript(() => {
+/** Counts what the page hears, not what we believe to have caused. */
+const listenIn = (page) =>
+  page.addInitScript(() => {
     globalThis.heard = 0
     const Real = globalThis.WebSocket
     globalThis.WebSocket = class extends Real {
@@ -162,6 +162,10 @@ test('500 events a second do not stall the page', async () => {
       }
     }
   })
+
+test('500 events a second do not stall the page', async () => {
+  const page = await browser.page(server)
+  await listenIn(page)
   await page.goto(`${server.base}/`)
   await page.waitForSelector('text=How long they took')
   await page.waitForSelector('[data-phase="live"]')
@@ -199,3 +203,56 @@ test('500 events a second do not stall the page', async () => {
   assert.deepEqual(await complaints(page, { axeToo: false }), [])
   await page.context().close()
 })
+
+/** Events of the server from the beginning on, as many as are wanted. */
+const recorded = async (count) => {
+  const { body } = await fetch(`${server.base}/v1/events?lastEventId=0`)
+  const events = []
+  let rest = ''
+  for await (const piece of body.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + piece).split('\n')
+    rest = lines.pop()
+    for (const line of lines) if (line.startsWith('data:')) events.push(JSON.parse(line.slice(5)))
+    // Leaving the loop ends the stream.
+    if (events.length > count) break
+  }
+  return events.filter((event) => event.executionId).slice(0, count)
+}
+
+for (const [name, path, seen] of [['overview', '/', 'text=How long they took'], ['list', '/executions', 'role=row >> text=Quick']]) {
+  test(`a burst of 4,000 events a second does not stall the ${name}; what is skipped is said, and reloaded`, async () => {
+    for (let run = 0; run < 100; run += 10) await Promise.all(Array.from({ length: 10 }, () => server.run(hello)))
+    const some = await recorded(400)
+    const events = Array.from({ length: 20_000 }, (_, index) => ({ ...some[index % some.length], id: index + 1 }))
+    const relay = await Relay.start(server)
+    try {
+      const page = await browser.page(relay)
+      await listenIn(page)
+      await page.goto(relay.base + path)
+      await page.waitForSelector(seen)
+      await page.waitForSelector('[data-phase="live"]')
+      // The first drawing is not what is measured.
+      await page.evaluate(() => new Promise((done) => requestIdleCallback(done)))
+      await watchTasks(page)
+      const began = await page.evaluate(() => performance.now())
+      const pace = await relay.tell(events, 4_000)
+      await page.waitForFunction((count) => globalThis.heard > count, events.length)
+      const seconds = ((await page.evaluate(() => performance.now())) - began) / 1_000
+      await page.waitForSelector('role=status >> text=/^[0-9,]+ events skipped, reloaded$/')
+      const ms = await longest(page)
+      console.log(`${Math.round(pace)} events/s told to the ${name}, ${Math.round(events.length / seconds)}/s heard: longest task ${Math.round(ms)} ms`)
+      await shoot(page, `burst-${name}`)
+      assert.ok(ms < (await limit(page)), `a task took ${ms} ms`)
+      // What happened meanwhile is shown although no event told of it one by one.
+      if (name === 'list') {
+        await server.run({ ...hello, name: 'After the burst' })
+        await relay.tell(events.slice(0, 1_000), 10_000)
+        await page.waitForSelector('role=row >> text=After the burst')
+      }
+      assert.deepEqual(await complaints(page, { axeToo: false }), [])
+      await page.context().close()
+    } finally {
+      await relay.close()
+    }
+  })
+}

@@ -1,9 +1,17 @@
 // Keeps what is shown true: live events say which answers are old, and they are asked for again, not too often.
 import { QueryClient } from '@tanstack/react-query'
 import { Failure } from '../api/client'
-import { listen, useConnection } from '../live/feed'
+import { listen, useConnection, type LiveEvent } from '../live/feed'
+import { say } from '../ui/toast'
 
 const EVERY_MS = 700
+/** While much happens the server and the page have other things to do. */
+const BUSY_EVERY_MS = 2_000
+const BUSY_PER_SECOND = 300
+/** Beyond so many executions at once it is simpler to ask for all that are shown. */
+const TOUCHED_LIMIT = 200
+/** What events of any execution change. */
+const CHANGING = new Set(['metrics', 'system', 'recent', 'approvals', 'schedules'])
 
 export const queries = new QueryClient({
   defaultOptions: {
@@ -17,27 +25,38 @@ export const queries = new QueryClient({
 })
 
 const touched = new Set<string>()
+let isAnyTouched = false
 let timer: ReturnType<typeof setTimeout> | undefined
 
+/** One walk over what is kept, however many executions have moved. */
 function refresh(): void {
+  const [ids, isAny] = [new Set<unknown>(touched), isAnyTouched]
   timer = undefined
-  const ids = [...touched]
   touched.clear()
-  for (const key of ['metrics', 'system', 'recent', 'approvals', 'schedules']) {
-    void queries.invalidateQueries({ queryKey: [key] })
+  isAnyTouched = false
+  void queries.invalidateQueries({
+    predicate: ({ queryKey: [kind, id] }) => CHANGING.has(String(kind)) || (kind === 'execution' && (isAny || ids.has(id))),
+  })
+}
+
+function touch(events: LiveEvent[], skipped: number): void {
+  let figures: unknown
+  for (const event of events) {
+    if (event.executionId !== undefined) touched.add(event.executionId)
+    if (event.type === 'metrics.update') figures = event.data
   }
-  for (const id of ids) void queries.invalidateQueries({ queryKey: ['execution', id] })
+  if (figures !== undefined) queries.setQueryData(['metrics'], figures)
+  if (skipped > 0 || touched.size > TOUCHED_LIMIT) {
+    isAnyTouched = true
+    touched.clear()
+  }
+  if (isAnyTouched || touched.size > 0) timer ??= setTimeout(refresh, useConnection.getState().eventsPerSecond > BUSY_PER_SECOND ? BUSY_EVERY_MS : EVERY_MS)
 }
 
 export function keepFresh(): void {
-  listen((events) => {
-    for (const event of events) {
-      if (event.executionId !== undefined) touched.add(event.executionId)
-      if (event.type === 'metrics.update') queries.setQueryData(['metrics'], event.data)
-    }
-    if (touched.size > 0) timer ??= setTimeout(refresh, EVERY_MS)
-  })
+  listen(touch)
   useConnection.subscribe((now, before) => {
     if (now.returns !== before.returns) void queries.invalidateQueries()
+    if (now.skipped !== before.skipped) say(`${now.skipped.toLocaleString('en')} events skipped, reloaded`, { key: 'skipped', hint: 'More came at once than one can look at.' })
   })
 }

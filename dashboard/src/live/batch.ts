@@ -1,32 +1,46 @@
-// Gathers what comes one by one and gives it on together: a page that is redrawn for each of 500 events a second stalls.
-const EVERY_MS = 120
-/** Beyond this the oldest are dropped: whoever listens asks the server anew. */
-const HELD_LIMIT = 5_000
+// Gathers what comes one by one and gives it on together: a page that is redrawn for each of thousands of events a second stalls.
+
+export interface Bounds<T> {
+  everyMs: number
+  /** What is given on at once, at most. More of it in so short a time is a burst. */
+  limit: number
+  /** How much of the limit one takes, for those that differ; each is one if it is not said. */
+  weigh?: (item: T) => number
+}
 
 export class Batch<T> {
   private held: T[] = []
-  private dropped = 0
+  private weight = 0
+  private skipped = 0
   private timer: ReturnType<typeof setTimeout> | undefined
 
+  /** Gives the newest that were gathered, and how many before them were skipped. Whoever missed some asks the server anew. */
   constructor(
-    private readonly give: (items: T[], dropped: number) => void,
-    private readonly everyMs: number = EVERY_MS,
+    private readonly bounds: Bounds<T>,
+    private readonly give: (items: T[], skipped: number) => void,
   ) {}
 
   add(item: T): void {
-    this.held.push(item)
-    if (this.held.length > HELD_LIMIT) {
-      this.held.shift()
-      this.dropped += 1
+    const weight = this.bounds.weigh?.(item) ?? 1
+    if (this.held.length > 0 && this.weight + weight > this.bounds.limit) {
+      this.skipped += this.held.length
+      this.held = []
+      this.weight = 0
     }
-    this.timer ??= setTimeout(() => this.flush(), this.everyMs)
+    this.held.push(item)
+    this.weight += weight
+    this.timer ??= setTimeout(() => this.flush(), this.bounds.everyMs)
   }
 
-  private flush(): void {
-    const [items, dropped] = [this.held, this.dropped]
-    this.held = []
-    this.dropped = 0
+  /** Gives what there is now, without waiting for its time. */
+  flush(): void {
+    clearTimeout(this.timer)
     this.timer = undefined
-    this.give(items, dropped)
+    if (this.held.length === 0) return
+    const [items, skipped] = [this.held, this.skipped]
+    this.held = []
+    this.weight = 0
+    this.skipped = 0
+    this.give(items, skipped)
   }
 }

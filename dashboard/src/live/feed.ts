@@ -4,6 +4,7 @@ import { authorization, findOutWhy } from '../api/client'
 import { protocols } from '../api/bearer'
 import { backoffMs } from './backoff'
 import { Batch } from './batch'
+import { Burst } from './burst'
 import { SentEvents } from './sse'
 
 export interface LiveEvent {
@@ -29,6 +30,8 @@ export interface Connection {
   /** Grows each time a connection is made after one was lost: what is shown may be old. */
   returns: number
   eventsPerSecond: number
+  /** How many events of the latest burst nobody looked at one by one; what they changed was asked for anew. */
+  skipped: number
 }
 
 export const useConnection = create<Connection>(() => ({
@@ -38,9 +41,11 @@ export const useConnection = create<Connection>(() => ({
   failures: 0,
   returns: 0,
   eventsPerSecond: 0,
+  skipped: 0,
 }))
 
-type Listener = (events: LiveEvent[]) => void
+/** Hears what happened; or, where much was skipped, that anything may have. */
+type Listener = (events: LiveEvent[], skipped: number) => void
 
 const listeners = new Set<Listener>()
 
@@ -49,12 +54,40 @@ export function listen(listener: Listener): () => void {
   return () => listeners.delete(listener)
 }
 
-const batch = new Batch<LiveEvent>((events, dropped) => {
-  rate.count(events.length + dropped)
-  // Who missed something asks anew.
-  if (dropped > 0) useConnection.setState(({ returns }) => ({ returns: returns + 1 }))
-  for (const listener of listeners) listener(events)
+const tell = (events: LiveEvent[], skipped: number): void => {
+  for (const listener of listeners) listener(events, skipped)
+}
+
+const burst = new Burst((fresh, total) => {
+  useConnection.setState({ skipped: total })
+  tell([], fresh)
 })
+
+/** Three thousand usual events a second. Where there are more, one look at the server costs less than each of them; a long one counts as many. */
+const BOUNDS = { everyMs: 100, limit: 300, weigh: (text: string) => Math.max(1, text.length / 10_000) }
+
+/** Texts, not events: what is skipped is not even read. */
+const batch = new Batch<string>(BOUNDS, (texts, skipped) => {
+  rate.count(texts.length + skipped)
+  if (skipped > 0) {
+    burst.skip(texts.length + skipped)
+    rememberLast(texts)
+    return
+  }
+  const events = texts.flatMap(read)
+  for (const event of events) lastId = event.id ?? lastId
+  if (events.length > 0) tell(events, 0)
+})
+
+/** Where to go on after a loss: the newest event that has a number. */
+function rememberLast(texts: string[]): void {
+  for (const text of texts.toReversed()) {
+    const id = read(text)[0]?.id
+    if (id === undefined) continue
+    lastId = id
+    return
+  }
+}
 
 /** How many events came in the last seconds. */
 const rate = {
@@ -95,24 +128,32 @@ export function tryNow(): void {
 
 function connect(): void {
   close?.()
+  // What was heard and not yet looked at says where to go on.
+  batch.flush()
   const usesEvents = refusedSockets >= 2
   useConnection.setState({ phase: 'connecting', via: usesEvents ? 'events' : 'websocket', retryAt: null })
   close = usesEvents ? overEvents() : overSocket()
 }
 
-function hear(text: string): void {
-  let event: LiveEvent
+function read(text: string): LiveEvent[] {
   try {
-    event = JSON.parse(text) as LiveEvent
+    const event = JSON.parse(text) as LiveEvent
+    return event.type === 'pong' ? [] : [event]
   } catch {
+    return []
+  }
+}
+
+function hear(text: string): void {
+  if (useConnection.getState().phase === 'live') {
+    batch.add(text)
     return
   }
-  if (event.id !== undefined) lastId = event.id
-  if (event.type === 'connection.established') {
+  // The first word on every connection is that there is one.
+  for (const event of read(text)) {
+    if (event.type !== 'connection.established') continue
     lastId ??= (event.data as { lastEventId?: number } | undefined)?.lastEventId
     opened()
-  } else if (event.type !== 'pong') {
-    batch.add(event)
   }
 }
 

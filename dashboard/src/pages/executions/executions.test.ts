@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Execution, ExecutionSummary, JournalEntry } from '../../api/client'
 import { attemptsOf } from './attempts'
-import { withEvents, withNewest, withOlder } from './merge'
+import { isOpenBelow, withEvents, withNewest, withOlder } from './merge'
 import { stuckAt } from './stuck'
 
 const row = (id: string, status: ExecutionSummary['status'] = 'running'): ExecutionSummary => ({
@@ -10,15 +10,27 @@ const row = (id: string, status: ExecutionSummary['status'] = 'running'): Execut
 const ids = (rows: ExecutionSummary[]) => rows.map((one) => one.executionId).join('')
 
 test('new executions come on top and known ones are brought up to date', () => {
-  const rows = withNewest([row('b'), row('a')], [row('c'), row('b', 'completed')], false)
-  expect(ids(rows)).toBe('cba')
+  const { rows, isCut } = withNewest([row('b'), row('a')], [row('c'), row('b', 'completed')], false)
+  expect([ids(rows), isCut]).toEqual(['cba', false])
   expect(rows[1]?.status).toBe('completed')
 })
 
+test('what no longer fits is gone, and what was not read stays', () => {
+  expect(ids(withNewest([row('d'), row('c'), row('b'), row('a')], [row('e'), row('b')], false).rows)).toBe('eba')
+  expect(ids(withNewest([row('b'), row('a')], [row('b')], true).rows)).toBe('b')
+})
+
 test('a page with nothing in common leaves no gap in the list', () => {
-  expect(ids(withNewest([row('b'), row('a')], [row('z'), row('y')], false))).toBe('zy')
-  expect(ids(withNewest([], [row('b'), row('a')], true))).toBe('ba')
+  const apart = withNewest([row('b'), row('a')], [row('z'), row('y')], false)
+  expect([ids(apart.rows), apart.isCut]).toEqual(['zy', true])
+  expect(ids(withNewest([], [row('b'), row('a')], true).rows)).toBe('ba')
   expect(ids(withOlder([row('c'), row('b')], [row('b'), row('a')]))).toBe('cba')
+})
+
+test('after events were skipped it is read as far as something may have ended unseen', () => {
+  const shown = [row('d'), row('c', 'completed'), row('b'), row('a', 'failed')]
+  expect(isOpenBelow(shown, [row('d'), row('c')])).toBe(true)
+  expect(isOpenBelow(shown, [row('d'), row('c'), row('b')])).toBe(false)
 })
 
 test('events end what is shown, and filters still hold', () => {

@@ -8,15 +8,32 @@ const ENDS: Record<string, ExecutionSummary['status']> = {
   'workflow.cancelled': 'cancelled',
 }
 
-/** Puts the newest page on top of what is there. Without a row in common something lies between them: then only the page holds. */
-export function withNewest(rows: ExecutionSummary[], page: ExecutionSummary[], isWhole: boolean): ExecutionSummary[] {
-  const fresh = new Map(page.map((row) => [row.executionId, row]))
-  const known = new Set(rows.map((row) => row.executionId))
-  const isJoined = isWhole || page.some((row) => known.has(row.executionId))
-  if (!isJoined && rows.length > 0) return page
-  const added = page.filter((row) => !known.has(row.executionId))
-  return [...added, ...rows.map((row) => fresh.get(row.executionId) ?? row)]
+const FINAL = new Set<ExecutionSummary['status']>(['completed', 'failed', 'cancelled'])
+
+export interface Merged {
+  rows: ExecutionSummary[]
+  /** Nothing joins what was read to what is shown: only what was read holds, and its end is the end of the list. */
+  isCut: boolean
 }
+
+/** The last row that was both shown and read: everything above it has been read, nothing below it. */
+function jointOf(rows: ExecutionSummary[], read: ExecutionSummary[]): number {
+  const known = new Set(read.map((row) => row.executionId))
+  return rows.findLastIndex((row) => known.has(row.executionId))
+}
+
+export const isJoined = (rows: ExecutionSummary[], read: ExecutionSummary[]): boolean => jointOf(rows, read) >= 0
+
+/** Puts what was read from the newest on in place of the same part of the list; what is shown of older ones stays below it. */
+export function withNewest(rows: ExecutionSummary[], read: ExecutionSummary[], isWhole: boolean): Merged {
+  const joint = jointOf(rows, read)
+  if (isWhole || joint < 0) return { rows: read, isCut: true }
+  return { rows: [...read, ...rows.slice(joint + 1)], isCut: false }
+}
+
+/** Whether something below what was read may have moved: it had not ended when it was last seen. */
+export const isOpenBelow = (rows: ExecutionSummary[], read: ExecutionSummary[]): boolean =>
+  rows.slice(jointOf(rows, read) + 1).some((row) => !FINAL.has(row.status))
 
 /** Adds an older page at the end; a row that is there already is not shown twice. */
 export function withOlder(rows: ExecutionSummary[], page: ExecutionSummary[]): ExecutionSummary[] {

@@ -20,14 +20,18 @@ export function useJournal(id: string): Journal {
   const [read, setRead] = useState<Journal>(NOTHING)
   const last = useRef(0)
   const isAsking = useRef(false)
+  const isAskedAgain = useRef(false)
   const returns = useConnection((connection) => connection.returns)
 
   const follow = useCallback(
     async (isOver: () => boolean) => {
+      // What is written while a page is on its way may not be on it: then it is asked once more.
+      isAskedAgain.current = true
       if (isAsking.current) return
       isAsking.current = true
       try {
-        for (let hasMore = true; hasMore && !isOver(); ) {
+        for (let hasMore = true; (hasMore || isAskedAgain.current) && !isOver(); ) {
+          isAskedAgain.current = false
           const page = await journal(id, last.current, PAGE)
           if (isOver()) return
           // The same page may have been asked for twice.
@@ -55,8 +59,8 @@ export function useJournal(id: string): Journal {
     let timer: ReturnType<typeof setTimeout> | undefined
     const over = () => isOver
     void follow(over)
-    const stop = listen((events) => {
-      if (!events.some((event) => event.executionId === id)) return
+    const stop = listen((events, skipped) => {
+      if (skipped === 0 && !events.some((event) => event.executionId === id)) return
       timer ??= setTimeout(() => {
         timer = undefined
         void follow(over)

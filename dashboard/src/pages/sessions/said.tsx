@@ -1,10 +1,12 @@
 // One message: words, thoughts, calls of tools and what they gave.
 import { ChevronRight, CircleDot, User, Wrench } from 'lucide-react'
+import { memo } from 'react'
 import type { Content, Message } from '../../api/session'
 import { Code } from '../../ui/code'
 import { clockTime } from '../../ui/time'
 
-export function Said({ message, running, isPartial = false }: { message: Message; running: string[]; isPartial?: boolean }) {
+/** What has been said is drawn once, however long the answer after it takes. */
+export const Said = memo(function Said({ message, running, isPartial = false }: { message: Message; running: string[]; isPartial?: boolean }) {
   const parts: Content[] = typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : message.content
   if (message.role === 'toolResult') {
     const text = parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
@@ -38,7 +40,7 @@ export function Said({ message, running, isPartial = false }: { message: Message
       </div>
     </li>
   )
-}
+})
 
 function Part({ part, running }: { part: Content; running: string[] }) {
   switch (part.type) {

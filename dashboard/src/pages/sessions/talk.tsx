@@ -13,6 +13,9 @@ import { SILENT, told, type Conversation } from './conversation'
 import { Said } from './said'
 import { rowsOf } from './tree'
 
+/** Each piece holds all that was said so far, so much more than this is never drawn in time; then the session is read anew. */
+const PIECES = { everyMs: 50, limit: 2_000 }
+
 type Step = { kind: 'all'; messages: Message[]; isWorking: boolean } | { kind: 'events'; events: SessionEvent[] }
 
 const reduce = (conversation: Conversation, step: Step): Conversation =>
@@ -28,9 +31,11 @@ export function Talk({ id }: { id: string }) {
   useEffect(() => {
     let isOver = false
     // Pieces of an answer come quickly; they are drawn together.
-    const batch = new Batch<SessionEvent>((events) => {
-      if (!isOver) dispatch({ kind: 'events', events })
-    }, 50)
+    const batch = new Batch<SessionEvent>(PIECES, (events, skipped) => {
+      if (isOver) return
+      if (skipped > 0) again()
+      else dispatch({ kind: 'events', events })
+    })
     const stop = onEvent((session, event) => {
       if (session !== id) return
       batch.add(event)

@@ -67,6 +67,34 @@ test('every page on a phone: nothing is wider than the screen', async () => {
   await page.context().close()
 })
 
+test('the theme is chosen on a phone, by finger and by key, and kept', async () => {
+  const page = await browser.page(server, { phone: true })
+  const theme = () => page.evaluate(() => document.documentElement.dataset.theme)
+  await page.goto(`${server.base}/`)
+  await page.waitForSelector('[data-phase="live"]')
+  assert.equal(await theme(), 'light', 'as the machine has it')
+  const dark = page.getByRole('group', { name: 'Theme' }).getByRole('radio', { name: 'Dark' })
+  const room = await dark.locator('..').boundingBox()
+  assert.ok(room.width >= 36 && room.height >= 36, `room for a finger: ${room.width} by ${room.height}`)
+  await dark.locator('..').click()
+  assert.equal(await theme(), 'dark')
+  await page.goto(`${server.base}/executions`)
+  await page.waitForSelector('role=row >> text=Data pipeline')
+  assert.equal(await theme(), 'dark', 'kept over a load')
+  assert.deepEqual(await complaints(page), [])
+  await shoot(page, 'theme-phone')
+  // The one that is chosen takes the focus, and arrows move it.
+  await page.getByRole('radio', { name: 'Dark' }).focus()
+  await page.keyboard.press('ArrowLeft')
+  assert.equal(await theme(), 'light')
+  assert.ok(await page.getByRole('radio', { name: 'Light' }).isChecked())
+  // Letters are still for the pages.
+  await page.keyboard.press('g')
+  await page.keyboard.press('a')
+  await page.waitForURL('**/audit')
+  await page.context().close()
+})
+
 test('an empty server says what to do on every page', async () => {
   const empty = await Server.start()
   try {

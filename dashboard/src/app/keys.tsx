@@ -4,8 +4,11 @@ import { Dialog } from '../ui/dialog'
 import { PAGES } from './pages'
 import { go } from './router'
 
+/** Fields that take no letters leave them to the pages. */
 const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))
+  target instanceof HTMLInputElement
+    ? !['radio', 'checkbox', 'range'].includes(target.type)
+    : target instanceof HTMLElement && (target.isContentEditable || ['TEXTAREA', 'SELECT'].includes(target.tagName))
 
 export function Keys() {
   const [isShown, setShown] = useState(false)

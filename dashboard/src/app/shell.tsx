@@ -1,5 +1,5 @@
 // What is around every page: where to go, and how it stands with the server.
-import { Keyboard, Moon, Sun, SunMoon, WifiOff, Zap, type LucideIcon } from 'lucide-react'
+import { Keyboard, WifiOff, Zap } from 'lucide-react'
 import { Suspense, useEffect, useState, type ReactNode } from 'react'
 import { giveBearer, useBearer } from '../api/bearer'
 import { tryNow, useConnection } from '../live/feed'
@@ -7,23 +7,26 @@ import { Button, Empty, Field, Waiting } from '../ui/basics'
 import { Dialog } from '../ui/dialog'
 import { useClock } from '../ui/time'
 import { Toasts } from '../ui/toast'
+import { useWide } from '../ui/wide'
 import { Caught } from './caught'
 import { Keys } from './keys'
 import { PAGES, pageAt } from './pages'
 import { Link, parts, usePlace } from './router'
-import { setTheme, useTheme, type Theme } from './theme'
+import { ThemeChoice } from './theme-choice'
 import { queries } from './fresh'
 
 export function Shell() {
   const path = usePlace((place) => place.path)
   const page = pageAt(path)
+  const isWide = useWide()
   useEffect(() => {
     document.title = page ? `${page.name} · orchestr8` : 'orchestr8'
   }, [page])
   return (
     <div className="flex h-full flex-col md:flex-row">
       <a href="#main" className="absolute -top-10 left-2 z-50 rounded bg-accent px-3 py-1.5 text-accent-ink focus:top-2">Skip to the page</a>
-      <Side at={page?.path} />
+      {!isWide && <Top />}
+      <Side at={page?.path} isWide={isWide} />
       <div className="flex min-h-0 min-w-0 flex-1 flex-col">
         <Away />
         <main id="main" tabIndex={-1} className="flex min-h-0 min-w-0 flex-1 flex-col overflow-y-auto p-3 outline-none md:p-5">
@@ -41,7 +44,16 @@ export function Shell() {
   )
 }
 
-function Side({ at }: { at: string | undefined }) {
+/** What stands beside the pages where there is room, and above them on a phone. */
+const Top = () => (
+  <header className="flex shrink-0 items-center gap-3 border-b border-line bg-panel py-1 pr-2 pl-3">
+    <Link to="/" className="flex min-h-9 items-center gap-2 text-[15px] font-semibold tracking-tight"><Mark /> orchestr8</Link>
+    <div className="ml-auto"><Standing /></div>
+    <ThemeChoice isRoomy />
+  </header>
+)
+
+function Side({ at, isWide }: { at: string | undefined; isWide: boolean }) {
   return (
     <div className="order-last flex shrink-0 border-t border-line bg-panel md:order-first md:w-48 md:flex-col md:border-t-0 md:border-r">
       <Link to="/" className="hidden items-center gap-2 px-4 pt-4 pb-3 text-[15px] font-semibold tracking-tight md:flex">
@@ -63,10 +75,15 @@ function Side({ at }: { at: string | undefined }) {
           </Link>
         ))}
       </nav>
-      <div className="hidden flex-col gap-2 p-3 md:flex">
-        <Standing />
-        <ThemeChoice />
-      </div>
+      {isWide && (
+        <div className="flex flex-col gap-2 p-3">
+          <Standing />
+          <div className="flex items-center justify-between">
+            <ThemeChoice />
+            <ShowKeys />
+          </div>
+        </div>
+      )}
     </div>
   )
 }
@@ -91,40 +108,17 @@ function Standing() {
   )
 }
 
-const THEMES: [Theme, LucideIcon, string][] = [['light', Sun, 'Light'], ['dark', Moon, 'Dark'], ['system', SunMoon, 'As the machine']]
-
-function ThemeChoice() {
-  const theme = useTheme((all) => all.theme)
-  return (
-    <div className="flex items-center justify-between">
-      <div role="radiogroup" aria-label="Theme" className="flex rounded-md border border-line">
-        {THEMES.map(([id, Icon, name]) => (
-          <button
-            key={id}
-            type="button"
-            role="radio"
-            aria-checked={theme === id}
-            aria-label={name}
-            title={name}
-            onClick={() => setTheme(id)}
-            className={`rounded p-1.5 ${theme === id ? 'bg-raised text-ink' : 'text-faint hover:text-ink'}`}
-          >
-            <Icon size={14} aria-hidden />
-          </button>
-        ))}
-      </div>
-      <button
-        type="button"
-        aria-label="Keyboard shortcuts"
-        title="Keyboard shortcuts (?)"
-        onClick={() => dispatchEvent(new KeyboardEvent('keydown', { key: '?' }))}
-        className="rounded p-1.5 text-faint hover:text-ink"
-      >
-        <Keyboard size={15} aria-hidden />
-      </button>
-    </div>
-  )
-}
+const ShowKeys = () => (
+  <button
+    type="button"
+    aria-label="Keyboard shortcuts"
+    title="Keyboard shortcuts (?)"
+    onClick={() => dispatchEvent(new KeyboardEvent('keydown', { key: '?' }))}
+    className="rounded p-1.5 text-faint hover:text-ink"
+  >
+    <Keyboard size={15} aria-hidden />
+  </button>
+)
 
 function Away() {
   const { phase, retryAt, failures } = useConnection()

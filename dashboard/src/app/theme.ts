@@ -14,7 +14,7 @@ const kept = (): Theme => {
   }
 }
 
-export const useTheme = create<{ theme: Theme; isDark: boolean }>(() => ({ theme: kept(), isDark: false }))
+export const useTheme = create<{ theme: Theme }>(() => ({ theme: kept() }))
 
 export function setTheme(theme: Theme): void {
   try {
@@ -30,8 +30,13 @@ function paint(): void {
   const { theme } = useTheme.getState()
   const isDark = theme === 'dark' || (theme === 'system' && dark.matches)
   document.documentElement.dataset['theme'] = isDark ? 'dark' : 'light'
-  useTheme.setState({ isDark })
 }
 
 dark.addEventListener('change', paint)
+// Chosen in another tab, it holds in this one too.
+addEventListener('storage', (event) => {
+  if (event.key !== NAME) return
+  useTheme.setState({ theme: kept() })
+  paint()
+})
 paint()

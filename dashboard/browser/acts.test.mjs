@@ -115,6 +115,44 @@ test('the editor tells the server\'s own complaints while one types, and stores 
   await done(page)
 })
 
+test('a step of a graph is chosen by key, and what it was given is shown', async () => {
+  const page = await at(`/executions/${ids.saga}`)
+  await page.locator('.react-flow__node[data-id="ship"]').focus()
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/executions/*?step=ship')
+  await page.waitForSelector('[aria-label="Input"] >> text=Ship teapot')
+  await done(page)
+})
+
+test('a schedule is made, refused where it makes no sense, and removed', async () => {
+  const page = await at('/workflows?tab=schedules')
+  await page.getByRole('button', { name: 'New schedule' }).click()
+  await page.getByRole('dialog').getByLabel('Workflow').selectOption('hello-world')
+  await page.getByLabel('When, as cron has it').fill('61 * * * *')
+  await page.getByRole('button', { name: 'Schedule', exact: true }).click()
+  await page.waitForSelector("text='61 * * * *' is no cron expression")
+  await page.getByLabel('When, as cron has it').fill('5 * * * *')
+  await page.getByRole('button', { name: 'Schedule', exact: true }).click()
+  await page.waitForSelector('text=hello-world-schedule is scheduled.')
+  assert.equal((await server.ask('/v1/schedules/hello-world-schedule')).cron, '5 * * * *')
+  await page.getByRole('button', { name: 'Remove hello-world-schedule' }).click()
+  await page.getByRole('button', { name: 'Remove it' }).click()
+  await page.waitForSelector('text=hello-world-schedule is removed.')
+  assert.deepEqual((await server.ask('/v1/schedules')).schedules.map((one) => one.id), ['every-night'])
+  await done(page)
+})
+
+test('whoever types the name of a workflow is led to its executions', async () => {
+  const page = await at('/executions')
+  await page.getByRole('searchbox').fill('pipeline')
+  await page.waitForSelector('text=Executions of:')
+  await page.getByRole('link', { name: 'Data pipeline' }).click()
+  await page.waitForURL('**/executions?workflow=data-pipeline')
+  await page.waitForSelector('role=row >> text=Data pipeline')
+  assert.equal(await page.getByRole('searchbox').inputValue(), '')
+  await done(page)
+})
+
 test('filters are in the address', async () => {
   const page = await at('/executions')
   await page.getByLabel('State', { exact: true }).selectOption('failed')

@@ -121,6 +121,12 @@ export const schedules = () => ask<{ schedules: Schedule[] }>('/v1/schedules', {
 export const moveSchedule = (id: string, what: 'pause' | 'resume' | 'trigger') =>
   ask<{ executionId?: string }>(`/v1/schedules/${encodeURIComponent(id)}/${what}`, { body: {}, headers: keyed() })
 
+export const applySchedule = (schedule: Pick<Schedule, 'id' | 'workflowId' | 'cron' | 'overlap' | 'backfill'> & { timeZone?: string }) =>
+  ask<Schedule>('/v1/schedules', { method: 'PUT', body: schedule, headers: keyed() })
+
+export const removeSchedule = (id: string) =>
+  ask<object>(`/v1/schedules/${encodeURIComponent(id)}`, { method: 'DELETE', headers: keyed() })
+
 /** A workflow as it was written, in either of its two forms. */
 export interface Definition {
   id?: string

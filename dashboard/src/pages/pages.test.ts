@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { graphOf } from '../graph/model'
+import { pathOf } from '../graph/route'
 import { beginning, withField } from '../ui/schema-form'
 import { diff } from '../ui/diff'
 import { highlight } from './knowledge/highlight'
@@ -19,6 +20,14 @@ test('a graph has what steps wait for, choose, and fall back to', () => {
   })
   expect(nodes.map((node) => node.kind)).toEqual(['echo', 'switch', 'approval', 'step'])
   expect(edges.map((edge) => `${edge.from}>${edge.to}:${edge.label ?? ''}`)).toEqual(['a>d:if it fails', 'a>b:', 'b>c:x', 'b>d:else', 'b>c:'])
+})
+
+test('a long edge is drawn from its first point to its last', () => {
+  const [a, b, c, d] = [{ x: 0, y: 0 }, { x: 10, y: 10 }, { x: 10, y: 30.04 }, { x: 0, y: 40 }]
+  expect(pathOf([a, d])).toBe('M0,0 L0,40')
+  expect(pathOf([a, b, d])).toBe('M0,0 Q10,10 0,40')
+  expect(pathOf([a, b, c, d])).toBe('M0,0 Q10,10 10,20 Q10,30 0,40')
+  expect(pathOf([a])).toBe('')
 })
 
 test('a difference keeps every line and its order', () => {
@@ -49,6 +58,7 @@ test('the last hour is counted by the moment of the end', () => {
   expect(hour.errorRate).toBe(0.5)
   expect([hour.p50, hour.p95]).toEqual([10, 30])
   expect(hour.buckets.reduce((sum, bucket) => sum + bucket.failed, 0)).toBe(1)
+  expect(hour.buckets.map((bucket) => bucket.errorRate).filter((part) => part !== null)).toEqual([0.5])
   expect(quantile([], 0.5)).toBeNull()
 })
 

@@ -43,7 +43,7 @@ export function Panel({ title, actions, children, className = '', flush = false 
     <section className={`flex min-w-0 flex-col rounded-lg border border-line bg-panel ${className}`}>
       {(title !== undefined || actions !== undefined) && (
         <header className="flex min-h-11 flex-wrap items-center justify-between gap-2 border-b border-line px-3.5 py-1.5">
-          <h2 className="text-[13px] font-semibold">{title}</h2>
+          <h2 className="min-w-0 flex-[1_1_6rem] text-[13px] font-semibold">{title}</h2>
           {actions !== undefined && <div className="flex flex-wrap items-center gap-1.5">{actions}</div>}
         </header>
       )}

@@ -144,7 +144,7 @@ export function JsonField({ label, hint, value, change }: { label: string; hint?
   }
   return (
     <Field label={label} hint={hint} error={error}>
-      <textarea className="field min-h-20 font-mono text-xs" aria-invalid={error !== undefined} spellCheck={false} value={text} onChange={(event) => type(event.target.value)} />
+      <textarea className="field max-h-80 min-h-20 font-mono text-xs [field-sizing:content]" aria-invalid={error !== undefined} spellCheck={false} value={text} onChange={(event) => type(event.target.value)} />
     </Field>
   )
 }

@@ -11,25 +11,30 @@ import { StateBadge } from '../../ui/state'
 import { Table, type Column } from '../../ui/table'
 import { Ago } from '../../ui/time'
 
+const ENDS = ['success', 'tool_error', 'timeout', 'late_completed', 'aborted', 'disconnected_completed', 'refused', 'input_required']
+
 /** The words of the trail for how something ended, as the other pages say it. */
-const STATES: Record<string, string> = { success: 'completed', failure: 'failed', done: 'completed', ok: 'completed', timed_out: 'failed' }
+const STATES: Record<string, string> = {
+  success: 'completed', tool_error: 'failed', timeout: 'failed', late_completed: 'waiting', aborted: 'cancelled', disconnected_completed: 'completed', refused: 'failed', input_required: 'waiting',
+}
 
 const COLUMNS: Column<Entry>[] = [
   { name: '#', width: '4.5rem', right: true, wideOnly: true, cell: (entry) => <span className="figures text-xs text-faint">{entry.sequence}</span> },
   { name: 'Action', width: 'minmax(10rem, 1.5fr)', cell: (entry) => <span className="font-medium">{entry.action}</span> },
-  { name: 'Who', width: 'minmax(0, 1fr)', cell: (entry) => <span className="text-soft">{entry.principal}</span> },
+  { name: 'Who', width: 'minmax(0, 1fr)', wideOnly: true, cell: (entry) => <span className="text-soft">{entry.principal}</span> },
   { name: 'Over', width: '6rem', wideOnly: true, cell: (entry) => <span className="text-soft">{entry.transport}</span> },
   { name: 'End', width: 'minmax(6.5rem, 8.5rem)', cell: (entry) => <StateBadge state={STATES[entry.end] ?? entry.end} label={entry.errorCode ?? entry.end} /> },
-  { name: 'When', width: '5.5rem', right: true, cell: (entry) => <span className="text-soft"><Ago at={entry.at} /></span> },
+  { name: 'When', width: '6.5rem', right: true, cell: (entry) => <span className="text-soft"><Ago at={entry.at} /></span> },
 ]
 
 export default function Audit() {
   const [action, setAction] = useQueryValue('action')
   const [principal, setPrincipal] = useQueryValue('principal')
+  const [end, setEnd] = useQueryValue('end')
   const [open, setOpen] = useState<Entry | null>(null)
   const found = useInfiniteQuery({
-    queryKey: ['audit', action, principal],
-    queryFn: ({ pageParam }) => audit({ action, principal }, pageParam),
+    queryKey: ['audit', action, principal, end],
+    queryFn: ({ pageParam }) => audit({ action, principal, end }, pageParam),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.nextCursor,
     refetchInterval: 30_000,
@@ -42,12 +47,16 @@ export default function Audit() {
       <div role="search" className="mb-3 flex flex-wrap gap-2">
         <input type="search" aria-label="Action" placeholder="Action  ( / )" className="field flex-1" value={action} onChange={(event) => setAction(event.target.value)} />
         <input aria-label="Who" placeholder="Who" className="field flex-1" value={principal} onChange={(event) => setPrincipal(event.target.value)} />
+        <select aria-label="End" className="field w-auto max-md:flex-[1_1_100%]" value={end} onChange={(event) => setEnd(event.target.value)}>
+          <option value="">Any end</option>
+          {ENDS.map((one) => <option key={one}>{one}</option>)}
+        </select>
       </div>
       <div className="flex min-h-80 flex-1 flex-col overflow-hidden rounded-lg border border-line bg-panel">
         {found.error && rows.length === 0 ? <Trouble error={found.error} again={() => void found.refetch()} /> : null}
         {found.isPending && <Waiting />}
-        {found.data && rows.length === 0 && (
-          <Empty icon={ScrollText} title={action || principal ? 'Nothing fits these filters' : 'Nothing is on record yet'}>What changes something is written here, with a hash of what was asked.</Empty>
+        {found.data && !found.error && rows.length === 0 && (
+          <Empty icon={ScrollText} title={action || principal || end ? 'Nothing fits these filters' : 'Nothing is on record yet'}>What changes something is written here, with a hash of what was asked.</Empty>
         )}
         {rows.length > 0 && (
           <Table

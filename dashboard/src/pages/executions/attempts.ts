@@ -39,7 +39,8 @@ export function attemptsOf(entries: JournalEntry[], step: string): Attempt[] {
     if (outcome === undefined) continue
     last.endedMs = entry.timestamp
     last.outcome = outcome
-    const code = data.code ?? data.error?.code
+    // The word that the API has for it, which the rest of the page shows too.
+    const code = data.error?.code ?? data.code
     if (code !== undefined) last.code = code
   }
   return found

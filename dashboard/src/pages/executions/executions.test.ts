@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Execution, ExecutionSummary, JournalEntry } from '../../api/client'
 import { attemptsOf } from './attempts'
+import { filled } from './input'
 import { isOpenBelow, withEvents, withNewest, withOlder } from './merge'
 import { stuckAt } from './stuck'
 
@@ -75,4 +76,14 @@ test('attempts are read from the journal, also of items side by side', () => {
   const items = [entry(1, 'step-start', { index: 0 }, 0), entry(2, 'step-start', { index: 1 }, 0), entry(3, 'step-complete', { index: 1 }, 4)]
   expect(attemptsOf(items, 's').map((one) => one.outcome)).toEqual(['running', 'completed'])
   expect(attemptsOf(items, 'other')).toEqual([])
+})
+
+test('what a step was given is told as far as it is known here', () => {
+  const known = { variables: { who: 'Ada', list: [1, { x: 2 }] }, steps: { greet: { status: 'completed' as const, attempts: 1, output: { text: 'Hi', n: 3 } } } }
+  const whole = { text: '${variables.who}: ${steps.greet.output.text} ${ steps.greet.output.n }', all: '${variables.list}', one: ['${variables.list[1].x}'], n: 1 }
+  expect(filled(whole, known)).toEqual({ value: { text: 'Ada: Hi 3', all: [1, { x: 2 }], one: [2], n: 1 }, isWhole: true })
+  for (const written of ['${item}', '${secrets.KEY}', '${steps.later.output}', '${variables.who | upper}', '${variables.constructor}', '${steps.greet.status}', 'x ${a ${b}}']) {
+    expect(filled(written, known)).toEqual({ value: written, isWhole: false })
+  }
+  expect(filled('${variables.who} and ${item}', known)).toEqual({ value: 'Ada and ${item}', isWhole: false })
 })

@@ -9,6 +9,7 @@ import { Button, Empty, PageHead, Trouble, Waiting } from '../../ui/basics'
 import { StateBadge } from '../../ui/state'
 import { Table, type Column } from '../../ui/table'
 import { Ago, Took } from '../../ui/time'
+import { useWide } from '../../ui/wide'
 import { useList } from './use-list'
 
 const STATUSES = ['queued', 'running', 'paused', 'cancelling', 'completed', 'failed', 'cancelled']
@@ -21,7 +22,7 @@ export const COLUMNS: Column<ExecutionSummary>[] = [
     name: 'Workflow',
     width: 'minmax(9rem, 1.4fr)',
     cell: (row) => (
-      <Link to={placeOf(row)} className="font-medium hover:text-accent" onClick={(event) => event.stopPropagation()}>
+      <Link to={placeOf(row)} tabIndex={-1} className="font-medium hover:text-accent" onClick={(event) => event.stopPropagation()}>
         {row.workflow.name}
       </Link>
     ),
@@ -46,7 +47,7 @@ export function List() {
     workflowId: values.get('workflow') ?? undefined,
     since: values.get('since') ?? undefined,
     until: values.get('until') ?? undefined,
-    ...(text === '' || text.startsWith('exec-') ? {} : { correlationId: text }),
+    ...(text === '' ? {} : { correlationId: text }),
   }
   const list = useList(filter)
   const isFiltered = [...values.keys()].length > 0
@@ -56,8 +57,8 @@ export function List() {
       <Filters />
       <div className="flex min-h-80 flex-1 flex-col overflow-hidden rounded-lg border border-line bg-panel">
         {list.error ? <Trouble error={list.error} again={list.again} /> : null}
-        {list.rows.length === 0 && !list.error ? (
-          list.isLoading ? <Waiting what="Loading executions" /> : <None isFiltered={isFiltered} />
+        {list.rows.length === 0 ? (
+          list.error ? null : list.isLoading ? <Waiting what="Loading executions" /> : <None isFiltered={isFiltered} text={text} />
         ) : (
           <Table
             label="Executions"
@@ -79,9 +80,13 @@ export function List() {
 }
 
 function Filters() {
+  const isWide = useWide()
   const values = new URLSearchParams(usePlace((place) => place.search))
   const known = useQuery({ queryKey: ['workflows'], queryFn: () => workflows() })
-  const [text, setText] = useState(values.get('q') ?? '')
+  const asked = values.get('q') ?? ''
+  const [text, setText] = useState(asked)
+  // The address may change without the field: a link was followed, or one went back.
+  useEffect(() => setText((now) => (now.trim() === asked ? now : asked)), [asked])
   useEffect(() => {
     const timer = setTimeout(() => {
       if (text.startsWith('exec-') && text.length > 30) go(`/executions/${encodeURIComponent(text)}`)
@@ -89,14 +94,13 @@ function Filters() {
     }, 300)
     return () => clearTimeout(timer)
   }, [text])
-  const since = values.get('since') ?? ''
   return (
-    <div role="search" className="mb-3 flex flex-wrap gap-2">
+    <div role="search" className="mb-3 flex flex-wrap gap-2 max-md:grid max-md:grid-cols-2">
       <input
         type="search"
         aria-label="Correlation id or execution id"
-        placeholder="Correlation id or execution id  ( / )"
-        className="field min-w-0 flex-[2_1_16rem]"
+        placeholder={isWide ? 'Correlation id or execution id  ( / )' : 'Correlation id or execution id'}
+        className="field min-w-0 flex-[2_1_16rem] max-md:col-span-2"
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
@@ -108,16 +112,8 @@ function Filters() {
         options={(known.data?.workflows ?? []).map((one) => one.id)}
         set={(workflow) => setQuery({ workflow })}
       />
-      <label className="flex flex-[1_1_11rem] items-center gap-2 text-soft">
-        <span className="text-xs">Since</span>
-        <input
-          type="datetime-local"
-          aria-label="Created since"
-          className="field"
-          value={since === '' ? '' : localValue(since)}
-          onChange={(event) => setQuery({ since: event.target.value === '' ? '' : new Date(event.target.value).toISOString() })}
-        />
-      </label>
+      <Moment label="Since" about="Created since" name="since" value={values.get('since') ?? ''} />
+      <Moment label="Until" about="Created until" name="until" value={values.get('until') ?? ''} />
       {[...values.keys()].length > 0 && (
         <Button
           tone="quiet"
@@ -133,9 +129,25 @@ function Filters() {
   )
 }
 
+function Moment({ label, about, name, value }: { label: string; about: string; name: string; value: string }) {
+  return (
+    <label className="flex min-w-0 flex-[1_1_12rem] items-center gap-2 text-soft max-md:flex-col max-md:items-start max-md:gap-0.5">
+      <span className="text-xs">{label}</span>
+      <input
+        type="datetime-local"
+        aria-label={about}
+        className="field min-w-0"
+        value={value === '' ? '' : localValue(value)}
+        onChange={(event) => setQuery({ [name]: event.target.value === '' ? '' : new Date(event.target.value).toISOString() })}
+      />
+    </label>
+  )
+}
+
 /** A moment as the browser's field writes it, in the time of the place. */
 function localValue(iso: string): string {
   const date = new Date(iso)
+  if (Number.isNaN(date.getTime())) return ''
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 }
 
@@ -149,12 +161,31 @@ function Choice({ label, value, all, options, set }: { label: string; value: str
   )
 }
 
-function None({ isFiltered }: { isFiltered: boolean }) {
-  if (isFiltered) return <Empty icon={PlayCircle} title="Nothing fits these filters" />
+function None({ isFiltered, text }: { isFiltered: boolean; text: string }) {
+  if (isFiltered) return <Empty icon={PlayCircle} title="Nothing fits these filters">{text !== '' && <Named text={text} />}</Empty>
   return (
     <Empty icon={PlayCircle} title="Nothing has run yet" action={<Link to="/workflows" className="text-accent underline">Choose a workflow</Link>}>
       Run one from the command line and watch it appear here:
       <code className="mt-2 block rounded bg-raised px-2 py-1 font-mono text-xs">orchestr8 run examples/hello-world.json</code>
     </Empty>
+  )
+}
+
+/** Whoever types the name of a workflow means its executions. */
+function Named({ text }: { text: string }) {
+  const known = useQuery({ queryKey: ['workflows'], queryFn: () => workflows() })
+  const named = (known.data?.workflows ?? []).filter((one) => `${one.id} ${one.name}`.toLowerCase().includes(text.toLowerCase()))
+  return (
+    <>
+      <p>No execution has the id or correlation id <code className="font-mono text-xs break-all">{text}</code>.</p>
+      {named.length > 0 && (
+        <p className="mt-2 flex flex-wrap items-center justify-center gap-x-3">
+          Executions of:
+          {named.slice(0, 5).map((one) => (
+            <Link key={one.id} to={`/executions?workflow=${encodeURIComponent(one.id)}`} className="text-accent underline">{one.name}</Link>
+          ))}
+        </p>
+      )}
+    </>
   )
 }

@@ -67,7 +67,7 @@ export default function One({ id }: { id: string }) {
             {tab === 'waterfall' ? (
               <Waterfall execution={shown} chosen={chosen} choose={setStep} />
             ) : (
-              <div className="h-[32rem] min-w-0 rounded-lg border border-line bg-panel">
+              <div className="h-[28rem] min-w-0 rounded-lg border border-line bg-panel lg:sticky lg:top-0 lg:h-[max(28rem,calc(100dvh-16rem))]">
                 <Suspense fallback={<Waiting what="Drawing" />}>
                   {definition && (
                     <Graph definition={definition} stateOf={stateOf} noteOf={(name) => note(shown, name)} chosen={chosen} choose={setStep} />
@@ -80,7 +80,7 @@ export default function One({ id }: { id: string }) {
                 id={chosen}
                 execution={shown}
                 definition={definition}
-                entries={journal.entries}
+                entries={moment === null ? journal.entries : journal.entries.filter((entry) => entry.sequence <= moment)}
                 actions={<Button tone="quiet" onClick={() => setStep('')}>Close</Button>}
               />
             )}
@@ -162,8 +162,9 @@ function Moments({ last, moment, set, journal }: { last: number; moment: number 
   if (last < 2) return null
   const at = moment ?? last
   const entry = journal.entries.find((one) => one.sequence === at)
+  const words = moment === null ? `now, ${last.toLocaleString('en')} entries` : `${at} of ${last}${entry ? `: ${entry.type} ${entry.stepId ?? ''} at ${span(entry.timestamp)}` : ''}`
   return (
-    <div className={`mb-3 flex flex-wrap items-center gap-3 rounded-lg border px-3.5 py-1.5 ${moment === null ? 'border-line bg-panel' : 'border-accent bg-accent-wash'}`}>
+    <div className={`mb-3 flex flex-wrap items-center gap-3 rounded-lg border min-h-11 px-3.5 py-1 ${moment === null ? 'border-line bg-panel' : 'border-accent bg-accent-wash'}`}>
       <History size={15} aria-hidden className="text-soft" />
       <input
         type="range"
@@ -178,8 +179,8 @@ function Moments({ last, moment, set, journal }: { last: number; moment: number 
         }}
         className="min-w-40 flex-1 accent-(--accent)"
       />
-      <span className="figures w-64 truncate text-xs text-soft">
-        {moment === null ? `now, ${last.toLocaleString('en')} entries` : `${at} of ${last}: ${entry ? `${entry.type} ${entry.stepId ?? ''} at ${span(entry.timestamp)}` : ''}`}
+      <span className="figures w-64 truncate text-xs text-soft xl:w-96" title={words}>
+        {words}
       </span>
       {moment !== null && <Button tone="quiet" onClick={() => set(null)}>Back to now</Button>}
     </div>

@@ -1,6 +1,6 @@
 // One step of an execution: how it stands, what it gave, how often it was tried.
-import { useMemo } from 'react'
-import type { Execution, JournalEntry } from '../../api/client'
+import { useEffect, useMemo, useRef } from 'react'
+import type { Execution, Json, JournalEntry } from '../../api/client'
 import type { Definition } from '../../api/workflows'
 import { Link } from '../../app/router'
 import { kindOf } from '../../graph/model'
@@ -8,7 +8,9 @@ import { Facts, Panel } from '../../ui/basics'
 import { Code } from '../../ui/code'
 import { StateBadge } from '../../ui/state'
 import { Ago, span, Took } from '../../ui/time'
+import { useWide } from '../../ui/wide'
 import { attemptsOf } from './attempts'
+import { filled } from './input'
 
 export function StepPanel({ id, execution, definition, entries, actions }: {
   id: string
@@ -30,38 +32,62 @@ export function StepPanel({ id, execution, definition, entries, actions }: {
   if (step?.childExecutionId) {
     facts.push(['Started', <Link key="child" className="text-accent underline" to={`/executions/${encodeURIComponent(step.childExecutionId)}`}>another execution</Link>])
   }
+  const frame = useRef<HTMLDivElement>(null)
+  const isWide = useWide()
+  // Below the graph it would be chosen unseen.
+  useEffect(() => {
+    if (!isWide) frame.current?.scrollIntoView({ block: 'start' })
+  }, [id, isWide])
   return (
-    <Panel title={<span className="break-all">{written?.name ?? id}</span>} actions={actions} className="lg:sticky lg:top-0">
-      <div className="flex flex-col gap-3.5">
-        <Facts of={facts} />
-        {step?.error && (
-          <div className="rounded-md bg-bad-wash px-3 py-2 text-bad">
-            <p className="break-words">{step.error.message}</p>
-            <p className="mt-0.5 text-xs"><code>{step.error.code}</code> · {step.error.isRetryable ? 'trying again may help' : 'trying the same again does not help'}</p>
-          </div>
-        )}
-        {attempts.length > 0 && (
-          <div>
-            <h3 className="mb-1 text-xs text-soft">Attempts</h3>
-            <ol className="flex flex-col gap-1">
-              {attempts.map((attempt) => (
-                <li key={attempt.number} className="flex items-center gap-2 text-xs">
-                  <span className="figures min-w-5 text-faint">{attempt.item === undefined ? attempt.number : `item ${attempt.item}`}</span>
-                  <StateBadge state={attempt.outcome} {...(attempt.code ? { label: attempt.code } : {})} />
-                  <span className="figures ml-auto text-soft">
-                    at {span(attempt.beganMs)}{attempt.endedMs === null ? '' : `, for ${span(attempt.endedMs - attempt.beganMs)}`}
-                  </span>
-                </li>
-              ))}
-            </ol>
-          </div>
-        )}
-        {step?.output !== undefined && <Part name="Output"><Code value={step.output} label="Output" /></Part>}
-        {step?.items !== undefined && <Part name="Items"><Code value={step.items} label="Items" /></Part>}
-        {step?.waitingFor !== undefined && <Part name="Waits for"><Code value={step.waitingFor} label="Waits for" /></Part>}
-        {written?.input !== undefined && <Part name="Input, as written"><Code value={written.input} label="Input" /></Part>}
-      </div>
-    </Panel>
+    <div ref={frame} className="min-w-0">
+      <Panel title={<span className="break-words">{written?.name ?? id}</span>} actions={actions}>
+        <div className="flex flex-col gap-3.5">
+          <Facts of={facts} />
+          {step?.error && (
+            <div className="rounded-md bg-bad-wash px-3 py-2 text-bad">
+              <p className="break-words">{step.error.message}</p>
+              <p className="mt-0.5 text-xs"><code>{step.error.code}</code> · {step.error.isRetryable ? 'trying again may help' : 'trying the same again does not help'}</p>
+            </div>
+          )}
+          {attempts.length > 0 && (
+            <div>
+              <h3 className="mb-1 text-xs text-soft">Attempts</h3>
+              <ol className="flex flex-col gap-1">
+                {attempts.map((attempt) => (
+                  <li key={attempt.number} className="flex items-center gap-2 text-xs">
+                    <span className="figures min-w-5 text-faint">{attempt.item === undefined ? attempt.number : `item ${attempt.item}`}</span>
+                    <StateBadge state={attempt.outcome} {...(attempt.code ? { label: attempt.code } : {})} />
+                    <span className="figures ml-auto text-soft">
+                      at {span(attempt.beganMs)}{attempt.endedMs === null ? '' : `, for ${span(attempt.endedMs - attempt.beganMs)}`}
+                    </span>
+                  </li>
+                ))}
+              </ol>
+            </div>
+          )}
+          {written?.input !== undefined && <Input written={written.input} execution={execution} />}
+          {step?.output !== undefined && <Part name="Output"><Code value={step.output} label="Output" /></Part>}
+          {step?.items !== undefined && <Part name="Items"><Code value={step.items} label="Items" /></Part>}
+          {step?.waitingFor !== undefined && <Part name="Waits for"><Code value={step.waitingFor} label="Waits for" /></Part>}
+        </div>
+      </Panel>
+    </div>
+  )
+}
+
+function Input({ written, execution }: { written: Json; execution: Execution }) {
+  const { value, isWhole } = useMemo(() => filled(written, execution), [written, execution])
+  const isSame = useMemo(() => JSON.stringify(value) === JSON.stringify(written), [value, written])
+  return (
+    <Part name={isWhole ? 'Input' : isSame ? 'Input, as written' : 'Input, as far as it can be told'}>
+      <Code value={value} label="Input" />
+      {!isSame && (
+        <details className="mt-1">
+          <summary className="text-xs text-soft">As it is written</summary>
+          <Code value={written} label="Input as written" className="mt-1" />
+        </details>
+      )}
+    </Part>
   )
 }
 

@@ -13,8 +13,10 @@ export function Waterfall({ execution, chosen, choose }: { execution: Execution;
   if (execution.stepOrder.length === 0) return <Empty icon={GanttChart} title="No step has begun" />
   return (
     <div className="rounded-lg border border-line bg-panel py-1.5">
-      <div className="figures flex justify-between py-1 pr-3.5 pl-[calc(30%+0.5rem)] text-[11px] text-faint">
-        <span>0</span><span>{span(whole / 2)}</span><span>{span(whole)}</span>
+      <div aria-hidden className="figures flex gap-2 px-3.5 py-1 text-[11px] text-faint">
+        <span className="w-[30%]" />
+        <span className="flex min-w-0 flex-1 justify-between"><span>0</span><span>{span(whole / 2)}</span><span>{span(whole)}</span></span>
+        <span className="w-16" />
       </div>
       <ul>
         {execution.stepOrder.map((id) => {

@@ -59,8 +59,8 @@ function Queues() {
   return (
     <Panel className="mb-3.5">
       <div className="grid grid-cols-3 gap-4">
-        <Figure label="Envelopes that wait" value={sum('queued')} />
-        <Figure label="Being worked on" value={sum('in_flight')} tone="text-busy" />
+        <Figure label="Waiting" value={sum('queued')} />
+        <Figure label="Being worked on" value={sum('in_flight')} tone={sum('in_flight') > 0 ? 'text-busy' : ''} />
         <Figure label="Given up" value={dead} tone={dead > 0 ? 'text-bad' : ''} />
       </div>
     </Panel>
@@ -73,7 +73,7 @@ const COLUMNS: Column<Request>[] = [
   { name: 'Request', width: 'minmax(0, 1.6fr)', wideOnly: true, cell: (row) => <code className="font-mono text-xs text-faint">{row.requestId}</code> },
   { name: 'Tries', width: '4rem', right: true, wideOnly: true, cell: (row) => <span className="figures">{row.attempts}</span> },
   { name: 'State', width: '7.5rem', cell: (row) => <StateBadge state={row.status === 'PENDING' ? 'waiting' : row.status.toLowerCase()} label={row.status.toLowerCase()} /> },
-  { name: 'When', width: '5.5rem', right: true, cell: (row) => <span className="text-soft"><Ago at={row.timestamp} /></span> },
+  { name: 'When', width: '6.5rem', right: true, cell: (row) => <span className="text-soft"><Ago at={row.timestamp} /></span> },
 ]
 
 function Requests() {

@@ -8,6 +8,8 @@ export interface Bucket {
   cancelled: number
   p50: number | null
   p95: number | null
+  /** The part of those that ended by themselves which failed. */
+  errorRate: number | null
 }
 
 export interface Summary {
@@ -24,12 +26,14 @@ export function quantile(sorted: number[], part: number): number | null {
   return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(part * sorted.length) - 1))] ?? null
 }
 
+const share = (failed: number, completed: number): number | null => (completed + failed === 0 ? null : failed / (completed + failed))
+
 /** Counts by the moment of the end, in equal parts of the time that is looked at. */
 export function summarise(rows: ExecutionSummary[], now: number, spanMs: number, parts: number): Summary {
   const width = spanMs / parts
   const begin = Math.floor((now - spanMs) / width + 1) * width
   const took: number[][] = Array.from({ length: parts }, () => [])
-  const buckets = took.map((_, index): Bucket => ({ at: begin + index * width, completed: 0, failed: 0, cancelled: 0, p50: null, p95: null }))
+  const buckets = took.map((_, index): Bucket => ({ at: begin + index * width, completed: 0, failed: 0, cancelled: 0, p50: null, p95: null, errorRate: null }))
   for (const row of rows) {
     if (!row.completedAt) continue
     const index = Math.floor((Date.parse(row.completedAt) - begin) / width)
@@ -43,6 +47,7 @@ export function summarise(rows: ExecutionSummary[], now: number, spanMs: number,
     const sorted = (took[index] ?? []).sort(ascending)
     bucket.p50 = quantile(sorted, 0.5)
     bucket.p95 = quantile(sorted, 0.95)
+    bucket.errorRate = share(bucket.failed, bucket.completed)
   }
   const all = took.flat().sort(ascending)
   const sum = (name: 'completed' | 'failed' | 'cancelled') => buckets.reduce((total, bucket) => total + bucket[name], 0)
@@ -52,7 +57,7 @@ export function summarise(rows: ExecutionSummary[], now: number, spanMs: number,
     buckets,
     ended,
     perMinute: ended / (spanMs / 60_000),
-    errorRate: completed + failed === 0 ? null : failed / (completed + failed),
+    errorRate: share(failed, completed),
     p50: quantile(all, 0.5),
     p95: quantile(all, 0.95),
   }

@@ -5,6 +5,7 @@ import { lazy, Suspense, useMemo, type ReactNode } from 'react'
 import type { ExecutionSummary } from '../../api/client'
 import { approvals, executions, health, metrics, system, type Breaker } from '../../api/workflows'
 import { Link } from '../../app/router'
+import { useConnection } from '../../live/feed'
 import { Empty, Figure, PageHead, Panel, Trouble, Waiting } from '../../ui/basics'
 import { StateBadge } from '../../ui/state'
 import { Ago, compact, span, Took, useClock } from '../../ui/time'
@@ -15,6 +16,8 @@ const HOUR_MS = 3_600_000
 /** A server that is young has its few minutes drawn large. */
 const YOUNG_MS = 600_000
 const NEWEST = 500
+/** How many parts the time is drawn in. */
+const PARTS = 30
 
 export default function Overview() {
   const recent = useQuery({
@@ -52,10 +55,12 @@ export default function Overview() {
 
 function Server() {
   const found = useQuery({ queryKey: ['health'], queryFn: health, refetchInterval: 30_000 })
+  const isAway = useConnection((connection) => connection.phase === 'away')
   if (!found.data) return 'What runs, what failed, and why.'
   return (
-    <span className="figures">
-      orchestr8 {found.data.version} · process {found.data.pid} · up since <Ago at={found.data.startedAt} />
+    <span className="figures flex flex-wrap items-center gap-2">
+      <StateBadge state={isAway || !found.data.healthy ? 'failed' : 'healthy'} label={isAway ? 'away' : found.data.healthy ? 'healthy' : 'not healthy'} />
+      <span>orchestr8 {found.data.version} · process {found.data.pid} · started <Ago at={found.data.startedAt} /></span>
     </span>
   )
 }
@@ -67,7 +72,7 @@ function Hour({ rows, counts }: { rows: ExecutionSummary[]; counts: Record<strin
   const isYoung = rows.length < NEWEST && oldest !== undefined && Date.parse(oldest.createdAt) > now - YOUNG_MS
   const spanMs = isYoung ? YOUNG_MS : HOUR_MS
   const lately = isYoung ? 'last 10 minutes' : 'last hour'
-  const hour = useMemo(() => summarise(rows, now + 10_000, spanMs, 60), [rows, now, spanMs])
+  const hour = useMemo(() => summarise(rows, now + 10_000, spanMs, PARTS), [rows, now, spanMs])
   const failed = counts['failed'] ?? 0
   return (
     <>
@@ -82,7 +87,7 @@ function Hour({ rows, counts }: { rows: ExecutionSummary[]; counts: Record<strin
         </div>
       </Panel>
       {rows.length > 0 && (
-        <Suspense fallback={<div className="h-56" />}>
+        <Suspense fallback={<Panel><div className="h-52" /></Panel>}>
           <Charts buckets={hour.buckets} lately={lately} />
         </Suspense>
       )}
@@ -111,7 +116,7 @@ function Rows({ rows, none }: { rows: ExecutionSummary[]; none: ReactNode }) {
               )}
             </div>
             <StateBadge state={row.status} />
-            <span className="w-16 text-right text-xs text-soft"><Took ms={row.duration} from={row.startedAt} /></span>
+            <span className="w-20 text-right text-xs text-soft max-sm:hidden"><Took ms={row.duration} from={row.startedAt} /></span>
             <span className="w-20 text-right text-xs text-faint"><Ago at={row.createdAt} /></span>
           </Link>
         </li>

@@ -87,9 +87,9 @@ function Head({ id, toggle, isTree }: { id: string; toggle: () => void; isTree: 
       <Link to="/sessions" aria-label="Back to all sessions" className="rounded p-1 text-soft md:hidden"><ArrowLeft size={16} aria-hidden /></Link>
       <h2 className="min-w-0 flex-1 truncate text-[13px]">{id}</h2>
       {stats.data && (
-        <p className="figures flex gap-3 text-xs text-soft" data-testid="stats">
+        <p className="figures flex flex-wrap gap-x-3 text-xs text-soft max-md:order-last max-md:w-full" data-testid="stats">
           <span>{compact(stats.data.tokens.input)} tokens in, {compact(stats.data.tokens.output)} out</span>
-          <span>${stats.data.cost.toFixed(4)}</span>
+          <span>${stats.data.cost === 0 ? '0' : stats.data.cost.toFixed(4)}</span>
           {typeof context.data?.percent === 'number' && <span>{context.data.percent.toFixed(1)} % of the context</span>}
         </p>
       )}
@@ -161,8 +161,8 @@ function Prompt({ id, isWorking }: { id: string; isWorking: boolean }) {
         onChange={(event) => setText(event.target.value)}
         onKeyDown={press}
       />
-      {isWorking && <Button tone="danger" icon={OctagonX} onClick={() => void command('abort', { sessionId: id }).catch(complain)}>Abort</Button>}
-      <Button type="submit" tone="accent" icon={Send} disabled={!isOpen || text.trim() === ''}>{isWorking ? 'Steer' : 'Send'}</Button>
+      {isWorking && <Button tone="danger" className="min-h-[34px]" icon={OctagonX} onClick={() => void command('abort', { sessionId: id }).catch(complain)}>Abort</Button>}
+      <Button type="submit" tone="accent" className="min-h-[34px]" icon={Send} disabled={!isOpen || text.trim() === ''}>{isWorking ? 'Steer' : 'Send'}</Button>
     </form>
   )
 }
@@ -189,7 +189,7 @@ function Branches({ id, moved }: { id: string; moved: () => void }) {
   return (
     <ol aria-label="Tree of messages" className="min-h-0 flex-1 overflow-y-auto py-2">
       {rowsOf(found.data.nodes, found.data.currentLeafId).map(({ node, depth, isCurrent }) => (
-        <li key={node.entryId} style={{ paddingLeft: 14 + depth * 18 }} className={`group flex items-center gap-2 py-1 pr-3 hover:bg-raised ${isCurrent ? '' : 'text-soft'}`}>
+        <li key={node.entryId} style={{ paddingLeft: 14 + depth * 18 }} className={`group flex min-h-9 items-center gap-2 py-0.5 pr-3 hover:bg-raised ${isCurrent ? '' : 'text-soft'}`}>
           <span aria-hidden className={`size-2 shrink-0 rounded-full ${isCurrent ? 'bg-accent' : 'bg-line'}`} />
           <span className="w-20 shrink-0 text-xs text-soft">{node.role ?? node.entryType}</span>
           <span className="min-w-0 flex-1 truncate">{node.text || '…'}</span>

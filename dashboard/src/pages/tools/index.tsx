@@ -36,7 +36,7 @@ export default function Tools({ parts }: { parts: string[] }) {
             <div className="p-2">
               <input type="search" aria-label="Search tools" placeholder="Search  ( / )" className="field" value={search} onChange={(event) => setSearch(event.target.value)} />
             </div>
-            <nav aria-label="Tools" className="max-h-[32rem] overflow-y-auto pb-1.5">
+            <nav aria-label="Tools" className="max-h-[32rem] overflow-y-auto pb-1.5 md:max-h-[max(20rem,calc(100dvh-24rem))]">
               {shown.map((tool) => (
                 <Link
                   key={tool.name}

@@ -77,7 +77,7 @@ export default function Editor({ begin }: { begin: string }) {
             })}
           </ul>
         </Panel>
-        <div className="h-80 rounded-lg border border-line bg-panel">
+        <div className="h-80 rounded-lg border border-line bg-panel lg:h-auto lg:min-h-80 lg:flex-1">
           <Suspense fallback={null}>{drawn && <Graph definition={drawn} />}</Suspense>
         </div>
       </div>
@@ -90,7 +90,7 @@ function Lines({ text, wrong, area, change }: { text: string; wrong: number[]; a
   const marked = new Set(wrong)
   const count = text.split('\n').length
   return (
-    <div className="flex h-[32rem] font-mono text-xs leading-5">
+    <div className="flex h-[30rem] font-mono text-xs leading-5 lg:h-[max(30rem,calc(100dvh-17rem))]">
       <div ref={gutter} aria-hidden className="w-11 shrink-0 overflow-hidden border-r border-line bg-raised py-2 text-right text-faint select-none">
         {Array.from({ length: count }, (_, index) => (
           <div key={index} className={`pr-2 ${marked.has(index + 1) ? 'bg-bad-wash font-semibold text-bad' : ''}`}>{index + 1}</div>

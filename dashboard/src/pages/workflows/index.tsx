@@ -1,18 +1,15 @@
 // Workflows: what is stored, one of them, and schedules.
 import { useQuery } from '@tanstack/react-query'
-import { CalendarClock, FilePlus2, Pause, Play, Workflow as Sign, Zap } from 'lucide-react'
-import { lazy, Suspense } from 'react'
-import type { Schedule, WorkflowSummary } from '../../api/client'
-import { moveSchedule, schedules, workflows } from '../../api/workflows'
-import { queries } from '../../app/fresh'
+import { CalendarPlus, FilePlus2, Workflow as Sign } from 'lucide-react'
+import { lazy, Suspense, useState } from 'react'
+import type { WorkflowSummary } from '../../api/client'
+import { schedules, workflows } from '../../api/workflows'
 import { go, Link, useQueryValue } from '../../app/router'
 import { Button, Empty, PageHead, Panel, Trouble, Waiting } from '../../ui/basics'
-import { Badge, StateBadge } from '../../ui/state'
 import { Table, type Column } from '../../ui/table'
 import { Tabs } from '../../ui/tabs'
 import { Ago } from '../../ui/time'
-import { say } from '../../ui/toast'
-import { useAct } from '../executions/acts'
+import { NewSchedule, Schedules } from './schedules'
 import { TEMPLATE } from './template'
 
 const Editor = lazy(() => import('./editor'))
@@ -35,9 +32,11 @@ function List() {
   const [tab, setTab] = useQueryValue('tab')
   const planned = useQuery({ queryKey: ['schedules'], queryFn: schedules })
   const found = useQuery({ queryKey: ['workflows'], queryFn: () => workflows() })
+  const [isPlanning, setPlanning] = useState(false)
   return (
     <>
       <PageHead title="Workflows" about="Steps that wait for each other, stored under a name.">
+        {tab === 'schedules' && <Button icon={CalendarPlus} disabled={!found.data?.workflows.length} onClick={() => setPlanning(true)}>New schedule</Button>}
         <Button icon={FilePlus2} tone="accent" onClick={() => go('/workflows/new')}>New workflow</Button>
       </PageHead>
       <Tabs
@@ -51,6 +50,7 @@ function List() {
       >
         {tab === 'schedules' ? <Schedules list={planned.data?.schedules} error={planned.error} /> : <Stored list={found.data?.workflows} error={found.error} />}
       </Tabs>
+      {isPlanning && <NewSchedule workflows={found.data?.workflows ?? []} close={() => setPlanning(false)} />}
     </>
   )
 }
@@ -85,56 +85,5 @@ function Stored({ list, error }: { list: WorkflowSummary[] | undefined; error: u
     <div className="flex min-h-80 flex-1 flex-col overflow-hidden rounded-lg border border-line bg-panel">
       <Table label="Stored workflows" columns={COLUMNS} rows={list} keyOf={(row) => row.id} open={(row) => go(`/workflows/${encodeURIComponent(row.id)}`)} />
     </div>
-  )
-}
-
-function Schedules({ list, error }: { list: Schedule[] | undefined; error: unknown }) {
-  if (error && !list) return <Trouble error={error} />
-  if (!list) return <Waiting />
-  if (list.length === 0) {
-    return (
-      <Panel>
-        <Empty icon={CalendarClock} title="Nothing is scheduled">
-          <code className="mt-2 block rounded bg-raised px-2 py-1 font-mono text-xs">orchestr8 schedule apply examples/nightly.schedule.json</code>
-        </Empty>
-      </Panel>
-    )
-  }
-  return (
-    <ul className="flex flex-col gap-2">
-      {list.map((one) => <Plan key={one.id} plan={one} />)}
-    </ul>
-  )
-}
-
-function Plan({ plan }: { plan: Schedule }) {
-  const [isBusy, act] = useAct()
-  const move = (what: 'pause' | 'resume' | 'trigger') =>
-    act(async () => {
-      const done = await moveSchedule(plan.id, what)
-      if (done.executionId) say('It has begun.')
-      await queries.invalidateQueries({ queryKey: ['schedules'] })
-    })
-  return (
-    <li className="flex flex-wrap items-center gap-x-5 gap-y-2 rounded-lg border border-line bg-panel px-3.5 py-2.5">
-      <div className="min-w-48 flex-1">
-        <p className="flex items-center gap-2 font-medium">{plan.id} {plan.paused ? <StateBadge state="paused" /> : <Badge hue="good">active</Badge>}</p>
-        <p className="text-soft">
-          runs <Link to={`/workflows/${encodeURIComponent(plan.workflowId)}`} className="text-accent underline">{plan.workflowId}</Link>
-          {' '}at <code className="font-mono text-xs">{plan.cron}</code> {plan.timeZone ?? 'UTC'}
-        </p>
-      </div>
-      <p className="text-xs text-soft">next <Ago at={plan.nextAt} /></p>
-      <p className="text-xs text-soft">
-        last{' '}
-        {plan.lastExecutionId ? <Link className="underline" to={`/executions/${encodeURIComponent(plan.lastExecutionId)}`}><Ago at={plan.lastAt} /></Link> : <Ago at={plan.lastAt} />}
-      </p>
-      <div className="flex gap-1.5">
-        <Button icon={Zap} busy={isBusy} onClick={() => move('trigger')}>Now</Button>
-        {plan.paused
-          ? <Button icon={Play} busy={isBusy} onClick={() => move('resume')}>Resume</Button>
-          : <Button icon={Pause} busy={isBusy} onClick={() => move('pause')}>Pause</Button>}
-      </div>
-    </li>
   )
 }

@@ -31,7 +31,7 @@ export default function One({ id }: { id: string }) {
         <h1 className="text-lg">{shown.name}</h1>
         <Badge>{shown.version}</Badge>
         <Badge hue={revision === '' ? 'good' : 'wait'}>revision {shown.revision}</Badge>
-        <Link to={`/executions?workflow=${encodeURIComponent(id)}`} className="ml-auto text-accent hover:underline">Its executions</Link>
+        <Link to={`/executions?workflow=${encodeURIComponent(id)}`} className="text-accent hover:underline md:ml-auto">Its executions</Link>
         {shown.description && <p className="w-full pl-8 text-soft">{shown.description}</p>}
       </header>
       <Tabs
@@ -53,7 +53,7 @@ export default function One({ id }: { id: string }) {
           <Suspense fallback={<Waiting />}><Editor key={shown.hash} begin={`${pretty(shown.workflow)}\n`} /></Suspense>
         ) : (
           <div className="grid gap-3.5 lg:grid-cols-[1fr_22rem]">
-            <div className="h-[32rem] min-w-0 rounded-lg border border-line bg-panel">
+            <div className="h-[28rem] min-w-0 rounded-lg border border-line bg-panel lg:h-[max(28rem,calc(100dvh-13rem))]">
               <Suspense fallback={<Waiting what="Drawing" />}><Graph definition={shown.workflow} /></Suspense>
             </div>
             <Run key={shown.hash} id={id} definition={shown.workflow} inputs={shown.inputs as Json | null | undefined} />
@@ -85,7 +85,7 @@ function Run({ id, definition, inputs }: { id: string; definition: Definition; i
   const [isBusy, act] = useAct()
   const hasFields = Object.keys(schema.properties ?? {}).length > 0
   return (
-    <Panel title="Run it">
+    <Panel title="Run it" className="self-start">
       <form
         className="flex flex-col gap-3"
         onSubmit={(event) => {

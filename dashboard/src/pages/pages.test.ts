@@ -4,7 +4,7 @@ import { pathOf } from '../graph/route'
 import { beginning, withField } from '../ui/schema-form'
 import { diff } from '../ui/diff'
 import { highlight } from './knowledge/highlight'
-import { quantile, summarise } from './overview/figures'
+import { quantile, summarise, timeTold } from './overview/figures'
 import { SILENT, told } from './sessions/conversation'
 import { rowsOf } from './sessions/tree'
 import { lineOf, positionOf } from './workflows/positions'
@@ -60,6 +60,18 @@ test('the last hour is counted by the moment of the end', () => {
   expect(hour.buckets.reduce((sum, bucket) => sum + bucket.failed, 0)).toBe(1)
   expect(hour.buckets.map((bucket) => bucket.errorRate).filter((part) => part !== null)).toEqual([0.5])
   expect(quantile([], 0.5)).toBeNull()
+})
+
+test('figures are of the time that the newest executions tell all of', () => {
+  const now = 3_600_000 * 10
+  const begun = (ms: number) => ({ status: 'completed', createdAt: new Date(now - ms).toISOString(), completedAt: new Date(now - ms).toISOString(), duration: 1 }) as never
+  const told = (...ages: number[]) => timeTold(ages.map(begun), 2, now, 30)
+  expect([told(), told(5_000), told(5_000, 29_000), told(0, 0), told(0, 9_000_000)]).toEqual([3_600_000, 600_000, 30_000, 1_000, 3_600_000])
+  // Fifty a second, and more before them than were given: the rate is not thinned by time that nobody asked about.
+  const many = Array.from({ length: 500 }, (_, index) => begun(index * 20))
+  const { ended, perMinute } = summarise(many, now + 1, timeTold(many, 500, now + 1, 30), 30)
+  expect(ended).toBe(500)
+  expect(perMinute).toBeGreaterThan(2_800)
 })
 
 test('a place in JSON is found, and the nearest one where there is none', () => {

@@ -21,6 +21,22 @@ export interface Summary {
   p95: number | null
 }
 
+const HOUR_MS = 3_600_000
+/** A server that is young has its few minutes drawn large. */
+const YOUNG_MS = 600_000
+const LEAST_MS = 1_000
+
+/**
+ * The time that the newest executions tell all of. Where there are more than were asked for, it begins with the oldest that was given, and a part
+ * earlier, for the first part is seldom whole.
+ */
+export function timeTold(rows: ExecutionSummary[], limit: number, now: number, parts: number): number {
+  const oldest = rows.at(-1)
+  const told = oldest === undefined ? HOUR_MS : now - Date.parse(oldest.createdAt)
+  if (rows.length >= limit) return Math.min(HOUR_MS, Math.max(LEAST_MS, Math.ceil((told * parts) / (parts - 1))))
+  return told < YOUNG_MS ? YOUNG_MS : HOUR_MS
+}
+
 export function quantile(sorted: number[], part: number): number | null {
   if (sorted.length === 0) return null
   return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(part * sorted.length) - 1))] ?? null

@@ -1,5 +1,5 @@
 // How everything stands, on one page.
-import { useQuery } from '@tanstack/react-query'
+import { useQueries, useQuery } from '@tanstack/react-query'
 import { Activity, CheckCircle2, Hand, ShieldCheck } from 'lucide-react'
 import { lazy, Suspense, useMemo, type ReactNode } from 'react'
 import type { ExecutionSummary } from '../../api/client'
@@ -9,13 +9,16 @@ import { useConnection } from '../../live/feed'
 import { Empty, Figure, PageHead, Panel, Trouble, Waiting } from '../../ui/basics'
 import { StateBadge } from '../../ui/state'
 import { Ago, compact, span, Took, useClock } from '../../ui/time'
-import { summarise } from './figures'
+import { summarise, timeTold } from './figures'
 
 const Charts = lazy(() => import('./charts'))
-const HOUR_MS = 3_600_000
-/** A server that is young has its few minutes drawn large. */
-const YOUNG_MS = 600_000
 const NEWEST = 500
+/** How many are shown in one list here. */
+const SHOWN = 6
+const UNDER_WAY: string[] = ['running', 'queued', 'paused', 'cancelling']
+/** The clock moves the figures in such steps; where they tell of less time, each second. */
+const STEP_MS = 10_000
+const WORDS: Record<number, string> = { 3_600_000: 'last hour', 600_000: 'last 10 minutes' }
 /** How many parts the time is drawn in. */
 const PARTS = 30
 
@@ -27,10 +30,20 @@ export default function Overview() {
   })
   const counts = useQuery({ queryKey: ['metrics'], queryFn: metrics, refetchInterval: 15_000 })
   const rows = recent.data?.executions ?? []
+  // What runs for long, or failed a while ago, may be older than the newest: then it is asked for by its state.
+  const older = useQueries({
+    queries: [...UNDER_WAY, 'failed'].map((status) => ({
+      queryKey: ['recent', status],
+      queryFn: () => executions({ status }, SHOWN),
+      enabled: rows.length >= NEWEST,
+    })),
+    combine: (found) => found.flatMap((one) => one.data?.executions ?? []),
+  })
   if (recent.isPending) return <Waiting />
   if (recent.error && rows.length === 0) return <Trouble error={recent.error} again={() => void recent.refetch()} />
-  const under = rows.filter((row) => ['running', 'queued', 'paused', 'cancelling'].includes(row.status))
-  const failed = rows.filter((row) => row.status === 'failed')
+  const known = rows.length >= NEWEST ? older : rows
+  const under = known.filter((row) => UNDER_WAY.includes(row.status))
+  const failed = known.filter((row) => row.status === 'failed')
   const isEmpty = rows.length === 0
   return (
     <>
@@ -67,12 +80,11 @@ function Server() {
 
 function Hour({ rows, counts }: { rows: ExecutionSummary[]; counts: Record<string, number> }) {
   const clock = useClock()
-  const now = Math.floor(clock / 10_000) * 10_000
-  const oldest = rows.at(-1)
-  const isYoung = rows.length < NEWEST && oldest !== undefined && Date.parse(oldest.createdAt) > now - YOUNG_MS
-  const spanMs = isYoung ? YOUNG_MS : HOUR_MS
-  const lately = isYoung ? 'last 10 minutes' : 'last hour'
-  const hour = useMemo(() => summarise(rows, now + 10_000, spanMs, PARTS), [rows, now, spanMs])
+  const step = timeTold(rows, NEWEST, clock, PARTS) < 10 * STEP_MS ? 1_000 : STEP_MS
+  const now = Math.floor(clock / step) * step
+  const spanMs = timeTold(rows, NEWEST, now + step, PARTS)
+  const lately = WORDS[spanMs] ?? `last ${span(spanMs)}`
+  const hour = useMemo(() => summarise(rows, now + step, spanMs, PARTS), [rows, now, step, spanMs])
   const failed = counts['failed'] ?? 0
   return (
     <>
@@ -104,7 +116,7 @@ function Rows({ rows, none }: { rows: ExecutionSummary[]; none: ReactNode }) {
   if (rows.length === 0) return none
   return (
     <ul className="divide-y divide-line/60">
-      {rows.slice(0, 6).map((row) => (
+      {rows.slice(0, SHOWN).map((row) => (
         <li key={row.executionId}>
           <Link to={`/executions/${encodeURIComponent(row.executionId)}`} className="flex items-center gap-3 px-3.5 py-2 hover:bg-raised">
             <div className="min-w-0 flex-1">

@@ -67,6 +67,18 @@ impl Context {
         self.peer.as_ref()?.conversation()
     }
 
+    /// Whether the client has this call as a task, and asks after it.
+    pub fn in_task(&self) -> bool {
+        self.peer.as_ref().is_some_and(|peer| peer.in_task())
+    }
+
+    /// Says in words where the work stands, if the client asks after it.
+    pub fn status(&self, message: &str) {
+        if let Some(peer) = &self.peer {
+            peer.status(message);
+        }
+    }
+
     pub fn close_stream(&self) {
         if let Some(peer) = &self.peer {
             peer.close_stream();

@@ -76,6 +76,14 @@ pub trait Peer: Send + Sync + 'static {
         None
     }
 
+    /// Whether the call is a task, which the client asks after instead of waiting for its answer.
+    fn in_task(&self) -> bool {
+        false
+    }
+
+    /// Says in words where the work stands, to whoever asks after its task.
+    fn status(&self, _message: &str) {}
+
     /// Lets the client reconnect to the stream of this answer; does nothing where there is none.
     fn close_stream(&self) {}
 }

@@ -22,9 +22,11 @@ pub enum Answers {
 pub struct Person {
     pub can: Vec<About>,
     pub answers: Answers,
+    /// It has its calls as tasks.
+    pub in_task: bool,
     /// Names of actions that a filter hides from it.
     pub hidden: Vec<String>,
-    /// Progress as `{"progress", "total"}`, messages as `{"level", "data"}`, the end of a stream as `"closed"`.
+    /// Progress as `{"progress", "total"}`, messages as `{"level", "data"}`, where it stands as `{"status"}`, the end of a stream as `"closed"`.
     pub heard: Mutex<Vec<Value>>,
     pub asked: Mutex<Vec<Ask>>,
 }
@@ -34,6 +36,7 @@ impl Default for Person {
         Self {
             can: Vec::new(),
             answers: Answers::ByKey(Map::new()),
+            in_task: false,
             hidden: Vec::new(),
             heard: Mutex::default(),
             asked: Mutex::default(),
@@ -83,6 +86,14 @@ impl Peer for Person {
 
     fn sees(&self, action: &Action) -> bool {
         !self.hidden.iter().any(|name| name == action.name.as_str())
+    }
+
+    fn in_task(&self) -> bool {
+        self.in_task
+    }
+
+    fn status(&self, message: &str) {
+        self.heard.lock().push(json!({"status": message}));
     }
 
     fn close_stream(&self) {

@@ -82,6 +82,10 @@ impl Client {
 
 impl Peer for Client {
     fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
+        if let Some(message) = message {
+            // In the modern era this is all that a client hears of the progress of a task.
+            self.status(message);
+        }
         let Some(token) = &self.progress_token else { return };
         if !self.may_speak() || !done.is_finite() {
             return;
@@ -153,6 +157,16 @@ impl Peer for Client {
                 Some(format!("{}/{}", connection.who.tenant.as_str(), connection.who.name).into())
             }
             (Era::Modern | Era::Legacy(_), _) => Some(connection.id.as_str().into()),
+        }
+    }
+
+    fn in_task(&self) -> bool {
+        self.task.is_some()
+    }
+
+    fn status(&self, message: &str) {
+        if let Some(task) = &self.task {
+            task.say(message, self.connection.face.kernel().ports().clock.now_ms());
         }
     }
 

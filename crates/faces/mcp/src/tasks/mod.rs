@@ -158,6 +158,7 @@ fn from_row(row: &Row) -> Result<Seen, Error> {
     Ok(Seen {
         id: row.text(0)?.to_owned(),
         status: ended.status(),
+        message: None,
         created_ms,
         updated_ms: row.int(4)?,
         ttl_ms: row.int(5)? - created_ms,

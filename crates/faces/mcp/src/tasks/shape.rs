@@ -51,14 +51,18 @@ pub fn value(seen: &Seen, era: Era) -> Map<String, Value> {
 
 fn members(seen: &Seen, era: Era) -> Map<String, Value> {
     let (ttl, poll) = if era.is_modern() { ("ttlMs", "pollIntervalMs") } else { ("ttl", "pollInterval") };
-    Map::from_iter([
+    let mut members = Map::from_iter([
         ("taskId".to_owned(), Value::from(seen.id.as_str())),
         ("status".to_owned(), seen.status.as_str().into()),
         ("createdAt".to_owned(), iso(seen.created_ms).into()),
         ("lastUpdatedAt".to_owned(), iso(seen.updated_ms).into()),
         (ttl.to_owned(), seen.ttl_ms.into()),
         (poll.to_owned(), POLL_MS.into()),
-    ])
+    ]);
+    if let Some(message) = &seen.message {
+        members.insert("statusMessage".into(), message.as_str().into());
+    }
+    members
 }
 
 fn flat(members: &Map<String, Value>) -> Body {

@@ -16,6 +16,9 @@ use crate::to_wire::input_request;
 /// A task may have this many questions open.
 const OPEN_QUESTIONS: usize = 64;
 
+/// What is told of where a task stands.
+const MESSAGE_CHARACTERS: usize = 500;
+
 /// Where a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
@@ -77,6 +80,8 @@ impl Ended {
 pub struct Seen {
     pub id: String,
     pub status: Status,
+    /// Where it stands, in words.
+    pub message: Option<String>,
     pub created_ms: i64,
     pub updated_ms: i64,
     pub ttl_ms: i64,
@@ -99,6 +104,7 @@ pub struct Task {
 
 struct State {
     updated_ms: i64,
+    message: Option<String>,
     ended: Option<Ended>,
     open: BTreeMap<String, (Value, oneshot::Sender<Value>)>,
     /// A key stands for one question for as long as the task lives.
@@ -120,6 +126,7 @@ impl Task {
     pub fn new(id: String, owner: Owner, created_ms: i64, ttl_ms: i64) -> Arc<Self> {
         let state = State {
             updated_ms: created_ms,
+            message: None,
             ended: None,
             open: BTreeMap::new(),
             used: HashSet::new(),
@@ -148,6 +155,7 @@ impl Task {
         Seen {
             id: self.id.clone(),
             status,
+            message: state.message.clone(),
             created_ms: self.created_ms,
             updated_ms: state.updated_ms,
             ttl_ms: self.ttl_ms,
@@ -182,10 +190,27 @@ impl Task {
             is_first = state.ended.is_none();
             if is_first {
                 state.ended = Some(ended);
+                state.message = None;
                 state.open.clear();
             }
         });
         is_first
+    }
+
+    /// Says in words where it stands, cut to what a client can show. The same words again are no news.
+    pub fn say(&self, message: &str, now_ms: i64) {
+        let message: String = message.chars().take(MESSAGE_CHARACTERS).collect();
+        let is_news = {
+            let state = self.state.lock();
+            state.ended.is_none() && state.message.as_ref() != Some(&message)
+        };
+        if is_news {
+            self.change(Some(now_ms), |state| {
+                if state.ended.is_none() {
+                    state.message = Some(message);
+                }
+            });
+        }
     }
 
     /// Asks the client, who finds the question when it looks after the task (modern era).

@@ -174,6 +174,9 @@ fn asking() -> Vec<Action> {
         any(),
         tasked(Tasking::Optional),
         |args: Args, context: Context| async move {
+            if let Some(words) = args.text("saying") {
+                context.progress(1.0, None, Some(words));
+            }
             tokio::select! {
                 () = tokio::time::sleep(ms(&args, "ms")) => text("worked"),
                 () = context.cancel.fired() => Err(Fault::new(Code::Cancelled, "stopped").into()),

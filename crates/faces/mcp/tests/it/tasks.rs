@@ -112,3 +112,22 @@ async fn a_task_goes_on_when_its_client_is_gone() {
     tokio::time::sleep(Duration::from_millis(60)).await;
     assert_eq!(look(&Client::of(&face), &task).await["result"]["status"], "completed");
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_looks_after_a_task_reads_where_it_stands() {
+    let face = face();
+    let client = Client::of(&face);
+    let arguments = json!({"ms": 50, "saying": "half of it".repeat(100)});
+    let task = begin(&client, 1, "job", arguments.clone()).await;
+    let legacy = Client::running(&face, "2025-11-25", &json!({}));
+    let params = json!({"name": "job", "arguments": arguments, "task": {}});
+    let begun = legacy.ask(json!(2), "tools/call", params).await;
+    let subject = json!({"taskId": begun["result"]["task"]["taskId"]});
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let words = json!("half of it".repeat(50));
+    assert_eq!(look(&client, &task).await["result"]["statusMessage"], words, "cut to what can be shown");
+    let seen = legacy.ask(json!(3), "tasks/get", subject).await;
+    assert_eq!((&seen["result"]["statusMessage"], &seen["result"]["status"]), (&words, &json!("working")));
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    assert_eq!(look(&client, &task).await["result"].get("statusMessage"), None, "its end says more");
+}

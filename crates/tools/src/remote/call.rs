@@ -2,24 +2,26 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use orchestr8_contract::trace::TRACEPARENT;
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::action::Work;
 use orchestr8_kernel::{Args, Context, Halt, Reply};
+use rmcp::ServiceError;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, ErrorData, RequestMetaObject,
-    ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientRequest, CustomRequest, ErrorCode, ErrorData, ServerResult,
+    TASKS_EXTENSION_ID,
 };
-use rmcp::service::{PeerRequestOptions, RequestHandle};
-use rmcp::{RoleClient, ServiceError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::desk::{Desk, Line};
-use super::limits::ROUNDS;
-use super::questions::{Asker, able, answers};
+use super::follow::Following;
+use super::lift::{self, Support};
+use super::limits::{ROUNDS, TASK_KEPT_MS};
+use super::questions::{Asker, answers};
+use super::sent::{Sent, Stop, meta};
 use super::{http, result};
 
 /// The work of a tool of another server.
@@ -30,6 +32,12 @@ pub struct Call {
     pub tool: String,
     /// Calling it twice is as good as once: a call that was lost half way may be made again.
     pub repeatable: bool,
+    /// What the tool says about tasks.
+    pub support: Support,
+    /// In the current revision a tool says nothing about tasks until it is called: this one was, and takes no other calls.
+    pub insists: Arc<AtomicBool>,
+    /// How long the call may take.
+    pub timeout_ms: u64,
 }
 
 impl Work for Call {
@@ -83,38 +91,71 @@ impl Call {
         params: CallToolRequestParams,
         context: &Context,
     ) -> Result<ServerResult, Halt> {
-        let mut meta = RequestMetaObject::new();
-        if line.modern {
-            meta.set_client_capabilities(able(context));
+        let as_task = match self.support {
+            Support::Required => true,
+            Support::Optional => context.in_task(),
+            Support::Forbidden => line.modern && self.insists.load(Ordering::Relaxed),
+        };
+        match self.once(line, params.clone(), context, as_task).await? {
+            Err(ServiceError::McpError(error)) if line.modern && !as_task && insists(&error) => {
+                self.insists.store(true, Ordering::Relaxed);
+                self.once(line, params, context, true).await?
+            }
+            answer => answer,
         }
-        if let Some(trace) = context.trace {
-            // Over HTTP it becomes a header too.
-            meta.insert(TRACEPARENT.into(), trace.to_string().into());
-        }
-        let options = PeerRequestOptions::no_options().with_meta(meta);
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        .map_err(|error| self.failed(error).into())
+    }
+
+    /// The inner error is what the server answered with, or that it did not.
+    async fn once(
+        &self,
+        line: &Line,
+        params: CallToolRequestParams,
+        context: &Context,
+        as_task: bool,
+    ) -> Result<Result<ServerResult, ServiceError>, Halt> {
+        let (request, stop) = match as_task && !line.modern {
+            true => (self.task_request(&params), Some(Stop::new(line, context))),
+            false => (ClientRequest::CallToolRequest(CallToolRequest::new(params)), None),
+        };
         let (asker, mut later) = Asker::new(&self.desk.server.name, context.clone(), self.repeatable);
-        let under_way = line.calls.enter(Arc::new(asker));
-        let sent = line.peer.send_request_with_option(request, options).await;
+        let under_way = line.calls.enter(Arc::new(asker), stop.is_some());
+        let sent = Sent::send(line, request, meta(line, context, as_task), stop).await;
         // A connection that is closed takes nothing, so nothing was sent.
-        let mut sent = Sent(Some(sent.map_err(|error| self.away(error))?));
-        let Some(handle) = &mut sent.0 else { return Err(self.lost("the call was lost").into()) };
-        under_way.named(handle.id.clone(), handle.progress_token.clone());
-        let answer = (&mut handle.rx).await;
-        sent.0 = None;
-        under_way.answered();
-        if let Ok(asks) = later.try_recv() {
-            // What it answered without knowing is of no use.
-            return Err(Halt::Asks(asks));
+        let sent = sent.map_err(|error| self.away(error))?;
+        if let Some((id, token)) = sent.name() {
+            under_way.named(id, token);
         }
-        match answer {
-            Ok(Ok(result)) => Ok(result),
-            Ok(Err(error)) => Err(self.failed(error).into()),
-            Err(gone) => Err(self.lost(gone).into()),
+        let mut answer = sent.answer().await;
+        let task = answer.as_ref().ok().and_then(lift::task).cloned();
+        under_way.became(task.as_ref().and_then(|task| task.get("taskId")).and_then(Value::as_str));
+        let mut halt = None;
+        if let Some(task) = task {
+            match Following::new(self, line, context).until_end(&task).await {
+                Ok(result) => answer = Ok(result),
+                Err(why) => halt = Some(why),
+            }
+        }
+        under_way.answered();
+        match (later.try_recv(), halt) {
+            // What it answered without knowing is of no use.
+            (Ok(asks), _) => Err(Halt::Asks(asks)),
+            (Err(_), Some(halt)) => Err(halt),
+            (Err(_), None) => Ok(answer),
         }
     }
 
-    fn failed(&self, error: ServiceError) -> Fault {
+    /// A call that is to become a task, in the older revision, where the client says so.
+    fn task_request(&self, params: &CallToolRequestParams) -> ClientRequest {
+        let ttl_ms = self.timeout_ms.saturating_add(TASK_KEPT_MS);
+        let mut said = json!({"name": self.tool, "task": {"ttl": ttl_ms}});
+        if let Some(arguments) = &params.arguments {
+            said["arguments"] = Value::Object(arguments.clone());
+        }
+        ClientRequest::CustomRequest(CustomRequest::new("tools/call", Some(said)))
+    }
+
+    pub fn failed(&self, error: ServiceError) -> Fault {
         match error {
             ServiceError::McpError(error) => self.refused(&error),
             error => match http::Error::within(&error) {
@@ -130,7 +171,7 @@ impl Call {
     }
 
     /// The server answered with an error of the protocol.
-    fn refused(&self, error: &ErrorData) -> Fault {
+    pub fn refused(&self, error: &ErrorData) -> Fault {
         let code = match error.code {
             ErrorCode::INVALID_PARAMS => Code::InvalidArgument,
             ErrorCode::METHOD_NOT_FOUND => Code::NotFound,
@@ -147,27 +188,27 @@ impl Call {
     }
 
     /// It went away in the middle of the call.
-    fn lost(&self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Fault {
+    pub fn lost(&self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Fault {
         match self.repeatable {
             true => self.away(cause),
+            false => self.unsure("went away during the call").because(cause),
+        }
+    }
+
+    /// Something went wrong at the server after the call had begun.
+    pub fn unsure(&self, what: &str) -> Fault {
+        match self.repeatable {
+            true => self.desk.fault(Code::Unavailable, what),
             false => self
                 .desk
-                .fault(
-                    Code::OutcomeUnknown,
-                    "went away during the call; whether the call took effect is not known",
-                )
-                .because(cause),
+                .fault(Code::OutcomeUnknown, &format!("{what}; whether the call took effect is not known")),
         }
     }
 }
 
-/// A request on its way; dropped before its answer, the other server is told to stop.
-struct Sent(Option<RequestHandle<RoleClient>>);
-
-impl Drop for Sent {
-    fn drop(&mut self) {
-        if let Some(handle) = self.0.take() {
-            tokio::spawn(handle.cancel(Some(String::from("nobody waits for it any more"))));
-        }
-    }
+/// Whether a server of the current revision refuses a call because its client has not declared tasks.
+fn insists(error: &ErrorData) -> bool {
+    let required = error.data.as_ref().and_then(|data| data.pointer("/requiredCapabilities/extensions"));
+    error.code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
+        && required.is_some_and(|extensions| extensions.get(TASKS_EXTENSION_ID).is_some())
 }

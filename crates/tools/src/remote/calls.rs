@@ -37,6 +37,15 @@ struct Call {
     asker: Arc<Asker>,
     /// What the call is called on the wire, which the library tells only once it is sent.
     name: Option<(RequestId, ProgressToken)>,
+    task: Task,
+}
+
+/// The task of a call at the server.
+enum Task {
+    None,
+    /// It is to become one.
+    Awaited,
+    Known(String),
 }
 
 /// One call; dropped, it is over.
@@ -47,11 +56,12 @@ pub struct UnderWay {
 }
 
 impl Calls {
-    pub fn enter(self: &Arc<Self>, asker: Arc<Asker>) -> UnderWay {
+    pub fn enter(self: &Arc<Self>, asker: Arc<Asker>, as_task: bool) -> UnderWay {
         let mut table = self.table.lock();
         table.last += 1;
         let number = table.last;
-        table.calls.insert(number, Call { asker, name: None });
+        let task = if as_task { Task::Awaited } else { Task::None };
+        table.calls.insert(number, Call { asker, name: None, task });
         UnderWay { calls: self.clone(), number, answered: false }
     }
 
@@ -72,10 +82,17 @@ impl Calls {
 
     /// Who made the call in which the server asks something.
     ///
-    /// Over HTTP the question comes in the stream of its call. Over pipes nothing says which call it belongs to, so it can
-    /// only be told while there is just one, and none was given up a moment ago whose server may not know it yet: to ask the
-    /// wrong person would be worse than not to ask.
-    pub async fn asker(&self, origin: Option<&InboundStreamOrigin>) -> Option<Arc<Asker>> {
+    /// A question of a task says which task it is. Over HTTP any other question comes in the stream of its call. Over pipes
+    /// nothing says which call it belongs to, so it can only be told while there is just one, and none was given up a moment
+    /// ago whose server may not know it yet: to ask the wrong person would be worse than not to ask.
+    pub async fn asker(
+        &self,
+        task: Option<&str>,
+        origin: Option<&InboundStreamOrigin>,
+    ) -> Option<Arc<Asker>> {
+        if let Some(task) = task {
+            return self.asker_of_task(task).await;
+        }
         loop {
             let news = self.news.notified();
             {
@@ -102,12 +119,38 @@ impl Calls {
             news.await;
         }
     }
+
+    async fn asker_of_task(&self, task: &str) -> Option<Arc<Asker>> {
+        loop {
+            let news = self.news.notified();
+            {
+                let table = self.table.lock();
+                let is_its = |call: &&Call| matches!(&call.task, Task::Known(own) if own == task);
+                if let Some(call) = table.calls.values().find(is_its) {
+                    return Some(call.asker.clone());
+                }
+                if !table.calls.values().any(|call| matches!(call.task, Task::Awaited)) {
+                    return None;
+                }
+            }
+            // A task may ask before the answer that tells its name has reached its call.
+            news.await;
+        }
+    }
 }
 
 impl UnderWay {
     /// The server has answered, and asks nothing more in this call.
     pub fn answered(mut self) {
         self.answered = true;
+    }
+
+    /// The call has become this task, or, without one, was answered like any other.
+    pub fn became(&self, task: Option<&str>) {
+        if let Some(call) = self.calls.table.lock().calls.get_mut(&self.number) {
+            call.task = task.map_or(Task::None, |task| Task::Known(task.to_owned()));
+        }
+        self.calls.news.notify_waiters();
     }
 
     /// The call was sent under this name.

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::calls::Calls;
 use super::child::{Child, Program};
 use super::limits::{CLOSE_MS, MESSAGE_BYTES, RESTART_MS};
+use super::lines::Lines;
 use super::listener::Listener;
 use super::supervise::Surroundings;
 use super::{Link, Server, http, questions};
@@ -93,7 +94,8 @@ async fn open_as(
         Link::Stdio { command, args, env, cwd } => {
             let program = Program { command, args, base_env: &around.base_env, env, cwd: cwd.as_ref() };
             let (child, stdout, stdin) = Child::start(&program, log, &around.kernel.ports().clock)?;
-            let transport = AsyncRwTransport::new(stdout, stdin).with_max_line_length(MESSAGE_BYTES);
+            let transport = AsyncRwTransport::new(Lines::new(stdout, MESSAGE_BYTES), stdin)
+                .with_max_line_length(MESSAGE_BYTES);
             (serve_client_with_lifecycle(listener, transport, mode).await.map_err(Box::new)?, Some(child))
         }
         Link::Http { url, headers } => {

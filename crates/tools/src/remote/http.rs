@@ -23,6 +23,8 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
+use super::lift::lift;
+
 /// How long a TCP connection to a server may take.
 const CONNECT_MS: u64 = 10_000;
 
@@ -147,7 +149,7 @@ impl StreamableHttpClient for Client {
         if !has_type(&response, JSON_MIME_TYPE) && is_answered {
             return Err(StreamableHttpError::UnexpectedContentType(content_type(&response)));
         }
-        match serde_json::from_slice(&self.read(response).await?) {
+        match parse(&self.read(response).await?) {
             Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
             // Some servers answer what needs no answer, with whatever comes to their mind.
             Err(_) if !is_answered => Ok(StreamableHttpPostResponse::Accepted),
@@ -229,8 +231,23 @@ fn has_type(response: &Response, wanted: &str) -> bool {
     content_type(response).is_some_and(|found| found.to_ascii_lowercase().starts_with(wanted))
 }
 
+/// A message, with what `lift` makes of it.
+fn parse(body: &[u8]) -> serde_json::Result<ServerJsonRpcMessage> {
+    match std::str::from_utf8(body).ok().and_then(lift) {
+        Some(lifted) => serde_json::from_str(&lifted),
+        None => serde_json::from_slice(body),
+    }
+}
+
 fn events(response: Response, limit: usize) -> Events {
-    SseStream::from_bytes_stream(bounded(response.bytes_stream(), limit)).boxed()
+    let lifted = |mut event: Sse| {
+        if let Some(data) = event.data.as_deref().and_then(lift) {
+            event.data = Some(data);
+        }
+        event
+    };
+    let events = SseStream::from_bytes_stream(bounded(response.bytes_stream(), limit));
+    events.map(move |event| event.map(lifted)).boxed()
 }
 
 /// Lets bytes through until one event is too large; then the stream ends with an error.

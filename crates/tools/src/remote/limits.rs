@@ -30,6 +30,24 @@ pub const ROUNDS: usize = 8;
 /// How long a server may take to notice that a call was given up.
 pub const GIVEN_UP_MS: u64 = 5_000;
 
+/// How often a task is looked after, whatever the server wishes: not so often that a wish of nothing makes a busy loop, and
+/// not so rarely that its end goes unseen. The middle one is for servers that wish nothing.
+pub const POLL_MIN_MS: u64 = 50;
+pub const POLL_DEFAULT_MS: u64 = 1_000;
+pub const POLL_MAX_MS: u64 = 10_000;
+
+/// Looks in a row that may fail on the way before a task is given up: a task is there to outlive a connection that breaks.
+pub const POLL_FAILURES: u32 = 3;
+
+/// How long a task of ours is to be kept after the time limit of its call, so that its result is there until the very end.
+pub const TASK_KEPT_MS: u64 = 60_000;
+
+/// The id of a task, which is sent back with every look.
+pub const TASK_ID_BYTES: usize = 1_024;
+
+/// What is passed on of where a task stands.
+pub const STATUS_CHARACTERS: usize = 500;
+
 /// Waits between two starts: the first, and the longest.
 pub const RESTART_MS: u64 = 1_000;
 pub const RESTART_MAX_MS: u64 = 60_000;

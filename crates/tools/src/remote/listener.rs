@@ -16,11 +16,14 @@ use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::calls::Calls;
 use super::questions::refused;
+
+/// The key by which the older revision ties a question to its task.
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 pub struct Listener {
     pub config: ClientConfig,
@@ -37,7 +40,8 @@ impl Listener {
         context: RequestContext<RoleClient>,
     ) -> Result<T, ErrorData> {
         let origin = context.extensions.get::<InboundStreamOrigin>();
-        let Some(asker) = self.calls.asker(origin).await else {
+        let task = context.meta.get(RELATED_TASK).and_then(|related| related.get("taskId"));
+        let Some(asker) = self.calls.asker(task.and_then(Value::as_str), origin).await else {
             return Err(refused(
                 "a question needs a call it belongs to; with none or several nobody can be asked",
             ));

@@ -14,7 +14,10 @@ mod calls;
 mod child;
 mod connect;
 mod desk;
+mod follow;
 mod http;
+mod lift;
+mod lines;
 mod list_quarantined;
 mod list_servers;
 mod listener;
@@ -23,8 +26,10 @@ mod offer;
 mod pins;
 mod questions;
 mod result;
+mod sent;
 mod stderr;
 mod supervise;
+mod task;
 
 pub mod limits;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use orchestr8_contract::{Code, Fault};
-use orchestr8_kernel::action::{Effect, OnUnknown};
+use orchestr8_kernel::action::{Effect, OnUnknown, Tasking};
 use orchestr8_kernel::resilience::{Resilience, breaker};
 use orchestr8_kernel::{Action, Halt, Policy, schema};
 use rmcp::model::{Tool, ToolAnnotations};
@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::Server;
 use super::call::Call;
 use super::desk::Desk;
+use super::lift::{Support, support};
 use super::limits::GRACE_MS;
 use super::names::names;
 use super::pins::Standing;
@@ -81,14 +82,30 @@ fn accepted(desk: &Arc<Desk>, tool: &Tool, name: &str, timeout_ms: u64) -> Resul
     } else {
         description.into()
     };
-    let work = Call { desk: desk.clone(), tool: tool.name.to_string(), repeatable: hints.is_repeatable() };
-    let policy = hints.policy(timeout_ms, &desk.server);
+    let support = support(tool);
+    let work = Call {
+        desk: desk.clone(),
+        tool: tool.name.to_string(),
+        repeatable: hints.is_repeatable(),
+        support,
+        insists: Arc::default(),
+        timeout_ms,
+    };
+    let policy = Policy { tasking: tasking(support), ..hints.policy(timeout_ms, &desk.server) };
     let mut action = Action::new(name, &description, input, policy, Arc::new(work))?;
     let annotated = tool.annotations.as_ref().and_then(|annotations| annotations.title.clone());
     action.about.title = tool.title.clone().or(annotated);
     match tool.output_schema.as_ref().map(|output| Value::Object(output.as_ref().clone())) {
         Some(output) => action.giving(output),
         None => Ok(action),
+    }
+}
+
+/// Through us a tool that must be a task there can be called in either way: whoever waits for the answer gets it.
+fn tasking(support: Support) -> Tasking {
+    match support {
+        Support::Forbidden => Tasking::Forbidden,
+        Support::Optional | Support::Required => Tasking::Optional,
     }
 }
 

@@ -47,7 +47,8 @@ pub enum Standing {
     Refused(String),
 }
 
-/// Everything about a tool that a model or a client gets to see from us.
+/// Everything about a tool that a model or a client gets to see from us, but for whether it runs as a task: that changes how
+/// its result is waited for, and nothing that anybody could be talked into.
 pub fn definition(tool: &Tool) -> Value {
     json!({
         "name": tool.name, "title": tool.title, "description": tool.description, "inputSchema": tool.input_schema,

@@ -12,9 +12,11 @@ use orchestr8_kernel::peer::{About, Ask};
 use orchestr8_kernel::{Context, Halt};
 use parking_lot::Mutex;
 use rmcp::ErrorData;
-use rmcp::model::{ClientCapabilities, ErrorCode, InputRequest, InputRequests, InputResponses};
+use rmcp::model::{
+    ClientCapabilities, ErrorCode, InputRequest, InputRequests, InputResponses, TASKS_EXTENSION_ID,
+};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::limits::QUESTIONS;
@@ -143,14 +145,18 @@ pub fn all() -> ClientCapabilities {
     capabilities(true, json!({"form": {}, "url": {}}), true)
 }
 
-/// What we declare with one call, in the current revision.
-pub fn able(context: &Context) -> ClientCapabilities {
+/// What we declare with one call, in the current revision, where a client that declares tasks may be given one.
+pub fn able(context: &Context, tasks: bool) -> ClientCapabilities {
     let can = |about| context.can_ask(about);
-    capabilities(
+    let mut declared = capabilities(
         can(About::Sample),
         if can(About::Elicit) { json!({}) } else { Value::Null },
         can(About::Roots),
-    )
+    );
+    if tasks {
+        declared.extensions.get_or_insert_default().insert(TASKS_EXTENSION_ID.into(), Map::new());
+    }
+    declared
 }
 
 fn capabilities(sampling: bool, elicitation: Value, roots: bool) -> ClientCapabilities {

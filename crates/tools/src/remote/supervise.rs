@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::child::Child;
 use super::connect::{self, Session};
 use super::desk::{Desk, Line, Phase};
+use super::lift::forget_support;
 use super::offer::{Offer, is_of, offer};
 use super::pins::Standing;
 use super::{Settings, limits, pins};
@@ -209,6 +210,10 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, Error> {
         }
     }
     tools.truncate(limits::TOOLS);
+    // By the rules of the protocol, what tools say about tasks counts only if the server says that it has them.
+    if !peer.peer_info().is_some_and(|info| info.capabilities.supports_tasks()) {
+        tools.iter_mut().for_each(forget_support);
+    }
     Ok(tools)
 }
 

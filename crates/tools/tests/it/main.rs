@@ -6,4 +6,5 @@ mod children;
 mod http;
 mod quarantine;
 mod questions;
+mod tasks;
 mod world;

@@ -1,7 +1,10 @@
 //! A small MCP server on stdio for tests: it echoes, fails, hangs, dies and changes its mind on request.
 //!
 //! Flags: `--mute` never answers, `--modern` knows only the current revision, `--stay` does not end with its input,
-//! `--second` tells the changed definition from the start, `--chatty` writes to stderr.
+//! `--second` tells the changed definition from the start, `--chatty` writes to stderr, `--tasks` has tools that run
+//! as tasks, and with `--no-tasks` does not say so of itself.
+
+mod tasks;
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -22,6 +25,7 @@ struct Server {
     children: Vec<std::process::Child>,
     /// Calls that wait for an answer of the client, by the id of our question.
     asking: HashMap<String, Asking>,
+    tasks: tasks::Tasks,
 }
 
 /// A call that asks so many questions, one after the other, and then gives back all it heard.
@@ -37,7 +41,7 @@ fn main() -> ExitCode {
     if has("--chatty") {
         let _ = writeln!(std::io::stderr(), "the fixture has started");
     }
-    let (stay, changed) = (has("--stay"), has("--second"));
+    let (stay, changed, modern) = (has("--stay"), has("--second"), has("--modern"));
     let mut server = Server {
         changed,
         flags,
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
         subscription: None,
         children: Vec::new(),
         asking: HashMap::new(),
+        tasks: tasks::Tasks::new(modern),
     };
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
@@ -64,6 +69,13 @@ impl Server {
         self.flags.iter().any(|given| given == flag)
     }
 
+    fn capabilities(&self, version: &str) -> Value {
+        match self.has("--tasks") && !self.has("--no-tasks") {
+            true => tasks::capability(version),
+            false => json!({"tools": {"listChanged": true}}),
+        }
+    }
+
     fn receive(&mut self, message: &Value) {
         if self.has("--mute") {
             return;
@@ -72,11 +84,11 @@ impl Server {
         let answer = match message["method"].as_str().unwrap_or_default() {
             "initialize" if self.has("--modern") => error(-32_601, "Method not found"),
             "initialize" => result(json!({
-                "protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": true}},
+                "protocolVersion": "2025-11-25", "capabilities": self.capabilities("2025-11-25"),
                 "serverInfo": {"name": "fixture", "version": "1"},
             })),
             "server/discover" if self.has("--modern") => result(json!({
-                "supportedVersions": [MODERN], "capabilities": {"tools": {"listChanged": true}}, "ttlMs": 0,
+                "supportedVersions": [MODERN], "capabilities": self.capabilities(MODERN), "ttlMs": 0,
                 "cacheScope": "private",
             })),
             "subscriptions/listen" => {
@@ -89,6 +101,12 @@ impl Server {
             }
             "tools/list" => result(self.list(params)),
             "" => return self.hear(message),
+            method if method.starts_with("tasks/") && self.has("--tasks") => {
+                match self.tasks.about(method, &message["id"], params) {
+                    Some(answer) => answer,
+                    None => return,
+                }
+            }
             "tools/call" if params["name"] == "ask" || params["name"] == "ask_and_write" => {
                 match self.has("--modern") {
                     true => ask_in_rounds(params),
@@ -118,6 +136,7 @@ impl Server {
 
     /// The client has answered.
     fn hear(&mut self, message: &Value) {
+        self.tasks.hear(message);
         let Some(Asking { call, args, mut heard }) =
             message["id"].as_str().and_then(|id| self.asking.remove(id))
         else {
@@ -159,11 +178,19 @@ impl Server {
             ["broken", "wrong", "hang", "die", "change", "spawn", "ask_and_write"]
                 .map(|name| tool(name, write.clone())),
         );
+        if self.has("--tasks") {
+            tools.extend(self.tasks.definitions());
+        }
         tools.push(json!({"name": "bad_schema", "inputSchema": {"type": "object", "properties": {"a": {"type": "nonsense"}}}}));
         tools
     }
 
     fn call(&mut self, params: &Value) -> Option<(&'static str, Value)> {
+        if self.has("--tasks")
+            && let Some(answer) = self.tasks.call(params)
+        {
+            return Some(answer);
+        }
         let args = &params["arguments"];
         Some(match params["name"].as_str().unwrap_or_default() {
             "echo" => result(

@@ -1,0 +1,187 @@
+//! What servers say about tasks, put where the library lets it through.
+//!
+//! The library knows tasks of the current revision only. Of the older one (2025-11-25) it drops what a tool says about tasks
+//! and what a server can do with them, and takes a task for the empty result of a tool. So a message is looked at before the
+//! library reads it: a fact about a tool goes to the tool's `_meta`, one about the server to its extensions, and a task, of
+//! whichever revision, into a member that nobody else uses, so that it arrives as it was sent.
+
+use rmcp::model::{ServerResult, TASKS_EXTENSION_ID, Tool};
+use serde_json::{Map, Value, json};
+
+/// Whether a tool runs as a task, in the `_meta` of its definition.
+const SUPPORT: &str = "orchestr8/taskSupport";
+
+/// The member a task is put into.
+const TASK: &str = "orchestr8/task";
+
+/// Whether a tool of another server runs as a task there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Support {
+    Forbidden,
+    Optional,
+    Required,
+}
+
+/// The message as the library should read it; nothing when it may stay as it is.
+pub fn lift(text: &str) -> Option<String> {
+    const SIGNS: [&str; 3] = ["\"taskId\"", "\"taskSupport\"", "\"tasks\""];
+    if !SIGNS.iter().any(|sign| text.contains(sign)) {
+        return None;
+    }
+    let mut message: Value = serde_json::from_str(text).ok()?;
+    let result = message.get_mut("result")?.as_object_mut()?;
+    let is_lifted = lift_task(result) || lift_tools(result) || lift_capability(result);
+    is_lifted.then(|| message.to_string())
+}
+
+fn lift_task(result: &mut Map<String, Value>) -> bool {
+    let is_task = |task: &Map<String, Value>| task.get("taskId").is_some_and(Value::is_string);
+    if result.contains_key("content") {
+        return false;
+    }
+    let task = if is_task(result) {
+        std::mem::take(result)
+    } else {
+        match result.remove("task") {
+            Some(Value::Object(task)) if is_task(&task) => task,
+            Some(other) => {
+                result.insert("task".into(), other);
+                return false;
+            }
+            None => return false,
+        }
+    };
+    *result = Map::from_iter([(TASK.to_owned(), Value::Object(task))]);
+    true
+}
+
+fn lift_tools(result: &mut Map<String, Value>) -> bool {
+    let mut is_lifted = false;
+    let tools = result.get_mut("tools").and_then(Value::as_array_mut);
+    for tool in tools.into_iter().flatten().filter_map(Value::as_object_mut) {
+        let Some(support) = tool.get("execution").and_then(|execution| execution.get("taskSupport")).cloned()
+        else {
+            continue;
+        };
+        if let Value::Object(meta) = tool.entry("_meta").or_insert_with(|| json!({})) {
+            meta.insert(SUPPORT.into(), support);
+            is_lifted = true;
+        }
+    }
+    is_lifted
+}
+
+/// A server that has tasks says for which requests.
+fn lift_capability(result: &mut Map<String, Value>) -> bool {
+    let Some(Value::Object(capabilities)) = result.get_mut("capabilities") else { return false };
+    let calls = capabilities.get("tasks").and_then(|tasks| tasks.pointer("/requests/tools/call"));
+    if !calls.is_some_and(Value::is_object) {
+        return false;
+    }
+    match capabilities.entry("extensions").or_insert_with(|| json!({})) {
+        Value::Object(extensions) => {
+            extensions.entry(TASKS_EXTENSION_ID).or_insert_with(|| json!({}));
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The task that a server answered with, if it did.
+pub fn task(result: &ServerResult) -> Option<&Value> {
+    match result {
+        ServerResult::CustomResult(custom) => custom.0.get(TASK),
+        // All others are what they say.
+        _ => None,
+    }
+}
+
+/// What a tool says of itself. Words that nobody knows mean the default.
+pub fn support(tool: &Tool) -> Support {
+    let said = tool.meta.as_ref().and_then(|meta| meta.get(SUPPORT)).and_then(Value::as_str);
+    match said {
+        Some("optional") => Support::Optional,
+        Some("required") => Support::Required,
+        Some(_) | None => Support::Forbidden,
+    }
+}
+
+/// Forgets what a tool says of itself: without a server that has tasks it means nothing.
+pub fn forget_support(tool: &mut Tool) {
+    if let Some(meta) = &mut tool.meta {
+        meta.remove(SUPPORT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::ServerJsonRpcMessage;
+
+    use super::*;
+
+    /// The result as the library reads it.
+    fn read(result: &Value) -> ServerResult {
+        let text = json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string();
+        let text = lift(&text).unwrap_or(text);
+        match serde_json::from_str(&text).unwrap() {
+            ServerJsonRpcMessage::Response(response) => response.result,
+            other => panic!("a response, not {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_task_arrives_as_it_was_sent_in_either_revision() {
+        let meta = json!({"io.modelcontextprotocol/model-immediate-response": "started"});
+        let old =
+            json!({"taskId": "t", "status": "completed", "ttl": 5, "pollInterval": 7, "createdAt": "x"});
+        let new =
+            json!({"resultType": "task", "taskId": "t", "status": "working", "ttlMs": null, "_meta": meta});
+        for (result, expected) in [
+            (json!({"task": old, "_meta": meta}), &old),
+            (old.clone(), &old),
+            (new.clone(), &new),
+            (json!({"taskId": "t"}), &json!({"taskId": "t"})),
+        ] {
+            assert_eq!(task(&read(&result)), Some(expected), "{result}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_task_stays_as_it_is() {
+        for text in [
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"taskId":"t","task":{"taskId":"t"}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":7},"tasks":[]}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","_meta":7,"execution":{"taskSupport":"optional"}}]}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"","data":{"taskId":"t"}}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"t"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"taskId\":1}"}]}}"#,
+            r#"{"taskId" no json"#,
+        ] {
+            assert_eq!(lift(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn tools_and_servers_tell_what_they_do_with_tasks() {
+        let tool = |support: &str| json!({"name": support, "inputSchema": {}, "execution": {"taskSupport": support}});
+        let tools = json!({"tools": [tool("optional"), tool("required"), tool("forbidden"), tool("odd"), {"name": "a", "inputSchema": {}}]});
+        let ServerResult::ListToolsResult(mut listed) = read(&tools) else { panic!("a list") };
+        let said: Vec<Support> = listed.tools.iter().map(support).collect();
+        let none = Support::Forbidden;
+        assert_eq!(said, [Support::Optional, Support::Required, none, none, none]);
+        listed.tools.iter_mut().for_each(forget_support);
+        assert!(listed.tools.iter().all(|tool| support(tool) == none));
+        for (tasks, expected) in [
+            (json!({"requests": {"tools": {"call": {}}}}), true),
+            (json!({"list": {}}), false),
+            (json!(7), false),
+        ] {
+            let result = json!({"protocolVersion": "2025-11-25", "serverInfo": {"name": "s", "version": "1"},
+                "capabilities": {"tools": {}, "tasks": tasks}});
+            let ServerResult::InitializeResult(info) = read(&result) else {
+                panic!("an answer to initialize")
+            };
+            assert_eq!(info.capabilities.supports_tasks(), expected, "{result}");
+        }
+    }
+}

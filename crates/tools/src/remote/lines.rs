@@ -1,0 +1,114 @@
+//! The lines of a child's stdout, each changed before the library reads it.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::lift::lift;
+
+/// Read at once from the pipe, which holds no more by default.
+const CHUNK_BYTES: usize = 65_536;
+
+/// Whole lines come out as `lift` would have them. A line longer than the limit goes through as it comes: the library is to
+/// find out about it, and drops it.
+pub struct Lines<R> {
+    inner: R,
+    limit: usize,
+    chunk: Box<[u8]>,
+    /// The line that has not ended yet.
+    line: Vec<u8>,
+    /// What is to be read, and how much of it was.
+    ready: Vec<u8>,
+    read: usize,
+}
+
+impl<R> Lines<R> {
+    pub fn new(inner: R, limit: usize) -> Self {
+        let chunk = vec![0; CHUNK_BYTES].into_boxed_slice();
+        Self { inner, limit, chunk, line: Vec::new(), ready: Vec::new(), read: 0 }
+    }
+
+    fn take(&mut self, count: usize) {
+        let Self { chunk, line, ready, limit, .. } = self;
+        for part in chunk[..count].split_inclusive(|byte| *byte == b'\n') {
+            line.extend_from_slice(part);
+            let is_whole = part.ends_with(b"\n");
+            if !is_whole && line.len() <= *limit {
+                continue;
+            }
+            let lifted = if is_whole { std::str::from_utf8(line).ok().and_then(lift) } else { None };
+            match lifted {
+                Some(text) => {
+                    ready.extend_from_slice(text.as_bytes());
+                    ready.push(b'\n');
+                    line.clear();
+                }
+                None => ready.append(line),
+            }
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let lines = &mut *self;
+        while lines.read == lines.ready.len() {
+            (lines.read, lines.ready) = (0, Vec::new());
+            let mut chunk = ReadBuf::new(&mut lines.chunk);
+            ready!(Pin::new(&mut lines.inner).poll_read(context, &mut chunk))?;
+            let count = chunk.filled().len();
+            if count == 0 {
+                // What has no end is not a message, and the library says what becomes of it.
+                std::mem::swap(&mut lines.ready, &mut lines.line);
+                if lines.ready.is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            lines.take(count);
+        }
+        let rest = &lines.ready[lines.read..];
+        let count = rest.len().min(buffer.remaining());
+        buffer.put_slice(&rest[..count]);
+        lines.read += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    async fn read(text: &str, limit: usize) -> String {
+        let mut read = String::new();
+        Lines::new(text.as_bytes(), limit).read_to_string(&mut read).await.unwrap();
+        read
+    }
+
+    #[tokio::test]
+    async fn lines_come_out_whole_and_in_order() {
+        let plain = "{\"a\":1}\n\nno json\n";
+        let task = r#"{"result":{"taskId":"t"}}"#;
+        let lifted = r#"{"result":{"orchestr8/task":{"taskId":"t"}}}"#;
+        assert_eq!(read(&format!("{plain}{task}\n{plain}"), 100).await, format!("{plain}{lifted}\n{plain}"));
+        assert_eq!(
+            read(&format!("{task}\n{task}"), 100).await,
+            format!("{lifted}\n{task}"),
+            "no end, no line"
+        );
+    }
+
+    #[tokio::test]
+    async fn lines_of_any_length_come_through() {
+        let long = format!("{{\"text\":\"{}\"}}\n", "ä".repeat(200_000));
+        for limit in [10, CHUNK_BYTES, 1_000_000] {
+            assert_eq!(read(&format!("{long}{long}"), limit).await, format!("{long}{long}"), "{limit}");
+        }
+    }
+}

@@ -1,10 +1,12 @@
 //! What commands about workflows have in common: whom they ask, and what they may do to the store.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 
 use super::{Running, Shell};
 use crate::failure::Failure;
-use crate::reach::{self, Reach, Where};
+use crate::reach::{self, KEY_FILE, Reach, Signer, Where};
 use crate::runtime::block_on;
 
 pub use crate::reach::Intent;
@@ -21,6 +23,12 @@ pub struct Reaching {
     pub running: Running,
 }
 
+/// The file with the secret key: what a flag says, else the environment.
+pub fn key_file(given: Option<&Path>, shell: &Shell) -> Option<PathBuf> {
+    let named = shell.environment.get(KEY_FILE).filter(|file| !file.is_empty());
+    given.map(Path::to_owned).or_else(|| named.map(PathBuf::from))
+}
+
 impl Reaching {
     /// Finds whom to ask, does the work, and lets go of the store in order.
     pub fn run<T>(
@@ -29,10 +37,21 @@ impl Reaching {
         intent: Intent,
         work: impl AsyncFnOnce(&Reach) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
+        self.run_signed(shell, intent, None, work)
+    }
+
+    /// The same with a key, for servers that ask for signatures.
+    pub fn run_signed<T>(
+        &self,
+        shell: &Shell,
+        intent: Intent,
+        signer: Option<Signer>,
+        work: impl AsyncFnOnce(&Reach) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let settings = shell.settings(self.running.flags(), self.running.mode())?;
         let whom = self.whom(shell);
         block_on(async {
-            let reach = reach::find(whom, settings, intent).await?;
+            let reach = reach::find(whom, settings, intent).await?.signing(signer);
             let done = work(&reach).await;
             reach.close().await;
             done

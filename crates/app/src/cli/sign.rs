@@ -11,14 +11,14 @@ use orchestr8_kernel::ports::clock::Real;
 use orchestr8_knowledge_face::check_envelope;
 use orchestr8_knowledge_face::limits::{BODY_BYTES, SIGNATURE_LIFE_S};
 use orchestr8_knowledge_face::security::jws::{self, Claims, Form};
-use orchestr8_knowledge_face::security::keys::{self, Pair};
+use orchestr8_knowledge_face::security::keys;
 use serde_json::json;
 
+use super::reaching::key_file;
 use super::words::read_duration;
 use super::{Shell, files};
 use crate::failure::Failure;
-use crate::reach::problem_lines;
-use crate::settings::read_private;
+use crate::reach::{problem_lines, read_key};
 
 const SERVER: &str = "http://127.0.0.1:8088";
 
@@ -27,9 +27,9 @@ pub struct Sign {
     /// The envelope: a file, or - for stdin.
     #[arg(value_name = "FILE", required_unless_present = "request", conflicts_with = "request")]
     envelope: Option<String>,
-    /// The secret key, as `orchestr8 keys new --out` wrote it.
+    /// The secret key, as `orchestr8 keys new --out` wrote it [default: $ORCHESTR8_KEY_FILE].
     #[arg(long, short, value_name = "FILE")]
-    key: PathBuf,
+    key: Option<PathBuf>,
     /// Sign a request without an envelope: its method and path, such as 'GET /documents?prefix=a'.
     #[arg(long, value_name = "REQUEST")]
     request: Option<String>,
@@ -61,7 +61,12 @@ struct Wish {
 
 impl Sign {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
-        let pair = self.pair()?;
+        let Some(file) = key_file(self.key.as_deref(), shell) else {
+            return Err(Failure::new(Code::InvalidArgument, "no key is named to sign with").hinting(
+                "give --key FILE or set ORCHESTR8_KEY_FILE; orchestr8 keys new --out FILE makes one",
+            ));
+        };
+        let pair = read_key(&file)?;
         let wish = self.wish()?;
         let life_s = i64::try_from(self.valid.as_secs()).unwrap_or(i64::MAX);
         if !(1..=SIGNATURE_LIFE_S).contains(&life_s) {
@@ -99,16 +104,6 @@ impl Sign {
             shell.terminal.note(&format!("send it with:\n  {curl}"));
         }
         Ok(())
-    }
-
-    fn pair(&self) -> Result<Pair, Failure> {
-        let text = read_private("--key", &self.key)?;
-        let wrong = |what: String| {
-            Failure::new(Code::InvalidArgument, format!("{}: {what}", self.key.display()))
-                .hinting("make a key with orchestr8 keys new --out FILE")
-        };
-        let jwk = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        Pair::from_jwk(&jwk).map_err(|fault| wrong(fault.message.into_owned()))
     }
 
     fn wish(&self) -> Result<Wish, Failure> {

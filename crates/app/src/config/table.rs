@@ -104,8 +104,8 @@ impl Setting {
 pub const PREFIX: &str = "ORCHESTR8_";
 
 /// Variables of ours that are not settings.
-pub const OTHER_VARIABLES: [&str; 4] =
-    ["ORCHESTR8_CONFIG", "ORCHESTR8_DATA_DIR", "ORCHESTR8_SERVER", "ORCHESTR8_TOKEN"];
+pub const OTHER_VARIABLES: [&str; 5] =
+    ["ORCHESTR8_CONFIG", "ORCHESTR8_DATA_DIR", "ORCHESTR8_KEY_FILE", "ORCHESTR8_SERVER", "ORCHESTR8_TOKEN"];
 
 const DAY_MS: u64 = 86_400_000;
 const ANY_TIMEOUT: Shape = Shape::Int { min: 1, max: DAY_MS };

@@ -9,6 +9,7 @@ mod embedded;
 mod find;
 mod refusal;
 mod server;
+mod signer;
 mod stream;
 
 use http::{HeaderMap, Method, StatusCode};
@@ -21,6 +22,7 @@ pub use embedded::{Embedded, Intent};
 pub use find::{Where, find};
 pub use refusal::{code_of, problem_lines, refusal};
 pub use server::Server;
+pub use signer::{KEY_FILE, Signer, read_key};
 pub use stream::{Event, Events};
 
 /// An answer larger than this is not read: results have 1 MiB, journals 10 MiB.
@@ -56,6 +58,15 @@ impl Reply {
 pub type Headers<'a> = &'a [(&'a str, &'a str)];
 
 impl Reach {
+    /// Signs every request from now on. What is done in this process needs no proof.
+    #[must_use]
+    pub fn signing(self, signer: Option<Signer>) -> Self {
+        match self {
+            Reach::Server(server) => Reach::Server(server.signing(signer)),
+            Reach::Embedded(embedded) => Reach::Embedded(embedded),
+        }
+    }
+
     /// Sends one request. A failure here means that nothing came back; a refusal is a reply.
     pub async fn send(
         &self,

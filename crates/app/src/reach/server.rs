@@ -7,6 +7,7 @@ use http::{HeaderMap, Method, StatusCode};
 use orchestr8_contract::Code;
 use serde_json::Value;
 
+use super::signer::{SIGNATURE, Signer};
 use super::stream::Events;
 use super::{ANSWER_BYTES, Headers, Reply, read_body, refusal, too_large};
 use crate::failure::Failure;
@@ -24,6 +25,7 @@ pub struct Server {
     /// Without a slash at its end.
     base: String,
     token: Option<String>,
+    signer: Option<Signer>,
     client: reqwest::Client,
 }
 
@@ -43,7 +45,13 @@ impl Server {
             .connect_timeout(CONNECT_LIMIT)
             .build()
             .map_err(|error| Failure::new(Code::Internal, format!("no HTTP client: {error}")))?;
-        Ok(Self { base: base.to_owned(), token: token.map(str::to_owned), client })
+        Ok(Self { base: base.to_owned(), token: token.map(str::to_owned), signer: None, client })
+    }
+
+    /// Signs every request that has an answer of its own.
+    #[must_use]
+    pub fn signing(self, signer: Option<Signer>) -> Self {
+        Self { signer, ..self }
     }
 
     pub fn base(&self) -> &str {
@@ -68,9 +76,14 @@ impl Server {
         headers: Headers<'_>,
         body: Option<&Value>,
     ) -> Result<Reply, Failure> {
-        let mut request = self.request(method, path, headers).timeout(limit);
+        let mut request = self.request(method.clone(), path, headers).timeout(limit);
+        let body = body.map(Value::to_string);
+        if let Some(signer) = &self.signer {
+            let signed = body.as_deref().unwrap_or_default().as_bytes();
+            request = request.header(SIGNATURE, signer.sign(&method, path, signed)?);
+        }
         if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body.to_string());
+            request = request.header("content-type", "application/json").body(body);
         }
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let (status, headers) = (response.status(), response.headers().clone());

@@ -15,12 +15,14 @@ mod tree;
 mod webhooks;
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use super::Shell;
-use super::reaching::{Intent, Reaching};
+use super::reaching::{Intent, Reaching, key_file};
 use crate::failure::{Failure, exit};
+use crate::reach::Signer;
 use shelf::Shelf;
 
 #[derive(Subcommand)]
@@ -87,6 +89,10 @@ pub struct Asking {
     /// The tenant whose documents are meant [default: your own].
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
+    /// Sign with this secret key, as `orchestr8 keys new --out` wrote it, for a server that asks for signatures [default:
+    /// $ORCHESTR8_KEY_FILE].
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     #[command(flatten)]
     reaching: Reaching,
 }
@@ -98,8 +104,10 @@ impl Asking {
         shell: &Shell,
         work: impl AsyncFnOnce(&Shelf<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        self.reaching.run(shell, Intent::Record, async |reach| {
-            let shelf = Shelf::new(reach, self.tenant.clone());
+        let key = key_file(self.key.as_deref(), shell);
+        let signer = key.as_deref().map(Signer::read).transpose()?;
+        self.reaching.run_signed(shell, Intent::Record, signer, async |reach| {
+            let shelf = Shelf::new(reach, self.tenant.clone(), key.is_some());
             work(&shelf).await
         })
     }
@@ -110,6 +118,9 @@ impl Asking {
         let mut pair = |name: &str, value: &OsStr| words.extend([OsString::from(name), value.to_owned()]);
         if let Some(tenant) = &self.tenant {
             pair("--tenant", tenant.as_ref());
+        }
+        if let Some(key) = &self.key {
+            pair("--key", key.as_os_str());
         }
         if let Some(server) = &self.reaching.server {
             pair("--server", server.as_ref());

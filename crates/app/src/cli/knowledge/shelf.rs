@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::words::text;
 use crate::failure::Failure;
-use crate::reach::{self, Reach, Reply, escape};
+use crate::reach::{self, Reach, Reply, escape, refusal};
 
 /// The parent of what has no other.
 pub const ROOT: &str = "root";
@@ -20,11 +20,13 @@ pub const BATCH: usize = 20;
 pub struct Shelf<'r> {
     reach: &'r Reach,
     tenant: Option<String>,
+    /// Requests are signed.
+    signed: bool,
 }
 
 impl<'r> Shelf<'r> {
-    pub fn new(reach: &'r Reach, tenant: Option<String>) -> Self {
-        Self { reach, tenant }
+    pub fn new(reach: &'r Reach, tenant: Option<String>, signed: bool) -> Self {
+        Self { reach, tenant, signed }
     }
 
     pub async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
@@ -34,7 +36,24 @@ impl<'r> Shelf<'r> {
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Reply, Failure> {
         let tenant = self.tenant.as_deref().map(|tenant| ("x-tenant-id", tenant));
         let headers: Vec<(&str, &str)> = tenant.into_iter().collect();
-        self.reach.send(method, path, &headers, body).await
+        let reply = self.reach.send(method, path, &headers, body).await?;
+        match reply.status {
+            StatusCode::UNAUTHORIZED => Err(self.unproven(&reply)),
+            _ => Ok(reply),
+        }
+    }
+
+    /// The server does not believe who we are; it says why, and we know how to mend it from here.
+    fn unproven(&self, reply: &Reply) -> Failure {
+        let hint = match self.signed {
+            true => {
+                "`orchestr8 keys list` on the server shows whether it knows the key; `orchestr8 keys rotate` replaces one"
+            }
+            false => {
+                "sign with --key FILE or ORCHESTR8_KEY_FILE (`orchestr8 keys new --out FILE` makes one); a token goes into ORCHESTR8_TOKEN"
+            }
+        };
+        Failure { code: Code::Unauthenticated, ..refusal(reply.status, &reply.body) }.hinting(hint)
     }
 
     pub async fn get(&self, path: &str) -> Result<Value, Failure> {

@@ -5,6 +5,7 @@ mod documents;
 mod folders;
 mod interrupted;
 mod serving;
+mod signed;
 mod steps;
 mod watched;
 

@@ -11,6 +11,7 @@ mod cli;
 mod config;
 mod docs;
 mod doctor;
+mod far;
 mod governed;
 mod hostile;
 mod http;

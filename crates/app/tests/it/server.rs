@@ -33,7 +33,7 @@ impl Server {
         Self::of(command)
     }
 
-    fn of(mut command: Command) -> Self {
+    pub fn of(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::null()).stdin(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

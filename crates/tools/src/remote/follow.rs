@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::call::Call;
 use super::desk::Line;
-use super::lift;
+use super::lift::{self, RELATED_TASK};
 use super::limits::{POLL_FAILURES, QUESTIONS, ROUNDS};
 use super::questions::answers;
 use super::sent::{Running, Sent, Stop, meta};
@@ -56,7 +56,7 @@ impl<'a> Following<'a> {
                 Next::Wait => {}
                 Next::Ended(result) => {
                     running.ended();
-                    return *result;
+                    return (*result).map(own);
                 }
                 Next::Fetch => {
                     let params = json!({"taskId": running.id});
@@ -64,7 +64,7 @@ impl<'a> Following<'a> {
                         ClientRequest::CustomRequest(CustomRequest::new("tasks/result", Some(params)));
                     let fetched = self.ask(fetch).await;
                     running.ended();
-                    return fetched.map_err(|error| self.call.failed(error).into());
+                    return fetched.map(own).map_err(|error| self.call.failed(error).into());
                 }
             }
             self.context.kernel.ports().clock.sleep(Duration::from_millis(seen.poll_ms)).await;
@@ -155,4 +155,14 @@ impl<'a> Following<'a> {
         let told = self.ask(ClientRequest::UpdateTaskRequest(update)).await;
         told.map(drop).map_err(|error| self.call.failed(error).into())
     }
+}
+
+/// The result without the name of the task it is from: nobody here knows that task, and ours may have another.
+fn own(mut result: ServerResult) -> ServerResult {
+    if let ServerResult::CallToolResult(result) = &mut result
+        && let Some(meta) = &mut result.meta
+    {
+        meta.remove(RELATED_TASK);
+    }
+    result
 }

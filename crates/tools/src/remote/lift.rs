@@ -8,6 +8,9 @@
 use rmcp::model::{ServerResult, TASKS_EXTENSION_ID, Tool};
 use serde_json::{Map, Value, json};
 
+/// The key by which the older revision ties questions and results to their task.
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
 /// Whether a tool runs as a task, in the `_meta` of its definition.
 const SUPPORT: &str = "orchestr8/taskSupport";
 

@@ -20,10 +20,8 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::calls::Calls;
+use super::lift::RELATED_TASK;
 use super::questions::refused;
-
-/// The key by which the older revision ties a question to its task.
-const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 pub struct Listener {
     pub config: ClientConfig,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use orchestr8_contract::Code;
+use orchestr8_contract::{Code, Output};
 use orchestr8_kernel::action::Tasking;
 use orchestr8_kernel::peer::About;
 use orchestr8_kernel::{Halt, Settled, Why};
@@ -51,6 +51,9 @@ async fn a_tool_that_must_be_a_task_can_be_called_like_any_other() {
             assert_eq!(done, format!("done after {looks} looks"), "{flags:?}");
         }
         let (person, settled) = call(&world, Person::default(), "other.steps", json!({"looks": 2})).await;
+        let Ok(Output::Blocks { meta, .. }) = &settled.result else { panic!("blocks") };
+        let meta: Vec<&String> = meta.iter().flat_map(|meta| meta.keys()).collect();
+        assert!(!meta.iter().any(|key| key.contains("related-task")), "{meta:?}: a task nobody here knows");
         assert_eq!(text(settled), "done after 2 looks");
         let statuses =
             [json!({"status": "look 0"}), json!({"status": "look 1"}), json!({"status": "look 2"})];

@@ -141,7 +141,10 @@ impl Tasks {
 
     /// Answers those who wait for the result, once there is one.
     fn settle(&mut self, id: &str) {
-        let Some((member, value)) = self.end(id) else { return };
+        let Some((member, mut value)) = self.end(id) else { return };
+        if member == "result" {
+            value["_meta"] = json!({"io.modelcontextprotocol/related-task": {"taskId": id}, "own": 1});
+        }
         for waiting in self.all.get_mut(id).map(|task| std::mem::take(&mut task.waiting)).unwrap_or_default()
         {
             send(json!({"jsonrpc": "2.0", "id": waiting, member: value}));

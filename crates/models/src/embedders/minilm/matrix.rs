@@ -24,6 +24,14 @@ impl Default for Multiplier {
     }
 }
 
+#[cfg(test)]
+impl Multiplier {
+    /// The bits that are left of a number.
+    pub fn bits(&self) -> u32 {
+        if self.most < 255.0 { 7 } else { 8 }
+    }
+}
+
 /// Rows as small whole numbers.
 pub struct Rounded {
     width: usize,

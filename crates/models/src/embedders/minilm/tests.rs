@@ -7,7 +7,8 @@ fn nearness(one: &[f32], other: &[f32]) -> f32 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 
-/// KNO, Engines: the vectors are those of all-MiniLM-L6-v2, but for the rounding of what goes into its matrices.
+/// KNO, Engines: the vectors are those of all-MiniLM-L6-v2, but for the rounding of what goes into its matrices, which is coarser
+/// on machines that add products in sixteen bits.
 #[tokio::test(flavor = "multi_thread")]
 async fn vectors_are_those_of_the_reference() {
     let Some(file) = orchestr8_testing::embedder_file() else { return };
@@ -16,9 +17,10 @@ async fn vectors_are_those_of_the_reference() {
     let known: Vec<(String, Vec<f32>)> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
     let texts = known.iter().map(|(text, _)| text.clone()).collect();
     let found = model.embed(texts, Purpose::Passage).await.unwrap();
+    let least = if matrix::Multiplier::default().bits() == 8 { 0.998 } else { 0.995 };
     for ((text, wanted), vector) in known.iter().zip(&found) {
         assert_eq!(vector.len(), model.dimensions());
-        assert!(nearness(vector, wanted) > 0.998, "{text:?}: {}", nearness(vector, wanted));
+        assert!(nearness(vector, wanted) > least, "{text:?}: {}", nearness(vector, wanted));
         let alone = model.embed(vec![text.clone()], Purpose::Query).await.unwrap();
         assert!(nearness(vector, &alone[0]) > 0.9999, "a text is the same in a batch and alone");
     }

@@ -92,12 +92,13 @@ fn verdict(done: Finished) -> Verdict {
 }
 
 /// Adds up the summary lines of nextest (`Summary [..] 5 tests run: 4 passed, 1 failed, 0 skipped`)
-/// and of cargo's own harness (`test result: ok. 4 passed; 1 failed; …`).
+/// and of cargo's own harness (`test result: ok. 4 passed; 1 failed; …`), which under nextest only repeats what one failed test said.
 fn count(output: &str) -> (usize, usize) {
     let (mut passed, mut failed) = (0, 0);
+    let is_nextest = output.lines().any(|line| line.trim().starts_with("Summary ["));
     for line in output.lines() {
         let line = line.trim();
-        let counts = if let Some(rest) = line.strip_prefix("test result:") {
+        let counts = if let Some(rest) = line.strip_prefix("test result:").filter(|_| !is_nextest) {
             rest
         } else if line.starts_with("Summary [") {
             line.split_once(" run:").map_or("", |(_, rest)| rest)
@@ -124,6 +125,12 @@ mod tests {
         let output =
             "     Summary [   0.036s] 7 tests run: 4 passed (1 slow), 2 failed, 1 timed out, 3 skipped";
         assert_eq!(count(output), (4, 3));
+    }
+
+    #[test]
+    fn what_a_failed_test_said_of_itself_is_not_counted_again() {
+        let output = "test result: FAILED. 0 passed; 1 failed; 0 ignored\nSummary [ 0.1s] 3 tests run: 2 passed, 1 failed, 0 skipped";
+        assert_eq!(count(output), (2, 1));
     }
 
     #[test]

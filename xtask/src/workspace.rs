@@ -13,8 +13,9 @@ const QUICK: Duration = Duration::from_secs(120);
 
 /// The repository's root folder.
 pub fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
+    let here = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    here.parent().unwrap_or(&here).to_path_buf()
 }
 
 /// A `cargo` command in the repository's root, with the cargo that runs us.

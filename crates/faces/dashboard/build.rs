@@ -11,6 +11,8 @@ const BUILT: &str = "built";
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={BUILT}");
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join(BUILT);
+    // By its whole name too: a build folder that another checkout has used before lists that one's files.
+    println!("cargo:rerun-if-changed={}", root.display());
     let mut files = Vec::new();
     collect(&root, &mut files)?;
     files.sort();

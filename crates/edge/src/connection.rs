@@ -23,6 +23,7 @@ use crate::Refusal;
 use crate::census::Seat;
 use crate::guard::{self, Guard};
 use crate::settings::{BUFFER_LIMIT_BYTES, HEAD_LIMIT_BYTES, Timeouts};
+use crate::turns::Own;
 use crate::watch::{Answer, Wait, Watch, Wire};
 
 /// After the last word we read on for a moment, because closing on unread bytes would destroy that word in flight.
@@ -169,17 +170,17 @@ where
     let mut clock = Clock::new(shared.timeouts);
     let mut alarm = pin!(sleep_until(clock.next_look()));
     let mut bell = pin!(shared.drain.bell.notified());
-    let mut listening = false;
+    let mut own: Option<Own> = None;
     poll_fn(|cx| {
-        if let Poll::Ready(outcome) = Pin::new(&mut *http).poll(cx) {
+        // A spawned task keeps its waker, so one poll is enough to be called when draining begins.
+        let own = own.get_or_insert_with(|| {
+            let _ = bell.as_mut().poll(cx);
+            Own::of(cx.waker())
+        });
+        if let Poll::Ready(outcome) = own.poll(|cx| Pin::new(&mut *http).poll(cx)) {
             return Poll::Ready(End::Closed(outcome));
         }
         clock.note(watch.wait(), watch.turn());
-        // A spawned task keeps its waker, so one poll is enough to be called when draining begins.
-        if !listening {
-            listening = true;
-            let _ = bell.as_mut().poll(cx);
-        }
         if clock.wait == Wait::Idle && shared.drain.has_begun() {
             return Poll::Ready(End::Quiet);
         }

@@ -24,6 +24,7 @@ mod refusal;
 mod serve;
 pub mod settings;
 mod sockets;
+mod turns;
 mod watch;
 
 #[cfg(test)]
@@ -38,3 +39,4 @@ pub use refusal::Refusal;
 pub use serve::{Drained, bind, serve};
 pub use settings::{Pages, Settings, Voice};
 pub use sockets::SOCKET_PROTOCOL;
+pub use turns::after_others;

@@ -70,7 +70,7 @@ pub const GROUP: usize = 256;
 pub const TAIL_GROUP_WRITES: usize = 32;
 
 /// Changes in the tail before they are filed: a few milliseconds of the writer's time, and as much work after a crash.
-pub const TAIL_WRITES: usize = 512;
+pub const TAIL_WRITES: usize = 1_024;
 
 /// Bytes of messages in one group, and in all, that the tail takes: what is large is not worth writing twice.
 pub const TAIL_GROUP_BYTES: usize = 64 * 1_024;

@@ -12,13 +12,13 @@ use orchestr8_kernel::ports::store::{Row, Statement};
 use orchestr8_kernel::{Cancel, Kernel, Principal};
 use orchestr8_outbound::{Allowed, Client, Guard};
 use parking_lot::Mutex;
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 
 use super::desk::{Ack, Done, Recipients, Sent, Wish};
 use super::envelope::{Envelope, Target};
 use super::ledger::{Backoff, Entry, RetryPolicy};
 use super::post::{Order, Post};
+use super::queue::Queue;
 use super::record::Address;
 use super::registry::Agents;
 use super::rows;
@@ -59,7 +59,7 @@ impl Default for Settings {
     }
 }
 
-/// A handle. Clones share it; when the last one goes, the post ends.
+/// A handle. Clones share it.
 #[derive(Clone)]
 pub struct Hub(pub(super) Arc<Shared>);
 
@@ -71,7 +71,7 @@ pub struct Shared {
     pub guard: Arc<Guard>,
     pub client: Client,
     pub(super) runs: Runs,
-    orders: mpsc::Sender<Order>,
+    pub(super) queue: Queue,
     unfiled: Arc<Unfiled>,
     pub(super) waiters: Mutex<Waiters>,
     /// When the next request is due, and who wants to know that it is sooner than thought.
@@ -90,25 +90,22 @@ pub fn topic(address: &Address) -> String {
 impl Hub {
     /// Needs a tokio runtime around it.
     pub fn new(kernel: Kernel, coordinator: Coordinator, settings: Settings) -> Self {
-        let (orders, waiting) = mpsc::channel(limits::WAITING_SENDS);
         let (settings, guard) = (Arc::new(settings.clone()), Arc::new(Guard::new(&settings.callbacks)));
-        let shared = Arc::new(Shared {
+        let (ports, unfiled) = (kernel.ports().clone(), Arc::<Unfiled>::default());
+        let shared = Arc::new_cyclic(|hub| Shared {
             coordinator,
             agents: Agents::default(),
-            settings: settings.clone(),
+            queue: Queue::of(Post::new(ports, settings.clone(), unfiled.clone(), hub.clone())),
+            settings,
             client: Client::guarded(guard.clone()),
             guard,
             runs: Runs::default(),
-            orders,
-            unfiled: Arc::default(),
+            unfiled,
             waiters: Mutex::default(),
             next_due_ms: AtomicI64::new(i64::MAX),
             sooner: Notify::new(),
             kernel,
         });
-        let (ports, unfiled) = (shared.kernel.ports().clone(), shared.unfiled.clone());
-        let post = Post::new(ports, settings, unfiled, waiting, Arc::downgrade(&shared));
-        tokio::spawn(post.serve());
         Self(shared)
     }
 
@@ -210,15 +207,8 @@ impl Hub {
 
     pub(super) async fn wish(&self, wish: Wish) -> Result<Done, Fault> {
         let (answer, answered) = oneshot::channel();
-        self.0.orders.try_send(Order { wish, answer }).map_err(|refused| match refused {
-            TrySendError::Full(_) => {
-                let text =
-                    format!("{} messages wait to be written; send again shortly", limits::WAITING_SENDS);
-                Fault::new(Code::ResourceExhausted, text).with("reason", "post_full")
-            }
-            TrySendError::Closed(_) => Fault::new(Code::ShuttingDown, "the server is shutting down"),
-        })?;
-        answered.await.unwrap_or_else(|_| Err(Fault::new(Code::ShuttingDown, "the server is shutting down")))
+        self.0.hand_in(Order { wish, answer })?;
+        answered.await.unwrap_or_else(|_| Err(Fault::internal("the message could not be worked on")))
     }
 
     /// Returns once everything that was answered for is in the tables.

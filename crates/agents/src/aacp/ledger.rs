@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use orchestr8_contract::Fault;
 use orchestr8_contract::error::StoredFault;
-use orchestr8_contract::id::{AgentId, MessageId, RequestId};
+use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
 use orchestr8_kernel::resilience::retry::{Jitter, delay_ms, may_retry};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use super::record::Pair;
 use crate::limits;
 
 /// How it stands with a request, or with a message.
@@ -54,7 +55,7 @@ impl Status {
 }
 
 /// One request as it is recorded.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Entry {
     pub request: RequestId,
     pub source: AgentId,
@@ -76,6 +77,19 @@ pub struct Entry {
     /// The outcome came after its time was over (AACP-LATE).
     pub late: bool,
     pub answer: Option<Answer>,
+}
+
+/// As the other records of the tail, without the names of its fields.
+impl Serialize for Entry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { request, source, target, message, seq, status, attempts, .. } = self;
+        let Self { timeout_ms, due_ms, asked_ms, ended_ms, expires_ms, late, answer, .. } = self;
+        (
+            request, source, target, message, seq, status, attempts, timeout_ms, due_ms, asked_ms, ended_ms,
+            expires_ms, late, answer,
+        )
+            .serialize(serializer)
+    }
 }
 
 /// How a request ended.
@@ -215,6 +229,11 @@ fn due(after: &mut Entry, policy: &dyn RetryPolicy, at: Moment) -> Act {
 }
 
 impl Entry {
+    /// Between whom it goes, in the direction of the request.
+    pub fn pair(&self, tenant: &Tenant) -> Pair {
+        Pair { tenant: tenant.clone(), source: self.source.clone(), target: self.target.clone() }
+    }
+
     fn settle(&mut self, answer: Answer, now_ms: i64) -> Act {
         self.late = self.status == Status::Unknown || now_ms > self.asked_ms.saturating_add(self.timeout_ms);
         self.status = match &answer {

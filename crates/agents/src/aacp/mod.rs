@@ -12,6 +12,7 @@ mod envelope;
 mod hub;
 mod ledger;
 mod post;
+mod queue;
 pub(crate) mod record;
 mod registry;
 pub(crate) mod rows;

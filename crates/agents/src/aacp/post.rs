@@ -10,7 +10,7 @@ use orchestr8_kernel::Ports;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::Error;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::desk::{Ack, Around, Desk, Done, Looked, Recipients, Stop, Told, Wish};
 use super::envelope::{Kind, Target};
@@ -33,7 +33,6 @@ pub struct Post {
     settings: Arc<Settings>,
     desk: Desk,
     tail: Tail,
-    orders: mpsc::Receiver<Order>,
     hub: Weak<Shared>,
 }
 
@@ -48,36 +47,19 @@ struct Needs {
 }
 
 impl Post {
-    pub fn new(
-        ports: Ports,
-        settings: Arc<Settings>,
-        unfiled: Arc<Unfiled>,
-        orders: mpsc::Receiver<Order>,
-        hub: Weak<Shared>,
-    ) -> Self {
-        Self { ports, settings, desk: Desk::default(), tail: Tail::new(unfiled), orders, hub }
+    pub fn new(ports: Ports, settings: Arc<Settings>, unfiled: Arc<Unfiled>, hub: Weak<Shared>) -> Self {
+        Self { ports, settings, desk: Desk::default(), tail: Tail::new(unfiled), hub }
     }
 
-    /// Works until the last handle of the hub is gone.
-    pub async fn serve(mut self) {
-        while let Some(first) = self.orders.recv().await {
-            let mut group = vec![first];
-            while group.len() < limits::GROUP
-                && let Ok(order) = self.orders.try_recv()
-            {
-                group.push(order);
-            }
-            self.settle(group).await;
-        }
-        // What stays in the tail is found there by the next process; filed, it need not look.
-        if self.tail.is_known() {
-            let _ = self.file().await;
-        }
+    /// Drops what is in memory: what is true is in the store.
+    pub fn doubt(&mut self) {
+        self.desk.clear();
+        self.tail.doubt();
     }
 
     /// Decides and writes. Usually nothing is a repeat, so nothing is looked for: if something is, the store says so, nothing
     /// was written, and everything is decided again with a look first.
-    async fn settle(&mut self, group: Vec<Order>) {
+    pub async fn settle(&mut self, group: Vec<Order>) {
         let is_asked = group.iter().any(|order| matches!(order.wish, Wish::File));
         if (is_asked || !self.tail.is_known())
             && let Err(fault) = self.file().await
@@ -221,7 +203,9 @@ impl Post {
         let mut more = Needs::default();
         for (tenant, request) in group.iter().filter_map(|order| requested(&order.wish)) {
             if let Some(entry) = self.desk.requests.get(&(tenant.clone(), request.clone())) {
-                more.inboxes.push(Address { tenant: tenant.clone(), agent: entry.target.clone() });
+                let pair = entry.pair(tenant);
+                more.inboxes.push(pair.to());
+                more.pairs.push(pair);
             }
         }
         if look {

@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use super::envelope::Kind;
 use super::ledger::{Entry, Status};
 
 /// One agent of one tenant.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 pub struct Address {
     pub tenant: Tenant,
     pub agent: AgentId,
 }
 
 /// Two agents of one tenant, in the direction of their messages.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 pub struct Pair {
     pub tenant: Tenant,
     pub source: AgentId,
@@ -61,7 +61,7 @@ impl Held {
 }
 
 /// One message as it is stored.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Row {
     pub tenant: Tenant,
     pub message: MessageId,
@@ -77,6 +77,29 @@ pub struct Row {
     pub held: Held,
     pub created_ms: i64,
     pub expires_ms: i64,
+}
+
+/// What waits in the tail is written without the names of its fields, in their order: it is written for every message, and read
+/// only after a crash. With the names, as it was once written, it is read too.
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (&self.tenant, &self.agent).serialize(serializer)
+    }
+}
+
+impl Serialize for Pair {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (&self.tenant, &self.source, &self.target).serialize(serializer)
+    }
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { tenant, message, source, target, seq, kind, request, text, .. } = self;
+        let Self { position, held, created_ms, expires_ms, .. } = self;
+        (tenant, message, source, target, seq, kind, request, text, position, held, created_ms, expires_ms)
+            .serialize(serializer)
+    }
 }
 
 /// One change. What was not filed yet is stored in this shape.
@@ -154,5 +177,32 @@ impl Placed {
             request: row.request.clone(),
             text: row.text.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What an earlier version left in the tail.
+    #[test]
+    fn changes_are_read_with_and_without_the_names_of_their_fields() {
+        let named = json!([
+            {"request": {"tenant": "local", "entry": {
+                "request": "r-1", "source": "asker", "target": "worker", "message": "m-1", "seq": 39, "status": "COMPLETED",
+                "attempts": 1, "timeout_ms": 30000, "due_ms": null, "asked_ms": 5, "ended_ms": 7, "expires_ms": 9, "late": false,
+                "answer": {"payload": {"done": true}}}, "is_new": false}},
+            {"message": {
+                "tenant": "local", "message": "m-2", "source": "worker", "target": "asker", "seq": 40, "kind": "RESPONSE",
+                "request": "r-1", "text": "{\"a\":1}", "position": null, "held": "no", "created_ms": 1, "expires_ms": 2}},
+            {"pair": {"pair": {"tenant": "local", "source": "worker", "target": "asker"}, "received": 40, "acked": 0}},
+            {"inbox": {"address": {"tenant": "local", "agent": "worker"}, "last": 3, "floor": 1}},
+        ]);
+        let writes: Vec<Write> = serde_json::from_value(named).unwrap();
+        let written = serde_json::to_string(&writes).unwrap();
+        assert_eq!(serde_json::from_str::<Vec<Write>>(&written).unwrap(), writes);
+        assert!(!written.contains("asked_ms") && written.contains("r-1"), "{written}");
     }
 }

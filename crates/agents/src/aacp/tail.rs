@@ -145,25 +145,29 @@ impl Tail {
         if self.writes.is_empty() {
             return batch;
         }
-        // How far pairs and inboxes have come is said by the last word on each.
-        let (mut pairs, mut inboxes) = (HashSet::new(), HashSet::new());
+        // Of pairs, inboxes and requests the last word counts; of a request also whether the tables have it.
+        let (mut pairs, mut inboxes, mut requests) = (HashSet::new(), HashSet::new(), HashSet::new());
         let mut kept: Vec<&Write> = Vec::with_capacity(self.writes.len());
         for write in self.writes.iter().rev() {
             let is_last = match write {
                 Write::Pair { pair, .. } => pairs.insert(pair),
                 Write::Inbox { address, .. } => inboxes.insert(address),
-                Write::Message(_)
-                | Write::Request { .. }
-                | Write::Release { .. }
-                | Write::Repost { .. }
-                | Write::Ended { .. } => true,
+                Write::Request { tenant, entry, .. } => requests.insert((tenant, &entry.request)),
+                Write::Message(_) | Write::Release { .. } | Write::Repost { .. } | Write::Ended { .. } => {
+                    true
+                }
             };
             if is_last {
                 kept.push(write);
             }
         }
+        let unknown: HashSet<_> = self.writes.iter().filter_map(new_request).collect();
         for write in kept.into_iter().rev() {
-            rows::put(&mut batch, write.clone());
+            let mut write = write.clone();
+            if let Write::Request { tenant, entry, is_new } = &mut write {
+                *is_new = unknown.contains(&(&*tenant, &entry.request));
+            }
+            rows::put(&mut batch, write);
         }
         batch.then(tables::tail_clear(self.last));
         batch
@@ -205,6 +209,20 @@ impl Tail {
         }
         self.unfiled.known.store(true, Ordering::SeqCst);
         Ok(())
+    }
+}
+
+/// The request that this one puts on record first.
+fn new_request(write: &Write) -> Option<(&Tenant, &RequestId)> {
+    match write {
+        Write::Request { tenant, entry, is_new: true } => Some((tenant, &entry.request)),
+        Write::Request { is_new: false, .. }
+        | Write::Message(_)
+        | Write::Release { .. }
+        | Write::Repost { .. }
+        | Write::Ended { .. }
+        | Write::Pair { .. }
+        | Write::Inbox { .. } => None,
     }
 }
 

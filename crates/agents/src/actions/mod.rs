@@ -11,7 +11,7 @@ mod send_message;
 
 use orchestr8_contract::id::AgentId;
 use orchestr8_contract::{Fault, Output, limits};
-use orchestr8_kernel::action::Slotting;
+use orchestr8_kernel::action::{Cost, Slotting};
 use orchestr8_kernel::schema;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply};
 use serde_json::{Value, json};
@@ -81,6 +81,7 @@ fn recording() -> Policy {
         idempotent: true,
         timeout_ms: Some(TIMEOUT_MS),
         slotting: Slotting::Free,
+        cost: Cost::Quick,
         ..Policy::stored()
     }
 }

@@ -94,10 +94,8 @@ impl Peer {
     pub fn take(&mut self, position: u64, envelope: &Value, swallows: impl Fn(&str) -> bool) {
         let text = |name: &str| envelope[name].as_str().unwrap_or_default().to_owned();
         let (source, seq) = (text("sourceAgentId"), envelope["seq"].as_u64().unwrap_or(0));
-        let retry = envelope.get("retryCount").is_some();
         match self.memory.received.entry(source.clone()).or_default().receive(seq, u64::MAX) {
             Arrival::InOrder { .. } | Arrival::Duplicate => {}
-            Arrival::BeyondGap | Arrival::TooFar if retry => {}
             Arrival::BeyondGap | Arrival::TooFar => {
                 self.broken.push(format!("{source} -> {}: {seq} came before what precedes it", self.name));
             }

@@ -19,6 +19,10 @@ pub(crate) async fn send(call: Call) -> Outcome {
         args.insert(String::from("waitMs"), wait_ms.into());
     }
     let sent = call.ask(SEND, args).await?;
+    if wait_ms.is_none() {
+        // Whoever waits for the message goes first: its sender only learns that it was heard.
+        orchestr8_edge::after_others().await;
+    }
     let repeated = sent.get("duplicate").and_then(Value::as_bool).unwrap_or(false);
     let mut response = answer::json(if repeated { StatusCode::OK } else { StatusCode::CREATED }, &sent);
     let id = sent.get("messageId").and_then(Value::as_str).unwrap_or_default();

@@ -65,10 +65,12 @@ impl Desk {
         Ok(Done::Acknowledged { waiting })
     }
 
-    /// The target of the pair has everything up to this number.
+    /// The target of the pair has everything up to this number, and nothing beyond a gap.
     pub(super) fn acknowledge_pair(&mut self, pair: &Pair, ack: u64) {
-        if ack > self.state(pair).acked {
-            self.changing_pair(pair).acked = ack;
+        let state = self.state(pair);
+        let acked = ack.min(state.receiving.ack());
+        if acked > state.acked {
+            self.changing_pair(pair).acked = acked;
         }
         let address = pair.to();
         let covers = |waiting: &Waiting| waiting.source == pair.source && waiting.seq <= ack;
@@ -135,8 +137,12 @@ impl Desk {
         self.told.push(Told::Ended(address.tenant.clone(), waiting.message, Some(fault)));
     }
 
-    /// Hands a request to its target once more. What it has not acknowledged it still gets as it is.
+    /// Hands a request to its target once more. What it has not acknowledged it still gets as it is, and what waits behind a gap
+    /// still gets its turn.
     fn repost(&mut self, tenant: &Tenant, entry: &Entry, around: &Around<'_>) {
+        if self.state(&entry.pair(tenant)).held.contains_key(&entry.seq) {
+            return;
+        }
         let address = Address { tenant: tenant.clone(), agent: entry.target.clone() };
         let inbox = self.changing_inbox(&address);
         let known = inbox.waiting.iter().find(|(_, waiting)| waiting.message == entry.message);

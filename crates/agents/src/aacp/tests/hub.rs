@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
@@ -15,6 +16,10 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use crate::aacp::desk::Wish;
+use crate::aacp::ledger::Backoff;
+use crate::aacp::record::Address;
+use crate::aacp::registry::{Condition, Registered, Registration};
 use crate::aacp::{Answer, Envelope, Hub, Settings, Status};
 use crate::{Agent, Coordinator, Echo, Message, Surroundings, tables};
 
@@ -223,4 +228,47 @@ async fn what_is_large_is_filed_at_once() {
     world.hub.send(&Principal::local(), envelope).await.unwrap();
     assert!(world.store.query(tables::tail_after(0, 10)).await.unwrap().is_empty());
     assert_eq!(outcome(&world.hub, "r1").await.0, Status::Completed);
+}
+
+/// AACP-5: the number up to which everything is there never passes a gap, however long the gap stays.
+#[tokio::test]
+async fn what_waits_behind_a_gap_keeps_its_turn_when_its_time_is_over() {
+    let store: Arc<dyn Store> = Arc::new(memory(&[tables::MIGRATIONS]));
+    let kernel = Parts::on(store).kernel();
+    let ports = kernel.ports();
+    let coordinator = Coordinator::new(kernel.bus().clone(), ports.clock.clone(), ports.log.clone());
+    let policy = Arc::new(Backoff { max_attempts: 4, base_delay_ms: 1, max_delay_ms: 1 });
+    let hub = Hub::new(kernel, coordinator, Settings { timeout_ms: 1, policy, ..Settings::default() });
+    hub.ready().await.unwrap();
+    let local = Principal::local();
+    let bob = Address { tenant: local.tenant.clone(), agent: AgentId::parse("bob").unwrap() };
+    hub.agents().keep(
+        bob.clone(),
+        Registered {
+            owner: "local".into(),
+            registration: Registration::default(),
+            condition: Condition::Idle,
+            registered_ms: 0,
+            seen_ms: None,
+        },
+    );
+    let mut second = request("r2", "ann", "bob");
+    second.seq = Some(2);
+    assert!(hub.send(&local, second).await.unwrap().held);
+    let id = RequestId::parse("r2").unwrap();
+    let attempts = async {
+        while hub.request(&local.tenant, &id).await.unwrap().unwrap().attempts < 3 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            let due = Wish::Due { tenant: local.tenant.clone(), request: id.clone() };
+            hub.wish(due).await.unwrap();
+        }
+    };
+    within(attempts).await;
+    assert_eq!(hub.bounds(&bob).await.unwrap().0, 0, "nothing was handed out of its turn");
+    let mut first = request("r1", "ann", "bob");
+    first.seq = Some(1);
+    assert_eq!(hub.send(&local, first).await.unwrap().ack, 2);
+    let inbox = hub.query(tables::inbox_after(&bob, 0, 10)).await.unwrap();
+    let seqs: Vec<i64> = inbox.iter().map(|row| row.int(2).unwrap()).collect();
+    assert_eq!(seqs, [1, 2]);
 }

@@ -23,12 +23,16 @@ const SHOWN_LINES: usize = 60;
 /// All targets, or those that are named.
 pub fn run(names: &[&str], request: &Request) -> Result<bool> {
     let targets = chosen(names)?;
-    let mut tally = Tally::default();
+    let (mut tally, mut is_built) = (Tally::default(), false);
     tally.stage("build of the fuzz targets", || {
         let mut command = fuzzer(&["build"], request)?;
         process::run(&mut command, BUILD_LIMIT, request.verbose)?.require("cargo fuzz build")?;
+        is_built = true;
         Ok(Verdict::pass(format!("{} targets", targets.len())))
     });
+    if !is_built {
+        return Ok(tally.close());
+    }
     let seconds = if request.quick { QUICK } else { LONG };
     for target in &targets {
         tally.stage(&format!("fuzz {target}"), || fed(target, seconds, request));

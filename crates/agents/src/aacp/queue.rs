@@ -98,3 +98,17 @@ impl Shared {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Round;
+
+    #[test]
+    fn what_follows_on_the_heels_of_another_or_came_with_others_is_gathered() {
+        let alone = Round { orders: 1, took_us: 400, ended_us: 1_000 };
+        assert!(alone.is_calm(1_100));
+        assert!(!alone.is_calm(1_099));
+        assert!(!Round { orders: 2, ..alone }.is_calm(9_999));
+        assert!(Round::default().is_calm(0), "the first is alone");
+    }
+}

@@ -118,9 +118,67 @@ pub fn forget_support(tool: &mut Tool) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use rmcp::model::ServerJsonRpcMessage;
 
     use super::*;
+
+    /// Values made of the names that matter here, in every wrong place.
+    fn anything() -> impl Strategy<Value = Value> {
+        let name = || {
+            prop::sample::select(vec![
+                "taskId",
+                "task",
+                "tasks",
+                "tools",
+                "execution",
+                "taskSupport",
+                "capabilities",
+                "requests",
+                "call",
+                "content",
+                "_meta",
+                "extensions",
+                "other",
+            ])
+        };
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            ".{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 48, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(name().prop_map(str::to_owned), inner, 0..6)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+
+        /// Whatever a server says, it stays a message under its id, and only its result is another.
+        #[test]
+        fn whatever_a_server_says_stays_a_message(result in anything(), error in anything()) {
+            let message = json!({"jsonrpc": "2.0", "id": 7, "result": result, "error": error});
+            if let Some(lifted) = lift(&message.to_string()) {
+                let mut lifted: Value = serde_json::from_str(&lifted).unwrap();
+                prop_assert!(lifted["result"].is_object());
+                lifted["result"] = message["result"].clone();
+                prop_assert_eq!(lifted, message);
+            }
+        }
+
+        /// What is no JSON is left to the library to refuse.
+        #[test]
+        fn what_is_no_message_is_left_as_it_is(text in ".{0,40}") {
+            let text = format!("{text}\"taskId\"");
+            prop_assert!(lift(&text).is_none());
+        }
+    }
 
     /// The result as the library reads it.
     fn read(result: &Value) -> ServerResult {

@@ -1,7 +1,7 @@
 //! The hub over the real store: one flush for many, nothing kept after a failure, agents inside the process.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -23,16 +23,18 @@ use crate::aacp::registry::{Condition, Registered, Registration};
 use crate::aacp::{Answer, Envelope, Hub, Settings, Status};
 use crate::{Agent, Coordinator, Echo, Message, Surroundings, tables};
 
-/// Counts commits, and lets those fail that it is told to.
+/// Counts commits, and lets those fail or break that it is told to.
 struct Counting {
     store: Arc<dyn Store>,
     commits: AtomicUsize,
     failing: Mutex<usize>,
+    breaking: AtomicBool,
 }
 
 impl Store for Counting {
     fn commit(&self, batch: Batch) -> BoxFuture<'static, Result<(), Error>> {
         self.commits.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.breaking.swap(false, Ordering::SeqCst), "as wished");
         let mut failing = self.failing.lock();
         if *failing > 0 {
             *failing -= 1;
@@ -61,6 +63,7 @@ fn world() -> World {
         store: Arc::new(memory(&[tables::MIGRATIONS])),
         commits: AtomicUsize::new(0),
         failing: Mutex::new(0),
+        breaking: AtomicBool::new(false),
     });
     let kernel = Parts::on(store.clone()).kernel();
     let ports = kernel.ports();
@@ -228,6 +231,43 @@ async fn what_is_large_is_filed_at_once() {
     world.hub.send(&Principal::local(), envelope).await.unwrap();
     assert!(world.store.query(tables::tail_after(0, 10)).await.unwrap().is_empty());
     assert_eq!(outcome(&world.hub, "r1").await.0, Status::Completed);
+}
+
+#[tokio::test]
+async fn a_panic_at_the_post_is_told_and_the_next_message_goes_through() {
+    let world = world();
+    let local = Principal::local();
+    world.hub.send(&local, request("r1", "ann", "echo")).await.unwrap();
+    assert_eq!(outcome(&world.hub, "r1").await.0, Status::Completed);
+    world.store.breaking.store(true, Ordering::SeqCst);
+    let refused = within(world.hub.send(&local, request("r2", "ann", "echo"))).await.unwrap_err();
+    assert_eq!(refused.code, Code::Internal);
+    let sent = within(world.hub.send(&local, request("r2", "ann", "echo"))).await.unwrap();
+    assert_eq!((sent.seq, sent.duplicate), (2, false), "nothing of it was left behind");
+    assert_eq!(outcome(&world.hub, "r2").await.0, Status::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_comes_while_the_post_is_worked_is_answered_by_whoever_works_it() {
+    let world = world();
+    let hub = &world.hub;
+    let mut senders = Vec::new();
+    for sender in 0..8 {
+        let hub = hub.clone();
+        senders.push(tokio::spawn(async move {
+            let (local, name) = (Principal::local(), format!("sender-{sender}"));
+            for n in 1..=50 {
+                let sent = hub.send(&local, request(&format!("{name}-{n}"), &name, "echo")).await.unwrap();
+                assert_eq!(sent.seq, n, "each sender's messages are numbered in its order");
+            }
+        }));
+    }
+    for sender in senders {
+        within(sender).await.unwrap();
+    }
+    for sender in 0..8 {
+        assert_eq!(outcome(hub, &format!("sender-{sender}-50")).await.0, Status::Completed);
+    }
 }
 
 /// AACP-5: the number up to which everything is there never passes a gap, however long the gap stays.

@@ -49,6 +49,23 @@ async fn nobody_goes_before_those_who_wait() {
     assert!(same.await.is_err());
 }
 
+/// Between being handed to the writer and being taken up by it, a job holds no lock: only the count tells of it.
+#[tokio::test]
+async fn a_job_that_is_on_its_way_to_the_writer_goes_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = suite_opened(&folder);
+    store.0.desk.waiting.fetch_add(1, Ordering::SeqCst);
+    let mut after = store.commit(insert(1));
+    assert!(poll!(&mut after).is_pending(), "it has joined the queue");
+    after.await.unwrap();
+    // The writer counts a job as done after its answer.
+    while store.0.desk.waiting.load(Ordering::SeqCst) > 1 {
+        tokio::task::yield_now().await;
+    }
+    store.0.desk.waiting.fetch_sub(1, Ordering::SeqCst);
+    assert!(poll!(&mut store.commit(insert(2))).is_ready());
+}
+
 #[tokio::test]
 async fn the_log_is_looked_after_though_nobody_waits_for_the_writer() {
     let folder = tempfile::tempdir().unwrap();

@@ -159,7 +159,7 @@ pub fn document_move(tenant: &str, new: &Document) -> Statement {
            AND (?3 = 'root' OR EXISTS (SELECT 1 FROM knowledge_document WHERE tenant = ?1 AND id = ?3 AND hidden_by IS NULL))
            AND NOT EXISTS (
              WITH RECURSIVE up(id) AS (
-               SELECT ?3 UNION SELECT above.parent FROM knowledge_document above JOIN up ON above.tenant = ?1 AND above.id = up.id)
+               SELECT ?3 UNION SELECT above.parent FROM up CROSS JOIN knowledge_document above WHERE above.tenant = ?1 AND above.id = up.id)
              SELECT 1 FROM up WHERE id = ?2)",
         vec![
             tenant.into(),
@@ -214,7 +214,7 @@ pub fn below_hide(whose: Whose<'_>) -> Statement {
         "UPDATE knowledge_document SET hidden_by = ?2 WHERE tenant = ?1 AND hidden_by IS NULL AND id IN (
            WITH RECURSIVE below(id) AS (
              SELECT id FROM knowledge_document WHERE tenant = ?1 AND parent = ?2
-             UNION SELECT child.id FROM knowledge_document child JOIN below ON child.tenant = ?1 AND child.parent = below.id)
+             UNION SELECT child.id FROM below CROSS JOIN knowledge_document child WHERE child.tenant = ?1 AND child.parent = below.id)
            SELECT id FROM below)",
         whose.cells(),
     )
@@ -296,8 +296,9 @@ pub fn tag_insert(whose: Whose<'_>, tag: &str) -> Statement {
 pub fn change_note(whose: Whose<'_>) -> Statement {
     Statement::new(
         "INSERT INTO knowledge_change (tenant, document, position)
-         SELECT ?1, document.id, tree.version FROM knowledge_tree tree JOIN knowledge_document document
-           ON document.tenant = tree.tenant AND (document.id = ?2 OR document.hidden_by = ?2)
+         SELECT ?1, changed.id, tree.version FROM knowledge_tree tree CROSS JOIN (
+           SELECT id FROM knowledge_document WHERE tenant = ?1 AND id = ?2
+           UNION ALL SELECT id FROM knowledge_document WHERE tenant = ?1 AND hidden_by = ?2 AND id <> ?2) changed
          WHERE tree.tenant = ?1
          ON CONFLICT (tenant, document) DO UPDATE SET position = excluded.position",
         whose.cells(),
@@ -355,7 +356,7 @@ pub fn purge(whose: Whose<'_>, now_ms: i64) -> Vec<Statement> {
 /// A document that may be purged by now, and all below it.
 const BELOW: &str = "WITH RECURSIVE below(id) AS (
     SELECT id FROM knowledge_document WHERE tenant = ?1 AND id = ?2 AND hidden_by = ?2 AND purge_ms <= ?3
-    UNION SELECT child.id FROM knowledge_document child JOIN below ON child.tenant = ?1 AND child.parent = below.id)
+    UNION SELECT child.id FROM below CROSS JOIN knowledge_document child WHERE child.tenant = ?1 AND child.parent = below.id)
     SELECT id FROM below";
 
 fn metadata(document: &Document) -> Cell {

@@ -4,6 +4,7 @@
 //! - [`Table`]: tables that people can read, and that are run row by row.
 //! - [`Parts`]: a kernel with a store in memory; [`submission`] makes a wish for it.
 //! - [`Person`]: a client on the other side of a run.
+//! - [`Noting`]: a store that tells how it finds what it was asked to change.
 //! - [`settled`]: what became of a submission, or a panic that says what came instead.
 //! - `Answer`: what a router answers; `request` asks it (with the feature `served`).
 //! - [`description`]: the descriptions of APIs in `schemas`.
@@ -24,6 +25,7 @@ mod embedder;
 mod parts;
 mod patience;
 mod person;
+mod plans;
 mod seeds;
 #[cfg(feature = "served")]
 mod served;
@@ -36,6 +38,7 @@ pub use embedder::embedder_file;
 pub use parts::{Parts, Tables, memory, migrations, submission};
 pub use patience::{PATIENCE, until, within};
 pub use person::{Answers, Person};
+pub use plans::{Noting, Plan};
 pub use seeds::every_seed;
 #[cfg(feature = "served")]
 pub use served::{Answer, request};

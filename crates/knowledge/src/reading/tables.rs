@@ -42,7 +42,7 @@ pub fn ancestors(whose: Whose<'_>, limit: i64) -> Statement {
         "WITH RECURSIVE up(id, parent, title, hidden_by, depth) AS (
            SELECT id, parent, title, hidden_by, 0 FROM knowledge_document WHERE tenant = ?1 AND id = ?2
            UNION ALL SELECT above.id, above.parent, above.title, above.hidden_by, up.depth + 1
-             FROM knowledge_document above JOIN up ON above.tenant = ?1 AND above.id = up.parent WHERE up.depth < ?3)
+             FROM up CROSS JOIN knowledge_document above WHERE above.tenant = ?1 AND above.id = up.parent AND up.depth < ?3)
          SELECT id, parent, title, hidden_by FROM up ORDER BY depth",
         whose.and([limit.into()]),
     )
@@ -53,8 +53,8 @@ pub fn height(whose: Whose<'_>, limit: i64) -> Statement {
     Statement::new(
         "WITH RECURSIVE below(id, depth) AS (
            SELECT ?2, 0
-           UNION ALL SELECT child.id, below.depth + 1 FROM knowledge_document child
-             JOIN below ON child.tenant = ?1 AND child.parent = below.id WHERE below.depth < ?3)
+           UNION ALL SELECT child.id, below.depth + 1 FROM below CROSS JOIN knowledge_document child
+             WHERE child.tenant = ?1 AND child.parent = below.id AND below.depth < ?3)
          SELECT MAX(depth) FROM below",
         whose.and([limit.into()]),
     )
@@ -116,8 +116,8 @@ pub fn list(tenant: &str, prefix: &str, after: (&str, &str), limit: i64) -> Stat
                AND (substr('/' || replace(title, '/', '%2F'), 1, length(?2)) = ?2
                  OR substr(?2, 1, length(replace(title, '/', '%2F')) + 2) = '/' || replace(title, '/', '%2F') || '/')
            UNION ALL SELECT child.id, walk.path || '/' || replace(child.title, '/', '%2F')
-             FROM knowledge_document child JOIN walk ON child.tenant = ?1 AND child.parent = walk.id
-             WHERE child.hidden_by IS NULL
+             FROM walk CROSS JOIN knowledge_document child WHERE child.tenant = ?1 AND child.parent = walk.id
+             AND child.hidden_by IS NULL
                AND (substr(walk.path || '/' || replace(child.title, '/', '%2F'), 1, length(?2)) = ?2
                  OR substr(?2, 1, length(walk.path || '/' || replace(child.title, '/', '%2F')) + 1)
                       = walk.path || '/' || replace(child.title, '/', '%2F') || '/'))
@@ -158,8 +158,8 @@ pub fn lineages(tenant: &str, ids: String) -> Statement {
         "WITH RECURSIVE up(id, parent, title) AS (
            SELECT id, parent, title FROM knowledge_document
              WHERE tenant = ?1 AND id IN (SELECT value FROM json_each(?2))
-           UNION SELECT above.id, above.parent, above.title FROM knowledge_document above
-             JOIN up ON above.tenant = ?1 AND above.id = up.parent)
+           UNION SELECT above.id, above.parent, above.title FROM up CROSS JOIN knowledge_document above
+             WHERE above.tenant = ?1 AND above.id = up.parent)
          SELECT id, parent, title FROM up",
         vec![tenant.into(), ids.into()],
     )

@@ -110,8 +110,8 @@ pub struct Filter<'a> {
 pub fn best_within(words: String, weights: &Weights, filter: &Filter<'_>, limit: i64) -> Statement {
     scored(
         "WITH RECURSIVE below(id) AS (
-           SELECT ?9 UNION SELECT child.id FROM knowledge_document child
-             JOIN below ON child.tenant = ?7 AND child.parent = below.id WHERE ?9 IS NOT NULL),
+           SELECT ?9 UNION SELECT child.id FROM below CROSS JOIN knowledge_document child
+             WHERE child.tenant = ?7 AND child.parent = below.id AND ?9 IS NOT NULL),
          open AS MATERIALIZED (SELECT chunk.number FROM knowledge_document document
              JOIN knowledge_chunk chunk ON chunk.tenant = document.tenant AND chunk.document = document.id
            WHERE document.tenant = ?7 AND document.hidden_by IS NULL
@@ -148,8 +148,8 @@ pub fn best_within(words: String, weights: &Weights, filter: &Filter<'_>, limit:
 pub fn open(filter: &Filter<'_>) -> Statement {
     Statement::new(
         "WITH RECURSIVE below(id) AS (
-           SELECT ?3 UNION SELECT child.id FROM knowledge_document child
-             JOIN below ON child.tenant = ?1 AND child.parent = below.id WHERE ?3 IS NOT NULL)
+           SELECT ?3 UNION SELECT child.id FROM below CROSS JOIN knowledge_document child
+             WHERE child.tenant = ?1 AND child.parent = below.id AND ?3 IS NOT NULL)
          SELECT chunk.number FROM knowledge_document document
              JOIN knowledge_chunk chunk ON chunk.tenant = document.tenant AND chunk.document = document.id
            WHERE document.tenant = ?1 AND document.hidden_by IS NULL

@@ -16,6 +16,7 @@ mod keeping;
 #[path = "../shared/letters.rs"]
 mod letters;
 mod meaning;
+mod plans;
 mod querying;
 mod telling;
 mod tools;

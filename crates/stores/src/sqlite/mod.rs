@@ -128,6 +128,12 @@ impl Sqlite {
     pub async fn shrink(&self, pages_max: u32) -> Result<u32, store::Error> {
         self.0.on_writer(move |engine| upkeep::shrink(&engine.connection, pages_max)).await?
     }
+
+    /// The steps by which the rows of a statement are found, in the words of SQLite: through an index, or by looking at all.
+    pub async fn plan(&self, sql: &str) -> Result<Vec<String>, store::Error> {
+        let sql = sql.to_owned();
+        self.0.on_writer(move |engine| upkeep::plan(&engine.connection, &sql)).await?
+    }
 }
 
 impl Store for Sqlite {

@@ -1,4 +1,4 @@
-//! Upkeep on the writer's connection, between two groups.
+//! Upkeep on the writer's connection, between two groups, and a look at how statements are carried out.
 
 use orchestr8_kernel::ports::store::Error;
 use rusqlite::Connection;
@@ -18,4 +18,13 @@ pub(super) fn shrink(connection: &Connection, pages_max: u32) -> Result<u32, Err
         Ok(before.saturating_sub(pages()?))
     };
     shrink().map_err(store_error)
+}
+
+/// The steps by which the rows of a statement are found. Nothing is done; what it would be done with does not matter.
+pub(super) fn plan(connection: &Connection, sql: &str) -> Result<Vec<String>, Error> {
+    let plan = || {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+        statement.raw_query().mapped(|row| row.get(3)).collect::<Result<Vec<String>, _>>()
+    };
+    plan().map_err(store_error)
 }

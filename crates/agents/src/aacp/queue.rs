@@ -60,6 +60,13 @@ impl Queue {
         }
         Some((waiting.orders.drain(..count).collect(), post))
     }
+
+    /// Notes a round, and tells whether others wait.
+    fn ended(&self, round: Round) -> bool {
+        let mut waiting = self.0.lock();
+        waiting.last = round;
+        !waiting.orders.is_empty()
+    }
 }
 
 impl Shared {
@@ -77,7 +84,7 @@ impl Shared {
         let is_calm = last.is_calm(self.kernel.ports().clock.elapsed_us());
         let mut work = Box::pin(self.clone().work(post));
         let mut nobody = Context::from_waker(Waker::noop());
-        // What has to wait for the disk goes on in a task, whether or not anybody waits for it.
+        // What has to wait for the disk, or for others, goes on in a task, whether or not anybody waits for it.
         if !is_calm || Pin::new(&mut work).poll(&mut nobody).is_pending() {
             tokio::spawn(work);
         }
@@ -94,7 +101,10 @@ impl Shared {
                 post.doubt();
             }
             let ended_us = clock.elapsed_us();
-            self.queue.0.lock().last = Round { orders, took_us: ended_us - began_us, ended_us };
+            if self.queue.ended(Round { orders, took_us: ended_us - began_us, ended_us }) {
+                // Whoever has his answer is not kept for those who came meanwhile: they are answered by a task.
+                tokio::task::yield_now().await;
+            }
         }
     }
 }

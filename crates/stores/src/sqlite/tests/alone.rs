@@ -58,12 +58,6 @@ async fn a_job_that_is_on_its_way_to_the_writer_goes_first() {
     let mut after = store.commit(insert(1));
     assert!(poll!(&mut after).is_pending(), "it has joined the queue");
     after.await.unwrap();
-    // The writer counts a job as done after its answer.
-    while store.0.desk.waiting.load(Ordering::SeqCst) > 1 {
-        tokio::task::yield_now().await;
-    }
-    store.0.desk.waiting.fetch_sub(1, Ordering::SeqCst);
-    assert!(poll!(&mut store.commit(insert(2))).is_ready());
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ pub fn audit_entries(chain: &'static str, before: i64, filter: &AuditFilter, lim
 }
 
 /// What is deleted once it is old. Rows that carry their own expiry are kept zero milliseconds beyond it.
-pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 6] {
+pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 7] {
     [
         Sweep {
             name: "ledger",
@@ -106,5 +106,70 @@ pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 6] {
             count_sql: orchestr8_workflows::tables::JOURNAL_OLD,
             delete_sql: orchestr8_workflows::tables::JOURNAL_SWEEP,
         },
+        Sweep {
+            name: "executions that are gone",
+            keep_ms: 0,
+            count_sql: orchestr8_workflows::tables::GONE_OLD,
+            delete_sql: orchestr8_workflows::tables::GONE_SWEEP,
+        },
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestr8_kernel::ports::store::{Batch, Store as _};
+    use orchestr8_stores::sqlite::{Options, Place, open};
+    use orchestr8_stores::{Sqlite, retention};
+
+    use super::*;
+
+    const DAY_MS: i64 = 86_400_000;
+
+    /// A sweep runs every few minutes, and on the writer's thread: it finds what is old by index, or there is little to look at.
+    #[tokio::test]
+    async fn no_sweep_looks_at_all_rows() {
+        let store = open(Options::new(Place::Memory, migrations())).unwrap();
+        for sweep in sweeps(0) {
+            for sql in [sweep.count_sql, sweep.delete_sql] {
+                let steps = store.plan(sql).await.unwrap();
+                let scans = steps.iter().filter(|step| step.starts_with("SCAN"));
+                let large: Vec<_> =
+                    scans.filter(|step| !step.contains("wf_gone") && !step.contains("(subquery")).collect();
+                assert!(large.is_empty(), "{}: {sql}\n{steps:#?}", sweep.name);
+            }
+        }
+    }
+
+    async fn numbers(store: &Sqlite, sql: &'static str) -> Vec<i64> {
+        let rows = store.query(Statement::new(sql, vec![])).await.unwrap();
+        rows.iter().map(|row| row.int(0).unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn the_journal_of_an_execution_goes_with_it() {
+        let store = open(Options::new(Place::Memory, migrations())).unwrap();
+        let execution = "INSERT INTO wf_executions (num, tenant, id, workflow, name, version, hash, status, awake, priority,
+                correlation, given, created_ms, ended_ms) VALUES (?1, 't', ?1 || '', 'w', 'w', '1', 'h', 'completed', 0, 0, 'c', '{}', ?2, ?3)";
+        let entry = "INSERT INTO wf_journal (execution, seq, at_ms, kind, level, data) VALUES (?1, ?2, ?3, 'k', 'info', '{}')";
+        let mut batch = Batch::new();
+        // Old and ended, old and still running, young.
+        for (num, begun, ended) in [(1, 0, Some(1)), (2, 0, None), (3, 9 * DAY_MS, Some(9 * DAY_MS))] {
+            batch.then(Statement::new(execution, vec![num.into(), begun.into(), ended.into()]));
+            for seq in 0..700 {
+                batch.then(Statement::new(entry, vec![num.into(), seq.into(), begun.into()]));
+            }
+        }
+        store.commit(batch).await.unwrap();
+        let swept = retention::sweep(&store, &sweeps(DAY_MS), 9 * DAY_MS).await.unwrap();
+        let rows = |name: &str| swept.iter().find(|swept| swept.name == name).unwrap().rows;
+        assert_eq!((rows("executions"), rows("journals"), rows("executions that are gone")), (1, 700, 1));
+        assert_eq!(numbers(&store, "SELECT num FROM wf_executions ORDER BY num").await, [2, 3]);
+        assert_eq!(
+            numbers(&store, "SELECT DISTINCT execution FROM wf_journal ORDER BY execution").await,
+            [2, 3]
+        );
+        assert_eq!(numbers(&store, "SELECT COUNT(*) FROM wf_journal").await, [1400]);
+        assert!(numbers(&store, "SELECT execution FROM wf_gone").await.is_empty());
+        store.close().await;
+    }
 }

@@ -149,7 +149,7 @@ pub const LEDGER_SWEEP: &str = "DELETE FROM ledger WHERE (tenant, scope, key) IN
 
 /// Deletes a slice of the journal older than a time.
 pub const JOURNAL_SWEEP: &str =
-    "DELETE FROM journal WHERE seq IN (SELECT seq FROM journal WHERE at_ms <= ?1 ORDER BY seq LIMIT ?2)";
+    "DELETE FROM journal WHERE seq IN (SELECT seq FROM journal WHERE at_ms <= ?1 ORDER BY at_ms LIMIT ?2)";
 
 pub struct JournalRow<'a> {
     pub tenant: &'a str,
@@ -178,15 +178,6 @@ pub fn journal_append(row: JournalRow<'_>) -> Statement {
             row.id.into(),
             row.data.into(),
         ],
-    )
-}
-
-/// A page of a tenant's journal after a number. Columns: seq, at_ms, run, action, entry, correlation, data.
-pub fn journal_page(tenant: &str, after: i64, limit: i64) -> Statement {
-    Statement::new(
-        "SELECT seq, at_ms, run, action, entry, correlation, data FROM journal
-         WHERE tenant = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
-        vec![tenant.into(), after.into(), limit.into()],
     )
 }
 

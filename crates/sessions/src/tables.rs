@@ -5,9 +5,10 @@ use std::fmt::Write;
 use orchestr8_kernel::ports::store::{Cell, Statement};
 
 /// Applied in order, once, by the store.
-pub const MIGRATIONS: &[(&str, &str)] = &[(
-    "sessions-1",
-    "CREATE TABLE session (
+pub const MIGRATIONS: &[(&str, &str)] = &[
+    (
+        "sessions-1",
+        "CREATE TABLE session (
         tenant TEXT NOT NULL, id TEXT NOT NULL, created_ms INTEGER NOT NULL, seq INTEGER NOT NULL, record TEXT NOT NULL,
         PRIMARY KEY (tenant, id)) STRICT, WITHOUT ROWID;
      CREATE TABLE session_entry (
@@ -19,7 +20,13 @@ pub const MIGRATIONS: &[(&str, &str)] = &[(
      CREATE TABLE session_queue (
         tenant TEXT NOT NULL, session TEXT NOT NULL, place INTEGER NOT NULL, record TEXT NOT NULL,
         PRIMARY KEY (tenant, session, place)) STRICT, WITHOUT ROWID;",
-)];
+    ),
+    // The history of commands, without a look at everything else the journal holds.
+    (
+        "sessions-2",
+        "CREATE INDEX journal_session ON journal (tenant, at_ms) WHERE action >= 'session.' AND action < 'session/';",
+    ),
+];
 
 /// Whose session it is.
 #[derive(Clone, Copy)]
@@ -182,20 +189,30 @@ pub struct Asked<'a> {
 
 /// The newest commands of a tenant first. Columns: at_ms, run, action, entry, lane, id, data.
 pub fn history(asked: &Asked<'_>) -> Statement {
+    // Said so that the index over all commands is of no use: by lane or by id there are fewer to look at.
+    let commands = format!("{JOURNAL} AND substr(action, 1, 8) = 'session.'");
+    let of_lane =
+        |lane: &str| format!("SELECT * FROM ({commands} AND lane = {lane} ORDER BY seq DESC LIMIT ?4)");
+    let sql = match (asked.id, asked.lanes) {
+        (Some(_), _) => {
+            format!("{commands} AND id = ?5 AND (?6 IS NULL OR lane IN (?6, ?7)) ORDER BY seq DESC LIMIT ?4")
+        }
+        (None, Some(_)) => {
+            format!("{} UNION ALL {} ORDER BY seq DESC LIMIT ?4", of_lane("?6"), of_lane("?7"))
+        }
+        (None, None) => {
+            format!(
+                "{JOURNAL} AND action >= 'session.' AND action < 'session/' ORDER BY at_ms DESC, seq DESC LIMIT ?4"
+            )
+        }
+    };
     let [lane, side] = asked.lanes.map_or([None, None], |lanes| lanes.map(Some));
-    Statement::new(
-        "SELECT at_ms, run, action, entry, lane, id, data FROM journal
-         WHERE tenant = ?1 AND action >= 'session.' AND action < 'session/'
-           AND (?2 IS NULL OR lane = ?2 OR lane = ?3) AND (?4 IS NULL OR id = ?4) AND at_ms >= ?5 AND at_ms <= ?6
-         ORDER BY seq DESC LIMIT ?7",
-        vec![
-            asked.tenant.into(),
-            lane.into(),
-            side.into(),
-            asked.id.into(),
-            asked.from_ms.into(),
-            asked.to_ms.into(),
-            asked.limit.into(),
-        ],
-    )
+    let mut cells = vec![asked.tenant.into(), asked.from_ms.into(), asked.to_ms.into(), asked.limit.into()];
+    if asked.id.is_some() || lane.is_some() {
+        cells.extend([asked.id.into(), lane.into(), side.into()]);
+    }
+    Statement { sql: sql.into(), cells }
 }
+
+const JOURNAL: &str = "SELECT at_ms, run, action, entry, lane, id, data, seq FROM journal
+    WHERE tenant = ?1 AND at_ms >= ?2 AND at_ms <= ?3";

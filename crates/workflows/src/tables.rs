@@ -6,9 +6,10 @@
 use orchestr8_kernel::ports::store::{Cell, Statement};
 
 /// Applied in order, once, by the store.
-pub const MIGRATIONS: &[(&str, &str)] = &[(
-    "workflows-1",
-    "CREATE TABLE wf_definitions (
+pub const MIGRATIONS: &[(&str, &str)] = &[
+    (
+        "workflows-1",
+        "CREATE TABLE wf_definitions (
         tenant TEXT NOT NULL, hash TEXT NOT NULL, source TEXT NOT NULL,
         PRIMARY KEY (tenant, hash)) STRICT, WITHOUT ROWID;
      CREATE TABLE wf_workflows (
@@ -48,7 +49,17 @@ pub const MIGRATIONS: &[(&str, &str)] = &[(
         last_ms INTEGER, last_execution TEXT, PRIMARY KEY (tenant, id)) STRICT, WITHOUT ROWID;
      CREATE INDEX wf_schedules_due ON wf_schedules (next_ms) WHERE paused = 0 AND next_ms IS NOT NULL;
      CREATE TABLE wf_breakers (key TEXT NOT NULL PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;",
-)];
+    ),
+    // Executions whose journals are still to go: looking for them among all journals would take longer every day.
+    (
+        "workflows-2",
+        "CREATE TABLE wf_gone (execution INTEGER PRIMARY KEY) STRICT;
+     INSERT INTO wf_gone (execution) SELECT DISTINCT execution FROM wf_journal
+        WHERE NOT EXISTS (SELECT 1 FROM wf_executions WHERE num = wf_journal.execution);
+     CREATE TRIGGER wf_executions_gone AFTER DELETE ON wf_executions
+        BEGIN INSERT OR IGNORE INTO wf_gone (execution) VALUES (old.num); END;",
+    ),
+];
 
 /// Deletes ended executions, a slice at a time; their journals follow.
 pub const EXECUTIONS_SWEEP: &str = "DELETE FROM wf_executions WHERE num IN
@@ -58,10 +69,16 @@ pub const EXECUTIONS_OLD: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM wf_executi
 
 /// Deletes journal entries whose execution is gone.
 pub const JOURNAL_SWEEP: &str = "DELETE FROM wf_journal WHERE id IN
-    (SELECT id FROM wf_journal WHERE at_ms <= ?1
-     AND NOT EXISTS (SELECT 1 FROM wf_executions WHERE num = wf_journal.execution) LIMIT ?2)";
-pub const JOURNAL_OLD: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM wf_journal WHERE at_ms <= ?1
-     AND NOT EXISTS (SELECT 1 FROM wf_executions WHERE num = wf_journal.execution) LIMIT ?2)";
+    (SELECT entry.id FROM wf_gone CROSS JOIN wf_journal entry ON entry.execution = wf_gone.execution LIMIT ?2)";
+pub const JOURNAL_OLD: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM wf_gone
+    CROSS JOIN wf_journal entry ON entry.execution = wf_gone.execution LIMIT ?2)";
+
+/// Forgets executions whose journals are gone, too.
+pub const GONE_SWEEP: &str = "DELETE FROM wf_gone WHERE execution IN
+    (SELECT execution FROM wf_gone
+     WHERE NOT EXISTS (SELECT 1 FROM wf_journal entry WHERE entry.execution = wf_gone.execution) LIMIT ?2)";
+pub const GONE_OLD: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM wf_gone
+    WHERE NOT EXISTS (SELECT 1 FROM wf_journal entry WHERE entry.execution = wf_gone.execution) LIMIT ?2)";
 
 pub fn definition_keep(tenant: &str, hash: &str, source: String) -> Statement {
     Statement::new(

@@ -1,5 +1,6 @@
 //! What goes on in the background: deleting what is old, and measuring how late tasks run.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use orchestr8_kernel::ports::store::Error;
@@ -55,8 +56,8 @@ async fn keep_short(kernel: Kernel, store: Sqlite, kept: Kept, stop: Cancellatio
             }
             Ok((swept, 0)) if swept.iter().all(|swept| swept.rows == 0) => {}
             Ok((swept, audit)) => {
-                let rows = |name| swept.iter().find(|swept| swept.name == name).map(|swept| swept.rows);
-                let rows = json!({"ledger": rows("ledger"), "journal": rows("journal"), "tasks": rows("tasks"), "results": rows("results"), "audit": audit});
+                let rows = swept.iter().map(|swept| (swept.name, swept.rows)).chain([("audit", audit)]);
+                let rows: BTreeMap<&str, u64> = rows.collect();
                 kernel.log().info("old records were deleted", json!({"rows": rows}));
                 if let Err(error) = store.shrink(SHRINK_PAGES).await {
                     kernel

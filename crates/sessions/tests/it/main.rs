@@ -11,6 +11,7 @@ mod branching;
 mod complete;
 mod files;
 mod keeping;
+mod plans;
 mod prompting;
 mod running;
 mod tools;

@@ -4,7 +4,8 @@
 //! 1 admit, 2 claim, 3 accept, 4 enter, 5 take, 6 check, 7 run, 8 settle.
 //!
 //! Places, claims and slots are guards: dropped on the way, they give back what they hold. What the policy of an action
-//! does not need, its path does not pay for: a read without a key touches neither ledger nor disk.
+//! does not need, its path does not pay for: a read without a key touches neither ledger nor disk. For the same reason what
+//! few actions wait for is in boxes: every call carries the room for the longest of its waits along.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,14 +36,14 @@ pub struct Admitted {
     pub began_us: u64,
     /// What others know it by who wait for it.
     pub number: Option<Number>,
-    place: Option<Place>,
+    place: Option<Box<Place>>,
     in_flight: Option<InFlight>,
 }
 
 /// No other run has its keys.
 pub struct Claimed {
     pub admitted: Admitted,
-    pub claim: Option<Claim>,
+    pub claim: Option<Box<Claim>>,
 }
 
 /// It is on record, as far as its policy wants it to be.
@@ -73,7 +74,7 @@ pub struct Held {
 /// What is kept from admission to the end of the work, late or not.
 pub struct Hold {
     pub slots: Held,
-    pub place: Option<Place>,
+    pub place: Option<Box<Place>>,
     pub in_flight: Option<InFlight>,
 }
 
@@ -102,7 +103,7 @@ pub async fn course(core: Arc<Core>, submission: Box<Submission>) -> Settled {
         Ok(settled) => settled,
         Err(Exit::Refused(fault)) => settle::refused(&core, run, correlation, fault),
         Err(Exit::Replayed(stored)) => stored.replay(correlation),
-        Err(Exit::Failed(in_lane, fault)) => settle::failed(&core, *in_lane, fault).await,
+        Err(Exit::Failed(in_lane, fault)) => Box::pin(settle::failed(&core, *in_lane, fault)).await,
     };
     if is_tool {
         core.health.ended(settled.end == End::Refused, settled.code());
@@ -153,23 +154,28 @@ fn admit(
     let in_flight = Some(core.count_in());
     let ordered = submission.lane.is_some() || submission.id.is_some() || !submission.depends_on.is_empty();
     let place = ordered.then(|| {
-        core.lanes.join(Joining {
+        Box::new(core.lanes.join(Joining {
             tenant: submission.principal.tenant.clone(),
             scope: submission.id_scope.0.clone(),
             id: submission.id.clone(),
             lane: submission.lane.clone(),
             depends_on: submission.depends_on.clone(),
-        })
+        }))
     });
-    let (number, began_us) = (place.as_ref().map(Place::number), core.ports.clock.elapsed_us());
+    let (number, began_us) = (place.as_ref().map(|place| place.number()), core.ports.clock.elapsed_us());
     Ok(Admitted { submission, action, run, began_us, number, place, in_flight })
 }
 
 /// Step 2: a repeat of a key is answered with the first outcome; another request under the same key is refused.
 async fn claim(core: &Arc<Core>, admitted: Admitted) -> Result<Claimed, Exit> {
-    if admitted.submission.identities.is_empty() {
-        return Ok(Claimed { admitted, claim: None });
-    }
+    let claim = match admitted.submission.identities.is_empty() {
+        true => None,
+        false => Some(Box::pin(claim_keys(core, &admitted)).await?),
+    };
+    Ok(Claimed { admitted, claim })
+}
+
+async fn claim_keys(core: &Arc<Core>, admitted: &Admitted) -> Result<Box<Claim>, Exit> {
     let submission = &admitted.submission;
     let fingerprint = match &submission.fingerprint {
         Some(fingerprint) => fingerprint.clone(),
@@ -185,7 +191,7 @@ async fn claim(core: &Arc<Core>, admitted: Admitted) -> Result<Claimed, Exit> {
             now_ms: core.ports.clock.now_ms(),
         };
         match core.ledger.claim(wish).await? {
-            Found::Mine(claim) => return Ok(Claimed { admitted, claim: Some(claim) }),
+            Found::Mine(claim) => return Ok(Box::new(claim)),
             Found::Replay(stored) => return Err(Exit::Replayed(stored)),
             Found::Join(mut ended) => {
                 // The one in flight may be refused and give its key back; then it is this one's turn to claim.
@@ -241,12 +247,12 @@ async fn enter(core: &Arc<Core>, mut accepted: Accepted) -> Result<InLane, Exit>
             me: submission.id.as_ref(),
             depends_on: &submission.depends_on,
         };
-        outcome = wait_for(core, waiting).await;
+        outcome = Box::pin(wait_for(core, waiting)).await;
     }
     let version = match (outcome, &submission.version) {
         (Err(fault), _) => Err(fault),
         (Ok(()), None) => Ok(None),
-        (Ok(()), Some(version)) => core.versions.guard(&submission.principal.tenant, version).await,
+        (Ok(()), Some(version)) => Box::pin(core.versions.guard(&submission.principal.tenant, version)).await,
     };
     match version {
         Ok(version) => Ok(InLane { accepted, version }),
@@ -261,7 +267,7 @@ async fn take(core: &Arc<Core>, in_lane: InLane) -> Result<Ready, Exit> {
     let slots = match action.policy.slotting {
         Slotting::Free => Some(Held::default()),
         Slotting::Refuse => Held::now(core, own.as_ref()),
-        Slotting::Wait { limit_ms } => Held::within(core, own.as_ref(), limit_ms).await,
+        Slotting::Wait { limit_ms } => Box::pin(Held::within(core, own.as_ref(), limit_ms)).await,
     };
     match slots {
         Some(slots) => Ok(Ready { in_lane, slots }),
@@ -296,12 +302,12 @@ async fn run_work(core: &Arc<Core>, checked: Checked) -> Ended {
 
 async fn give_back(in_lane: InLane) {
     if let Some(claim) = in_lane.accepted.0.claim {
-        claim.give_back().await;
+        Box::pin(claim.give_back()).await;
     }
 }
 
 impl InLane {
-    pub fn into_parts(self) -> (Admitted, Option<Claim>, Option<u64>) {
+    pub fn into_parts(self) -> (Admitted, Option<Box<Claim>>, Option<u64>) {
         let Claimed { admitted, claim } = self.accepted.0;
         (admitted, claim, self.version)
     }
@@ -338,5 +344,21 @@ impl Held {
             held = both => Some(held),
             () = core.ports.clock.sleep(Duration::from_millis(limit_ms)) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room<F>(_: fn(Arc<Core>, Box<Submission>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// Allocators hand out up to a kilobyte without a search, and every call moves its course once.
+    #[test]
+    fn a_course_takes_little_room() {
+        let bytes = room(course);
+        assert!(bytes <= 1024, "{bytes} bytes");
     }
 }

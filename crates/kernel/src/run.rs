@@ -29,7 +29,7 @@ use crate::settle;
 /// The work has been answered for; what is left is to write it down.
 pub struct Ended {
     pub admitted: Admitted,
-    pub claim: Option<Claim>,
+    pub claim: Option<Box<Claim>>,
     pub version: Option<u64>,
     pub end: End,
     pub result: Result<Reply, Halt>,
@@ -43,7 +43,7 @@ type Worked = Result<Reply, Halt>;
 pub async fn run(
     core: &Arc<Core>,
     mut admitted: Admitted,
-    claim: Option<Claim>,
+    claim: Option<Box<Claim>>,
     version: Option<u64>,
     hold: Hold,
 ) -> Ended {
@@ -56,7 +56,7 @@ pub async fn run(
     }
     let (sender, receiver) = oneshot::channel();
     tokio::spawn(outlast(core.clone(), Trace::of(&admitted), work, hold, sender));
-    let (end, result, hold) = first_of(core, &admitted, receiver).await;
+    let (end, result, hold) = Box::pin(first_of(core, &admitted, receiver)).await;
     Ended { admitted, claim, version, end, result, hold }
 }
 

@@ -38,8 +38,36 @@ pub fn beginning(core: &Core, claimed: &Claimed) -> Result<Batch, Fault> {
     Ok(batch)
 }
 
-/// Step 8: writes the outcome, then answers.
+/// Step 8: writes the outcome, then answers. An outcome that leaves nothing behind is the answer.
 pub async fn settle(core: &Arc<Core>, ended: Ended) -> Settled {
+    if !leaves_nothing(&ended) {
+        return Box::pin(write_down(core, ended)).await;
+    }
+    let Ended { admitted, version, end, result, hold, claim: _ } = ended;
+    let result = match result {
+        Ok(reply) => Ok(reply.output),
+        Err(Halt::Fault(fault)) => Err(Halt::Fault(worded(&admitted, fault))),
+        Err(Halt::Asks(asks)) => Err(Halt::Asks(asks)),
+    };
+    let settled = answer(core, &admitted, end, result, version);
+    tell(core, &admitted, &settled);
+    drop(hold);
+    settled
+}
+
+/// Whether there is nothing to write, nothing to give back and nothing to do afterwards.
+fn leaves_nothing(ended: &Ended) -> bool {
+    let (policy, end) = (&ended.admitted.action.policy, ended.end);
+    let recorded = policy.journalled || policy.audited || end == End::Timeout;
+    let quiet = match &ended.result {
+        Ok(reply) => reply.effects.is_empty() && reply.then.is_empty(),
+        Err(Halt::Fault(fault)) => !policy.refusals.contains(&fault.kind()),
+        Err(Halt::Asks(_)) => false,
+    };
+    ended.claim.is_none() && versioned(&ended.admitted, end).is_none() && !recorded && quiet
+}
+
+async fn write_down(core: &Arc<Core>, ended: Ended) -> Settled {
     let Ended { admitted, claim, version, end, result, hold } = ended;
     let settled = match result {
         Err(Halt::Asks(asks)) => {
@@ -60,18 +88,23 @@ pub async fn settle(core: &Arc<Core>, ended: Ended) -> Settled {
             commit(core, &admitted, claim, version, end, Err(worded)).await
         }
     };
+    tell(core, &admitted, &settled);
+    drop(hold);
+    settled
+}
+
+/// Tells all who want to know how it ended.
+fn tell(core: &Arc<Core>, admitted: &Admitted, settled: &Settled) {
     if let Some(follow) = &admitted.submission.follow {
-        follow.finished(&settled);
+        follow.finished(settled);
     }
     if let Some(number) = admitted.number {
         core.lanes.announce(number, settled.failure());
     }
-    core.tell(FINISHED, &admitted, || {
+    core.tell(FINISHED, admitted, || {
         let (end, code) = (settled.end, settled.code());
         Some(json!({"end": end, "code": code, "replayed": settled.replayed, "version": settled.version}))
     });
-    drop(hold);
-    settled
 }
 
 /// Accepted, and failed before it ran.
@@ -148,14 +181,11 @@ pub async fn late(core: &Core, trace: &Trace, result: Result<Reply, Halt>) {
 async fn commit(
     core: &Arc<Core>,
     admitted: &Admitted,
-    claim: Option<Claim>,
+    claim: Option<Box<Claim>>,
     version: Option<u64>,
     end: End,
     result: Result<Reply, Fault>,
 ) -> Settled {
-    if leaves_nothing(admitted, claim.as_ref(), end, &result) {
-        return answer(core, admitted, end, result.map(|reply| reply.output).map_err(Halt::Fault), version);
-    }
     let now_ms = core.ports.clock.now_ms();
     let (result, effects, then) = match result {
         Ok(reply) => (Ok(reply.output), reply.effects, reply.then),
@@ -171,9 +201,9 @@ async fn commit(
     };
     let after = turn.as_ref().map_or(version, |turn| turn.after);
     let stored = Stored::of(admitted.run, end, &result, after);
-    let ledger_width = claim.as_ref().map_or(0, Claim::width);
+    let ledger_width = claim.as_ref().map_or(0, |claim| claim.width());
     change.merge(effects);
-    let batch = match record(core, admitted, claim.as_ref(), &stored, change, now_ms) {
+    let batch = match record(core, admitted, claim.as_deref(), &stored, change, now_ms) {
         Ok(batch) => batch,
         Err(fault) => return answer(core, admitted, End::ToolError, Err(fault.into()), None),
     };
@@ -209,21 +239,8 @@ async fn commit(
     }
 }
 
-/// Whether there is nothing to write and nothing to do afterwards: then the outcome need not be copied either.
-fn leaves_nothing(
-    admitted: &Admitted,
-    claim: Option<&Claim>,
-    end: End,
-    result: &Result<Reply, Fault>,
-) -> bool {
-    let policy = &admitted.action.policy;
-    let recorded = policy.journalled || policy.audited || end == End::Timeout;
-    let quiet = result.as_ref().map_or(true, |reply| reply.effects.is_empty() && reply.then.is_empty());
-    claim.is_none() && versioned(admitted, end).is_none() && !recorded && quiet
-}
-
 /// Somebody else settled these keys first; that outcome stands.
-async fn first_outcome(core: &Arc<Core>, admitted: &Admitted, claim: Claim) -> Settled {
+async fn first_outcome(core: &Arc<Core>, admitted: &Admitted, claim: Box<Claim>) -> Settled {
     drop(claim);
     let submission = &admitted.submission;
     for identity in &submission.identities {

@@ -16,6 +16,7 @@ mod workflows;
 mod workspace;
 
 use std::future::Future;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,12 +75,14 @@ pub struct Runtime {
     sink: Stderr,
 }
 
-/// Runs a future on a runtime of few threads: more would only cost memory until there is work for them.
+/// Runs a future on a thread for each core. At least two, since a small commit holds its thread up while the disk flushes;
+/// not more than a disk can keep busy, since each costs memory.
 pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    const WORKERS: usize = 2;
+    const WORKERS: RangeInclusive<usize> = 2..=16;
     const BLOCKING_THREADS: usize = 16;
+    let cores = std::thread::available_parallelism().map_or(*WORKERS.start(), usize::from);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKERS)
+        .worker_threads(cores.clamp(*WORKERS.start(), *WORKERS.end()))
         .max_blocking_threads(BLOCKING_THREADS)
         .thread_name("worker")
         .enable_all()

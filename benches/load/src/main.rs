@@ -6,6 +6,8 @@
     reason = "a measuring tool: it reads the wall clock and prints what it saw"
 )]
 
+mod ending;
+mod floor;
 mod http;
 mod measure;
 mod message;
@@ -23,6 +25,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: load stdio [options] -- COMMAND...
        load http  [options] -- COMMAND...   {address} in COMMAND becomes 127.0.0.1 and a free port
+       load floor ADDRESS                   is itself a server, that does the least a server can do for a call over HTTP
        load post  [options]                 calls a server that already runs; without options it says which there are
        load pairs ours|nats [options]       requests and answers between two parties; without options it says which there are
        load retrieval [options]             how well a server finds what answers questions; without options it says which there are
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
     let outcome = match transport.as_str() {
         "stdio" => parse(args).and_then(|plan| stdio::run(&plan)),
         "http" => parse(args).and_then(|plan| http::run(&plan)),
+        "floor" => floor::run(args),
         "post" => post::run(args),
         "pairs" => pairs::run(args),
         "retrieval" => retrieval::run(args),

@@ -13,7 +13,9 @@ const ROUNDS: u32 = 5;
 const LIMIT: Duration = Duration::from_secs(300);
 const CASES: [(&str, &str); 4] =
     [("stdio", "legacy"), ("stdio", "modern"), ("http", "legacy"), ("http", "modern")];
-const SERVERS: [&str; 2] = ["rmcp", "orchestr8"];
+const SERVERS: [&str; 3] = ["rmcp", "orchestr8", "floor"];
+/// Does the least a server can do for a call over HTTP: what is below it cannot be reached on this machine.
+const FLOOR: usize = 2;
 /// What the load client reports, and how the table calls it.
 const COLUMNS: [(&str, &str); 7] = [
     ("p50_us", "p50 us"),
@@ -37,14 +39,13 @@ pub fn run(request: &Request) -> Result<()> {
     for round in 0..request.rounds.unwrap_or(ROUNDS) {
         for (case, (transport, era)) in CASES.iter().enumerate() {
             // The order turns around every round, so that neither server always runs on the warmer machine.
-            let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
-            for server in order {
+            let order = if round % 2 == 0 { [0, 1, FLOOR] } else { [FLOOR, 1, 0] };
+            for server in order.into_iter().filter(|server| takes_part(*server, transport)) {
                 eprintln!("... round {} {transport} {era} {}", round + 1, SERVERS[server]);
                 let data = tempfile::tempdir()?;
                 let mut command = Command::new(&load);
                 command.args([*transport, "--era", *era, "--"]);
-                let binary = if server == 0 { &rmcp } else { &ours };
-                command.arg(binary).args(arguments(server, transport, data.path()));
+                command.arg([&rmcp, &ours, &load][server]).args(arguments(server, transport, data.path()));
                 let done = process::run(&mut command, LIMIT, show)?
                     .require(&format!("load on {}", SERVERS[server]))?;
                 let figures: Value =
@@ -60,11 +61,16 @@ pub fn run(request: &Request) -> Result<()> {
     keep("mcp", as_json(&samples))
 }
 
+fn takes_part(server: usize, transport: &str) -> bool {
+    server != FLOOR || transport == "http"
+}
+
 fn arguments(server: usize, transport: &str, data: &Path) -> Vec<String> {
     let data = data.to_string_lossy().into_owned();
     let words: Vec<&str> = match (server, transport) {
         (0, "stdio") => vec!["stdio"],
         (0, _) => vec!["http", "{address}"],
+        (FLOOR, _) => vec!["floor", "{address}"],
         (_, "stdio") => vec!["mcp", "--data-dir", &data],
         (_, _) => vec!["serve", "--listen", "{address}", "--data-dir", &data],
     };
@@ -89,14 +95,15 @@ fn print(samples: &Samples) {
     }
     println!();
     for (case, (transport, era)) in CASES.iter().enumerate() {
-        for (server, name) in SERVERS.iter().enumerate() {
+        for (server, name) in SERVERS.iter().enumerate().filter(|(server, _)| takes_part(*server, transport))
+        {
             print!("{:<14} {name:<10}", format!("{transport} {era}"));
             for (column, _) in COLUMNS {
                 print!(" {:>10}", short(figure(samples, case, server, column)));
             }
             println!();
         }
-        print!("{:<14} {:<10}", "", "ratio");
+        print!("{:<14} {:<10}", "", "to rmcp");
         for (column, _) in COLUMNS {
             let ratio = figure(samples, case, 1, column) / figure(samples, case, 0, column);
             print!(" {:>10}", format!("{ratio:.2}x"));
@@ -134,7 +141,8 @@ fn goals(samples: &Samples) -> Vec<(String, bool)> {
 fn as_json(samples: &Samples) -> Value {
     let mut rows = Vec::new();
     for (case, (transport, era)) in CASES.iter().enumerate() {
-        for (server, name) in SERVERS.iter().enumerate() {
+        for (server, name) in SERVERS.iter().enumerate().filter(|(server, _)| takes_part(*server, transport))
+        {
             let mut row = json!({"transport": transport, "era": era, "server": name});
             for (column, _) in COLUMNS {
                 row[column] = json!(figure(samples, case, server, column));
@@ -147,7 +155,7 @@ fn as_json(samples: &Samples) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{COLUMNS, Samples, as_json, best, goals};
+    use super::{COLUMNS, FLOOR, Samples, as_json, best, goals};
 
     fn samples(ours: f64) -> Samples {
         let mut samples = Samples::new();
@@ -155,6 +163,7 @@ mod tests {
             for (column, _) in COLUMNS {
                 samples.insert((case, 0, column), vec![10.0]);
                 samples.insert((case, 1, column), vec![ours]);
+                samples.insert((case, FLOOR, column), vec![1.0]);
             }
         }
         samples
@@ -177,6 +186,6 @@ mod tests {
 
     #[test]
     fn results_have_one_row_per_case_and_server() {
-        assert_eq!(as_json(&samples(5.0)).as_array().map(Vec::len), Some(8));
+        assert_eq!(as_json(&samples(5.0)).as_array().map(Vec::len), Some(10));
     }
 }

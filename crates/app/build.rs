@@ -32,11 +32,13 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// One line per function; each has a section of its own. Everything else follows as always.
+/// One line per function; each has a section of its own. What the compiler was told that calls run often comes first (see
+/// `xtask/src/release.rs`), then what start-up runs, and everything else follows as always.
 fn linker_script(order: &str) -> String {
     let names = order.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let sections: String = names.map(|name| format!("    *(.text.{name} .text.unlikely.{name})\n")).collect();
-    format!("SECTIONS {{\n  .text.first : {{\n{sections}  }}\n}}\nINSERT BEFORE .text;\n")
+    let often: String = names.clone().map(|name| format!("    *(.text.hot.{name})\n")).collect();
+    let once: String = names.map(|name| format!("    *(.text.{name} .text.unlikely.{name})\n")).collect();
+    format!("SECTIONS {{\n  .text.first : {{\n{often}{once}  }}\n}}\nINSERT BEFORE .text;\n")
 }
 
 /// The C library loads such programs from 2.36 on; `getconf` says `glibc 2.36`.

@@ -20,8 +20,10 @@ mod llvm;
 mod node;
 mod order;
 mod process;
+mod profile;
 mod prove;
 mod python;
+mod release;
 mod report;
 mod run;
 mod server;
@@ -57,6 +59,9 @@ usage: cargo xtask <task>
   bench quality FOLDER                                     how well questions are answered, over collections
                                                            with grades (see docs/guide/benchmarks.md)
   deny                                                     licences, advisories and duplicates
+  release                                                  build the program as it is shipped, and say where it is
+  install                                                  the same, and put it on your path
+  profile                                                  which code calls run, for the compiler of releases
   order                                                    which functions start-up runs, for the linker (needs valgrind)
        --binary PATH use this build with symbols instead of making one
 
@@ -101,6 +106,9 @@ fn main() -> ExitCode {
         ["bench", what @ ("quality" | "knowledge"), _] => bench::run(what, &request),
         ["bench", what] => bench::run(what, &request),
         ["deny"] => deny::run(&request),
+        ["release"] => release::run(&request),
+        ["install"] => release::install(&request),
+        ["profile"] => profile::run(&request),
         ["order"] => order::run(&request),
         _ => {
             eprintln!("{USAGE}");

@@ -3,7 +3,7 @@
 //! The program runs under valgrind, which writes down every function that was entered. It takes a release build that still has
 //! its symbols. See `crates/app/build.rs` for what the list is good for.
 use crate::process::{self, Group};
-use crate::{Request, workspace};
+use crate::{Request, release, workspace};
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -31,7 +31,7 @@ const CALL: &str =
 pub fn run(request: &Request) -> Result<bool> {
     let binary = match &request.binary {
         Some(path) => std::fs::canonicalize(path).with_context(|| path.display().to_string())?,
-        None => with_symbols(request)?,
+        None => release::build(request, &["-Cstrip=none"])?,
     };
     let folder = tempfile::tempdir()?;
     let mut entered = over_stdio(&binary, folder.path())?;
@@ -47,15 +47,6 @@ pub fn run(request: &Request) -> Result<bool> {
     std::fs::write(workspace::root().join(LIST), format!("{HEAD}{list}"))?;
     println!("{} functions in {LIST}", names.len());
     Ok(true)
-}
-
-/// The release build, linked anew with its symbols; everything it is made of stays as it was.
-fn with_symbols(request: &Request) -> Result<PathBuf> {
-    let mut command =
-        workspace::cargo(&["rustc", "--package", "orchestr8", "--bin", "orchestr8", "--release", "--"]);
-    command.arg("-Cstrip=none");
-    process::run(&mut command, workspace::BUILD_LIMIT, request.verbose)?.require("building orchestr8")?;
-    Ok(workspace::target()?.join("release/orchestr8"))
 }
 
 /// The functions entered by a conversation over stdio, from start to end.

@@ -1,6 +1,5 @@
 //! Where things are: the repository, the build folder, the user's cache, the built binary.
-use crate::Request;
-use crate::process;
+use crate::{Request, process, release};
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -9,7 +8,7 @@ use std::time::Duration;
 
 /// Long enough for a cold build of everything on a small machine.
 pub const BUILD_LIMIT: Duration = Duration::from_secs(3600);
-const QUICK: Duration = Duration::from_secs(120);
+pub const QUICK: Duration = Duration::from_secs(120);
 
 /// The repository's root folder.
 pub fn root() -> PathBuf {
@@ -54,6 +53,9 @@ pub fn target() -> Result<PathBuf> {
 /// The profile that tests are built with.
 pub const CI: &str = "ci";
 
+/// The profile of what is shipped, which is also what benchmarks measure.
+pub const RELEASE: &str = "release";
+
 /// Lets the program be built with what tests add to its dependencies, so that tests and program share one build.
 pub const AS_TESTED: [&str; 2] = ["--features", "orchestr8/as-tested"];
 
@@ -61,6 +63,9 @@ pub const AS_TESTED: [&str; 2] = ["--features", "orchestr8/as-tested"];
 pub fn orchestr8(profile: &str, request: &Request) -> Result<PathBuf> {
     if let Some(path) = &request.binary {
         return std::fs::canonicalize(path).with_context(|| format!("--binary {}", path.display()));
+    }
+    if profile == RELEASE {
+        return release::build(request, &[]);
     }
     let mut command = cargo(&["build", "--package", "orchestr8", "--bin", "orchestr8", "--profile", profile]);
     if profile == CI {
@@ -81,11 +86,11 @@ pub fn outside(folder: &str, show: bool) -> Result<PathBuf> {
     Ok(target.join("release").join(name))
 }
 
-/// A short stable name for a text, so that a changed lock file gets a fresh install folder.
-pub fn fingerprint(text: &str) -> String {
+/// A short stable name for a content, so that a changed lock file gets a fresh install folder.
+pub fn fingerprint(content: impl AsRef<[u8]>) -> String {
     // FNV-1a: this names a folder in a cache, it protects nothing.
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    let hash = content.as_ref().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
     format!("{hash:016x}")
 }

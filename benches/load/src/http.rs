@@ -1,7 +1,7 @@
 //! A server behind Streamable HTTP, reached over keep-alive connections.
-use crate::Plan;
 use crate::measure::{self, Wire};
 use crate::message::{self, Era};
+use crate::{Plan, ending};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -25,8 +25,7 @@ pub fn run(plan: &Plan) -> Result<Value, String> {
         .spawn()
         .map_err(|error| format!("{}: {error}", command[0]))?;
     let outcome = talk(plan, &mut child, address, started);
-    let _ = child.kill();
-    let _ = child.wait();
+    ending::end(child);
     outcome
 }
 

@@ -1,8 +1,8 @@
 //! Sessions over WebSockets: repeats, reads, prompts, and what sessions and sockets cost in memory.
-use crate::http;
 use crate::measure::at;
 use crate::usage::{cpu_us, resident_mb};
 use crate::ws::Socket;
+use crate::{ending, http};
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
@@ -46,8 +46,7 @@ pub fn run(args: impl Iterator<Item = String>) -> Result<Value, String> {
         .spawn()
         .map_err(|error| format!("{}: {error}", words[0]))?;
     let outcome = talk(&plan, &mut child, address, started);
-    let _ = child.kill();
-    let _ = child.wait();
+    ending::end(child);
     outcome
 }
 

@@ -1,7 +1,7 @@
 //! A server behind two pipes, one message per line.
-use crate::Plan;
 use crate::measure::{self, Wire};
 use crate::message::{self, Era};
+use crate::{Plan, ending};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -17,9 +17,7 @@ pub fn run(plan: &Plan) -> Result<Value, String> {
         .spawn()
         .map_err(|error| format!("{}: {error}", plan.command[0]))?;
     let outcome = talk(plan, &mut child, started);
-    // Its stdin is closed by now; a server that does not take that hint is not waited for.
-    let _ = child.kill();
-    let _ = child.wait();
+    ending::end(child);
     outcome
 }
 

@@ -62,6 +62,7 @@ usage: cargo xtask <task>
   release                                                  build the program as it is shipped, and say where it is
   install                                                  the same, and put it on your path
   profile                                                  which code calls run, for the compiler of releases
+       --binary PATH use this build that counts instead of making one
   order                                                    which functions start-up runs, for the linker (needs valgrind)
        --binary PATH use this build with symbols instead of making one
 

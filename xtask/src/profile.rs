@@ -37,9 +37,8 @@ const ASKED: usize = 10;
 
 pub fn run(request: &Request) -> Result<bool> {
     let folder = tempfile::tempdir()?;
-    eprintln!("... a program that counts what it runs; this takes some minutes");
     let jobs = Jobs {
-        binary: release::compile(&["-Cprofile-generate".to_owned()], "release-counting", request, &[])?,
+        binary: counting(request)?,
         load: workspace::outside("benches/load", request.verbose)?,
         folder: folder.path().to_owned(),
         show: request.verbose,
@@ -59,6 +58,14 @@ pub fn run(request: &Request) -> Result<bool> {
     process::run(&mut command, LIMIT, request.verbose)?.require("llvm-profdata")?;
     println!("{} has {} bytes; run `cargo xtask order` next", release::PROFILE, to.metadata()?.len());
     Ok(true)
+}
+
+fn counting(request: &Request) -> Result<PathBuf> {
+    if let Some(path) = &request.binary {
+        return std::fs::canonicalize(path).with_context(|| format!("--binary {}", path.display()));
+    }
+    eprintln!("... a program that counts what it runs; this takes some minutes");
+    release::compile(&["-Cprofile-generate".to_owned()], "release-counting", request, &[])
 }
 
 struct Jobs {

@@ -32,7 +32,7 @@ pub fn tools(show: bool) -> Result<Tools> {
 }
 
 fn of_compiler() -> Option<Tools> {
-    let done = process::run(&mut rustc(&["--print", "sysroot"]), QUICK, false).ok()?;
+    let done = process::run(&mut workspace::rustc(&["--print", "sysroot"]), QUICK, false).ok()?;
     let rustlib = Path::new(done.stdout.trim()).join("lib/rustlib");
     let hosts = std::fs::read_dir(rustlib).into_iter().flatten().filter_map(Result::ok);
     hosts.map(|host| host.path().join("bin")).find_map(|folder| Tools::within(&folder))
@@ -48,7 +48,7 @@ fn added(show: bool) -> Option<Tools> {
 
 /// Other LLVM tools will do, if they are at least as new as the compiler's LLVM.
 fn of_system() -> Result<Tools> {
-    let rustc = process::run(&mut rustc(&["-vV"]), QUICK, false)?;
+    let rustc = process::run(&mut workspace::rustc(&["-vV"]), QUICK, false)?;
     let wanted = major(&rustc.stdout, "LLVM version:").context("rustc does not say which LLVM it has")?;
     let newest_first =
         (wanted..wanted + 4).rev().map(|major| PathBuf::from(format!("/usr/lib/llvm-{major}/bin")));
@@ -60,12 +60,6 @@ fn of_system() -> Result<Tools> {
         }
     }
     bail!("LLVM {wanted} tools are missing: rustup component add llvm-tools (or apt install llvm-{wanted})")
-}
-
-fn rustc(args: &[&str]) -> Command {
-    let mut command = Command::new("rustc");
-    command.args(args).current_dir(workspace::root());
-    command
 }
 
 fn major(text: &str, label: &str) -> Option<u32> {

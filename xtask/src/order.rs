@@ -29,10 +29,7 @@ const CALL: &str =
     r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{"message":"x"}}}"#;
 
 pub fn run(request: &Request) -> Result<bool> {
-    let binary = match &request.binary {
-        Some(path) => std::fs::canonicalize(path).with_context(|| path.display().to_string())?,
-        None => release::build(request, &["-Cstrip=none"])?,
-    };
+    let binary = workspace::given_or(request, || release::build(request, &["-Cstrip=none"]))?;
     let folder = tempfile::tempdir()?;
     let mut entered = over_stdio(&binary, folder.path())?;
     entered.extend(over_http(&binary, folder.path())?);

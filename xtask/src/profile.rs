@@ -38,7 +38,7 @@ const ASKED: usize = 10;
 pub fn run(request: &Request) -> Result<bool> {
     let folder = tempfile::tempdir()?;
     let jobs = Jobs {
-        binary: counting(request)?,
+        binary: workspace::given_or(request, || counting(request))?,
         load: workspace::outside("benches/load", request.verbose)?,
         folder: folder.path().to_owned(),
         show: request.verbose,
@@ -61,9 +61,6 @@ pub fn run(request: &Request) -> Result<bool> {
 }
 
 fn counting(request: &Request) -> Result<PathBuf> {
-    if let Some(path) = &request.binary {
-        return std::fs::canonicalize(path).with_context(|| format!("--binary {}", path.display()));
-    }
     eprintln!("... a program that counts what it runs; this takes some minutes");
     release::compile(&["-Cprofile-generate".to_owned()], "release-counting", request, &[])
 }

@@ -78,9 +78,8 @@ fn named_by_content(profile: &Path) -> Result<PathBuf> {
 }
 
 fn host() -> Result<String> {
-    let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    command.arg("-vV").current_dir(workspace::root());
-    let said = process::run(&mut command, workspace::QUICK, false)?.require("rustc -vV")?.stdout;
+    let said =
+        process::run(&mut workspace::rustc(&["-vV"]), workspace::QUICK, false)?.require("rustc -vV")?.stdout;
     let host = said.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("rustc does not say for which machine it builds")?.to_owned())
 }

@@ -24,6 +24,21 @@ pub fn cargo(args: &[&str]) -> Command {
     command
 }
 
+/// A `rustc` command there, with the compiler that builds the repository.
+pub fn rustc(args: &[&str]) -> Command {
+    let mut command = Command::new("rustc");
+    command.args(args).current_dir(root());
+    command
+}
+
+/// The program named on the command line, or else the one that is made.
+pub fn given_or(request: &Request, make: impl FnOnce() -> Result<PathBuf>) -> Result<PathBuf> {
+    match &request.binary {
+        Some(path) => std::fs::canonicalize(path).with_context(|| format!("--binary {}", path.display())),
+        None => make(),
+    }
+}
+
 /// Where installed tools and packages live between runs: never inside the repository.
 pub fn cache() -> Result<PathBuf> {
     let base = match std::env::var_os("XDG_CACHE_HOME").filter(|value| !value.is_empty()) {
@@ -61,12 +76,13 @@ pub const AS_TESTED: [&str; 2] = ["--features", "orchestr8/as-tested"];
 
 /// Builds our binary with the given profile and says where it is, unless one was given.
 pub fn orchestr8(profile: &str, request: &Request) -> Result<PathBuf> {
-    if let Some(path) = &request.binary {
-        return std::fs::canonicalize(path).with_context(|| format!("--binary {}", path.display()));
-    }
-    if profile == RELEASE {
-        return release::build(request, &[]);
-    }
+    given_or(request, || match profile {
+        RELEASE => release::build(request, &[]),
+        _ => built(profile, request),
+    })
+}
+
+fn built(profile: &str, request: &Request) -> Result<PathBuf> {
     let mut command = cargo(&["build", "--package", "orchestr8", "--bin", "orchestr8", "--profile", profile]);
     if profile == CI {
         command.args(AS_TESTED);

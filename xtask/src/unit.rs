@@ -54,10 +54,18 @@ pub fn transcripts(tally: &mut Tally, show: bool) {
     });
 }
 
-/// A test command for nextest where it is installed, for plain cargo elsewhere.
+/// A test command for nextest where it is installed, for plain cargo elsewhere. What failed tests said is repeated at the end,
+/// where it is still seen when thousands of lines came after it.
 pub fn rust_tests(selection: &[&str], filter: &[&str]) -> Command {
     let head: &[&str] = if cargo_tools::has("nextest") {
-        &["nextest", "run", "--no-fail-fast", "--cargo-profile", workspace::CI]
+        &[
+            "nextest",
+            "run",
+            "--no-fail-fast",
+            "--failure-output=immediate-final",
+            "--cargo-profile",
+            workspace::CI,
+        ]
     } else {
         &["test", "--no-fail-fast", "--profile", workspace::CI, "--tests"]
     };

@@ -177,21 +177,22 @@ pub async fn fold(hub: &Hub, seed: &Seed) -> Result<(State, Tail), Fault> {
     fold_to(hub, seed, u64::MAX).await
 }
 
+/// The end is looked up first and the state folded up to it: what is written in between belongs to the next look, and never
+/// has a state a number that is not its own.
 async fn fold_to(hub: &Hub, seed: &Seed, up_to: u64) -> Result<(State, Tail), Fault> {
-    let limit = i64::try_from(up_to).unwrap_or(i64::MAX);
-    let store = &hub.0.ports.store;
-    let rows = store.query(tables::records(seed.num, limit)).await.map_err(fault)?;
     let mut state = State::new(seed.identity.clone());
-    for row in rows {
+    let store = &hub.0.ports.store;
+    let end = store.query(tables::journal_end(seed.num)).await.map_err(fault)?;
+    let Some(end) = end.first() else { return Ok((state, Tail::default())) };
+    let number = |column| end.int(column).map_err(fault);
+    let last = number(0)?.min(i64::try_from(up_to).unwrap_or(i64::MAX));
+    for row in store.query(tables::records(seed.num, last)).await.map_err(fault)? {
         let event: Event = serde_json::from_str(row.text(2).map_err(fault)?)
             .map_err(|error| damaged("a record").because(error))?;
         engine::next(&mut state, event, row.int(1).map_err(fault)?);
     }
-    let end = store.query(tables::journal_end(seed.num)).await.map_err(fault)?;
-    let Some(end) = end.first() else { return Ok((state, Tail::default())) };
-    let number = |column| end.int(column).map_err(fault);
     let tail = Tail {
-        seq: u64::try_from(number(0)?.min(limit)).unwrap_or(0),
+        seq: u64::try_from(last).unwrap_or(0),
         at_ms: number(1)?,
         bytes: usize::try_from(number(2)?).unwrap_or(usize::MAX),
     };

@@ -170,3 +170,27 @@ async fn a_wrong_definition_is_refused_with_everything_that_is_wrong() {
     let problems = fault.details.unwrap()["problems"].as_array().unwrap().len();
     assert!(problems >= 2, "{problems}");
 }
+
+/// `lastSequence` is what clients wait behind and send as a tag: one that is ahead of the state would hide a change from them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_state_has_the_number_of_its_own_last_entry() {
+    let world = World::new().await;
+    let names: Vec<String> = (0..100).map(|at| format!("s{at}")).collect();
+    let before = |at: usize| at.checked_sub(1).map(|before| names[before].as_str());
+    let steps = names.iter().enumerate().map(|(at, id)| step(id, before(at).as_slice(), json!({})));
+    let steps: serde_json::Value = steps.collect();
+    let mut looks_while_it_ran = 0;
+    while looks_while_it_ran < 50 {
+        let id = world.start(steps.clone()).await;
+        loop {
+            let seen = world.ask("executions.get", json!({"executionId": id, "until": "change"})).await;
+            let then = json!({"executionId": id, "at": seen["lastSequence"]});
+            let then = world.ask("executions.get", then).await;
+            assert!(seen["status"] == then["status"] && seen["steps"] == then["steps"], "{seen} {then}");
+            if seen["status"] == "completed" {
+                break;
+            }
+            looks_while_it_ran += 1;
+        }
+    }
+}

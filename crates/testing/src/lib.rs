@@ -5,6 +5,7 @@
 //! - [`Parts`]: a kernel with a store in memory; [`submission`] makes a wish for it.
 //! - [`Person`]: a client on the other side of a run.
 //! - [`Noting`]: a store that tells how it finds what it was asked to change.
+//! - [`Holding`]: a store that can be held up at one statement.
 //! - [`settled`]: what became of a submission, or a panic that says what came instead.
 //! - `Answer`: what a router answers; `request` asks it (with the feature `served`).
 //! - [`description`]: the descriptions of APIs in `schemas`.
@@ -22,6 +23,7 @@
 
 pub mod description;
 mod embedder;
+mod held;
 mod parts;
 mod patience;
 mod person;
@@ -35,6 +37,7 @@ pub mod transcript;
 mod words;
 
 pub use embedder::embedder_file;
+pub use held::{Hold, Holding};
 pub use parts::{Parts, Tables, memory, migrations, submission};
 pub use patience::{PATIENCE, until, within};
 pub use person::{Answers, Person};

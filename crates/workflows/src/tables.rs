@@ -67,11 +67,14 @@ pub const EXECUTIONS_SWEEP: &str = "DELETE FROM wf_executions WHERE num IN
 pub const EXECUTIONS_OLD: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM wf_executions
     WHERE created_ms <= ?1 AND ended_ms IS NOT NULL AND ended_ms <= ?1 LIMIT ?2)";
 
-/// Deletes journal entries whose execution is gone.
+/// Deletes journal entries whose execution is gone. The last of all stays: ids go on after it, and a reader of the feed who has
+/// seen it must not be given later entries with ids it takes for old ones.
 pub const JOURNAL_SWEEP: &str = "DELETE FROM wf_journal WHERE id IN
-    (SELECT entry.id FROM wf_gone CROSS JOIN wf_journal entry ON entry.execution = wf_gone.execution LIMIT ?2)";
+    (SELECT entry.id FROM wf_gone CROSS JOIN wf_journal entry ON entry.execution = wf_gone.execution
+     WHERE entry.id < (SELECT MAX(id) FROM wf_journal) LIMIT ?2)";
 pub const JOURNAL_OLD: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM wf_gone
-    CROSS JOIN wf_journal entry ON entry.execution = wf_gone.execution LIMIT ?2)";
+    CROSS JOIN wf_journal entry ON entry.execution = wf_gone.execution
+    WHERE entry.id < (SELECT MAX(id) FROM wf_journal) LIMIT ?2)";
 
 /// Forgets executions whose journals are gone, too.
 pub const GONE_SWEEP: &str = "DELETE FROM wf_gone WHERE execution IN
@@ -268,10 +271,11 @@ pub struct JournalRow<'a> {
     pub record: Option<String>,
 }
 
+/// Changes one row, or somebody else has written the entry with this number.
 pub fn journal_append(row: JournalRow<'_>) -> Statement {
     Statement::new(
         "INSERT INTO wf_journal (execution, seq, at_ms, kind, step, level, data, truncated, record)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
         vec![
             row.execution.into(),
             row.seq.into(),
@@ -304,19 +308,19 @@ pub fn journal_end(execution: i64) -> Statement {
     )
 }
 
-/// A page of a journal. Columns: seq, at_ms, kind, step, level, data, truncated.
+/// A page of a journal, between two numbers. Columns: seq, at_ms, kind, step, level, data, truncated.
 pub fn journal_page(
     execution: i64,
-    after: i64,
+    (after, up_to): (i64, i64),
     since_ms: Option<i64>,
     levels: &[&str],
     kinds: &[String],
     limit: i64,
 ) -> Statement {
     let mut sql = String::from(
-        "SELECT seq, at_ms, kind, step, level, data, truncated FROM wf_journal WHERE execution = ?1 AND seq > ?2",
+        "SELECT seq, at_ms, kind, step, level, data, truncated FROM wf_journal WHERE execution = ?1 AND seq > ?2 AND seq <= ?3",
     );
-    let mut cells: Vec<Cell> = vec![execution.into(), after.into()];
+    let mut cells: Vec<Cell> = vec![execution.into(), after.into(), up_to.into()];
     let mut one_of = |column: &str, values: Vec<Cell>, test: &str| {
         if values.is_empty() {
             return;

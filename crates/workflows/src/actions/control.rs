@@ -86,7 +86,7 @@ pub fn tell_with(
     answer: Value,
     mut effects: Batch,
 ) -> Result<Reply, Halt> {
-    let posted = hub.post_to(row.num, event, &mut effects)?;
+    let posted = hub.post_to(row.num, &event, &mut effects)?;
     let (hub, tenant) = (hub.clone(), row.tenant.clone());
     Ok(Reply::new(Output::json(answer), effects).then(move || hub.deliver_later(tenant, posted)))
 }

@@ -91,7 +91,7 @@ async fn many(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     for row in &rows {
         let Ok((event, _)) = control::again(row) else { continue };
         hub.forget(&row.id);
-        posted.push((row.tenant.clone(), hub.post_to(row.num, event, &mut effects)?));
+        posted.push((row.tenant.clone(), hub.post_to(row.num, &event, &mut effects)?));
         retried.push(row.id.clone());
     }
     let answer = json!({"retried": retried, "skipped": rows.len() - retried.len()});

@@ -29,7 +29,7 @@ pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
 }
 
 async fn show(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    let row = execution(&hub, &args, &context).await?;
+    let mut row = execution(&hub, &args, &context).await?;
     let limit = page(&args, PRESET, MOST);
     let (after, since_ms) = beginning(&args)?;
     let levels: Vec<&str> = args.text("level").into_iter().collect();
@@ -39,14 +39,23 @@ async fn show(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
         .map(|types| types.iter().filter_map(Value::as_str).map(str::to_owned).collect())
         .unwrap_or_default();
     let store = &hub.ports().store;
-    let statement = tables::journal_page(row.num, after, since_ms, &levels, &kinds, limit + 1);
-    let rows = store.query(statement).await.map_err(fault)?;
+    // What is written meanwhile belongs to the next page, and one that is final has all of it.
+    let (rows, end) = loop {
+        let end = store.query(tables::journal_end(row.num)).await.map_err(fault)?;
+        let last = end.first().map_or(Ok(0), |end| end.int(0)).map_err(fault)?;
+        let page = tables::journal_page(row.num, (after, last), since_ms, &levels, &kinds, limit + 1);
+        let rows = store.query(page).await.map_err(fault)?;
+        let was_final = row.status.is_final();
+        row = execution(&hub, &args, &context).await?;
+        if row.status.is_final() == was_final {
+            break (rows, end);
+        }
+    };
     let shown = usize::try_from(limit).unwrap_or(usize::MAX).min(rows.len());
     let entries: Vec<Value> =
         rows[..shown].iter().map(|one| entry(one, &row)).collect::<Result<_, Fault>>()?;
     let has_more = rows.len() > shown;
     let next = entries.last().filter(|_| has_more).map(|entry| entry["sequence"].to_string());
-    let end = store.query(tables::journal_end(row.num)).await.map_err(fault)?;
     let count = |column: usize| end.first().and_then(|row| row.int(column).ok()).unwrap_or(0);
     answer(json!({
         "executionId": row.id, "entries": entries,

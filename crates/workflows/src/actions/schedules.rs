@@ -56,25 +56,15 @@ async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     spec.check()?;
     // A schedule for what does not exist would fail every time, with nobody looking.
     stored::find(&hub, tenant(&context), &spec.workflow_id, None).await?;
-    keep(&hub, &context, &id, spec, paused)
+    let schedule = Schedule::new(tenant(&context), id, spec, paused, hub.ports().clock.now_ms())?;
+    let mut change = Batch::new();
+    change.then(schedules::put(&schedule));
+    Ok(keep(hub, &schedule, change))
 }
 
-fn keep(hub: &Hub, context: &Context, id: &str, spec: Spec, paused: bool) -> Result<Reply, Halt> {
-    let (statement, next_ms) =
-        schedules::put(tenant(context), id, &spec, paused, hub.ports().clock.now_ms())?;
-    let shown = Schedule {
-        tenant: tenant(context).to_owned(),
-        id: id.to_owned(),
-        spec,
-        paused,
-        next_ms,
-        last_ms: None,
-        last_execution: None,
-    };
-    let mut effects = Batch::new();
-    effects.then(statement);
-    let hub = hub.clone();
-    Ok(Reply::new(Output::json(shown.shown()), effects).then(move || hub.look_at_timers()))
+/// The schedule as it is from now on, once the change is durable.
+fn keep(hub: Hub, schedule: &Schedule, change: Batch) -> Reply {
+    Reply::new(Output::json(schedule.shown()), change).then(move || hub.look_at_timers())
 }
 
 async fn list(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
@@ -101,14 +91,19 @@ async fn delete(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
 }
 
 async fn pause(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    let schedule = named(&hub, &args, &context).await?;
-    keep(&hub, &context, &schedule.id, schedule.spec, true)
+    switch(hub, &args, &context, true).await
 }
 
 /// Times that passed while it was paused were not missed: it goes on from now.
 async fn resume(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    let schedule = named(&hub, &args, &context).await?;
-    keep(&hub, &context, &schedule.id, schedule.spec, false)
+    switch(hub, &args, &context, false).await
+}
+
+async fn switch(hub: Hub, args: &Args, context: &Context, paused: bool) -> Result<Reply, Halt> {
+    let schedule = named(&hub, args, context).await?.switched(paused, hub.ports().clock.now_ms())?;
+    let mut change = Batch::new();
+    change.then_one(schedules::switch(&schedule));
+    Ok(keep(hub, &schedule, change))
 }
 
 async fn trigger(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {

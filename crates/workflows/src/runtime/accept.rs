@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::error::SendError;
 
-use super::actor::{Actor, Message};
+use super::actor::{Actor, Line, Message};
 use super::gates::{Entry, Pass};
 use super::load::Tail;
 use super::scheduler::Slot;
@@ -288,21 +288,24 @@ pub async fn admit(hub: Hub, seed: Seed, mut slot: Slot) {
             Ok(()) | Err(_) => return,
         }
     };
-    let begun = match load::fold(&hub, &seed).await {
-        Ok((state, tail)) if !state.has_begun() && !state.status.is_final() => {
-            let mut actor = Actor::new(line, hub.clone(), seed, state, tail);
-            actor.begin(slot);
-            actor.spawn_unrecorded();
-            Ok(())
-        }
-        // It has begun or ended meanwhile; whatever was sent to this line is heard all the same.
-        Ok(_) => hub.revive(line, num, None).await,
-        Err(fault) => Err(fault),
-    };
-    if let Err(fault) = begun {
+    if let Err(fault) = begin_waiting(&hub, line, seed, slot).await {
         let error = orchestr8_kernel::log::error(&fault);
         hub.0.log().error("an execution could not begin", json!({"execution": num, "error": error}));
     }
+}
+
+async fn begin_waiting(hub: &Hub, line: Line, seed: Seed, slot: Slot) -> Result<(), Fault> {
+    let (state, tail) = load::fold(hub, &seed).await?;
+    if state.has_begun() || state.status.is_final() {
+        // It has begun or ended meanwhile; whatever was sent to this line is heard all the same.
+        return hub.revive(line, seed.num, None).await;
+    }
+    let mut actor = Actor::new(line, hub.clone(), seed, state, tail);
+    actor.begin(slot);
+    // Who was told that it is cancelled does not see it begin.
+    actor.look().await?;
+    actor.spawn_unrecorded();
+    Ok(())
 }
 
 /// The first event of an execution: the environment it sees is fixed here.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use orchestr8_kernel::log;
-use orchestr8_kernel::ports::store::{Batch, Statement};
+use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::resilience::breaker::Change;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
@@ -29,8 +29,11 @@ use crate::engine::{self, event};
 
 /// What an actor is told.
 pub enum Message {
-    /// Something happened; with its number in the inbox if it is stored there.
-    Event { event: Event, inbox: Option<i64> },
+    /// Something happened that is stored nowhere.
+    Event(Event),
+    /// There is something in its inbox. What is stored reaches an actor only from there, in the order in which it was stored:
+    /// those who bring the news may overtake each other.
+    Look,
     /// A step of it opened or closed a circuit, which the journal says (WF-19.7).
     Circuit { task: Task, key: String, change: Change },
     /// It may begin, with its place among the executions with its key.
@@ -121,6 +124,9 @@ pub struct Actor {
     /// To be fired with the next commit, which has the ends of these steps.
     pub(super) recorded: Vec<CancellationToken>,
     pub(super) posting: Vec<Posted>,
+    /// Its inbox may hold what it has not taken in.
+    pub(super) looking: bool,
+    /// What its inbox held at the last look.
     pub(super) known: HashSet<i64>,
     pub(super) mailbox: mpsc::Receiver<Message>,
     pub(super) sender: mpsc::Sender<Message>,
@@ -154,6 +160,7 @@ impl Actor {
             tasks: JoinSet::new(),
             recorded: Vec::new(),
             posting: Vec::new(),
+            looking: false,
             known: HashSet::new(),
             mailbox,
             sender,
@@ -184,19 +191,8 @@ impl Actor {
         self.counted = Some(self.hub.0.scheduler.count_begun());
     }
 
-    pub fn give(&mut self, event: Event, inbox: Option<i64>) {
-        if inbox.is_none_or(|id| self.known.insert(id)) {
-            self.queue.push_back((event, inbox));
-        }
-    }
-
-    /// Adds what others want written in the same commit.
-    pub fn add(&mut self, batch: Batch) {
-        self.batch.merge(batch);
-    }
-
-    pub fn statement(&mut self, statement: Statement) {
-        self.batch.then(statement);
+    pub fn give(&mut self, event: Event) {
+        self.queue.push_back((event, None));
     }
 
     /// Goes on with what was due when it was last recorded.
@@ -219,12 +215,6 @@ impl Actor {
         }
     }
 
-    /// What is to be committed now.
-    pub fn take_batch(&mut self) -> Batch {
-        self.batch.wake(super::FEED);
-        std::mem::take(&mut self.batch)
-    }
-
     /// Runs it in a task of its own; what `take_batch` gave is durable.
     pub fn spawn(mut self) {
         tokio::spawn(async move {
@@ -238,12 +228,16 @@ impl Actor {
         tokio::spawn(self.live());
     }
 
-    /// Takes in all events that wait, and what follows from them.
+    /// Takes in all events that wait, and what follows from them. What waits is heard before anything begins: it may be a pause.
     pub fn absorb(&mut self) {
-        self.start_ready();
-        while let Some((event, inbox)) = self.queue.pop_front() {
-            self.take_in(event, inbox);
+        loop {
+            if let Some((event, inbox)) = self.queue.pop_front() {
+                self.take_in(event, inbox);
+            }
             self.start_ready();
+            if self.queue.is_empty() {
+                break;
+            }
         }
         self.note_progress();
     }
@@ -328,7 +322,7 @@ impl Actor {
         self.batch.then(tables::timers_clear(self.seed.num));
         if let Some(parent) = &self.seed.given.parent {
             let event = super::deliver::child_ended(&self.state, parent.task);
-            match self.hub.post_to(parent.num, event, &mut self.batch) {
+            match self.hub.post_to(parent.num, &event, &mut self.batch) {
                 Ok(posted) => self.posting.push(posted),
                 Err(fault) => {
                     self.hub.0.log().error("a parent was not told", json!({"error": log::error(&fault)}))

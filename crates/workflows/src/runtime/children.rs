@@ -38,12 +38,12 @@ impl Actor {
             match definition.and_then(|definition| self.child(task, definition)) {
                 Ok(mut accepted) => {
                     self.add(std::mem::take(&mut accepted.batch));
-                    self.give(Event::ChildBegun { task, execution: accepted.id.clone() }, None);
+                    self.give(Event::ChildBegun { task, execution: accepted.id.clone() });
                     self.launching.push(accepted);
                 }
                 Err(fault) => {
                     let fault = StoredFault::from(&fault);
-                    self.give(Event::Failed { task, attempts: 1, fault }, None);
+                    self.give(Event::Failed { task, attempts: 1, fault });
                 }
             }
         }
@@ -107,7 +107,7 @@ impl Actor {
             Ok(other) => other.to_string(),
             Err(fault) => {
                 let fault = StoredFault::from(&fault);
-                return self.give(Event::Failed { task, attempts: 1, fault }, None);
+                return self.give(Event::Failed { task, attempts: 1, fault });
             }
         };
         let token = self.hub.0.ports.ids.fresh(For::Record).simple().to_string();

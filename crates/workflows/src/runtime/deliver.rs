@@ -8,6 +8,7 @@ use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::Batch;
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc::error::SendError;
 
 use super::actor::{Actor, Line, Message};
 use super::{Hub, fault, load, tables};
@@ -17,25 +18,12 @@ use crate::engine::state::{Phase, State};
 
 /// A message that is durable, or that only has to be looked for.
 pub enum Posted {
-    Event {
-        num: i64,
-        event: Event,
-        inbox: i64,
-    },
-    /// A child that must stop; it is found by its id.
-    Cancel {
-        execution: Arc<str>,
-        event: Event,
-    },
     /// There is something in the inbox.
-    Wake {
-        num: i64,
-    },
+    Wake { num: i64 },
+    /// A child that must stop; it is found by its id.
+    Cancel { execution: Arc<str>, event: Event },
     /// The time of a task has come.
-    Due {
-        num: i64,
-        task: Option<Task>,
-    },
+    Due { num: i64, task: Option<Task> },
 }
 
 impl Posted {
@@ -80,11 +68,11 @@ pub fn child_ended(state: &State, task: Task) -> Event {
 
 impl Hub {
     /// Adds a message to a batch; deliver it once the batch is durable.
-    pub fn post_to(&self, num: i64, event: Event, batch: &mut Batch) -> Result<Posted, Fault> {
+    pub fn post_to(&self, num: i64, event: &Event, batch: &mut Batch) -> Result<Posted, Fault> {
         let inbox = self.0.fresh_message();
-        let text = super::record::record(&event)?;
+        let text = super::record::record(event)?;
         batch.then(tables::inbox_put(inbox, num, self.0.now_ms(), text));
-        Ok(Posted::Event { num, event, inbox })
+        Ok(Posted::Wake { num })
     }
 
     /// Delivers in the background what is durable.
@@ -102,19 +90,10 @@ impl Hub {
 
     async fn deliver(&self, tenant: Tenant, posted: Posted) -> Result<(), Fault> {
         match posted {
-            Posted::Event { num, event, inbox } => {
-                let live = self.0.live.lock().get(&num).map(|live| live.sender.clone());
-                if let Some(sender) = live
-                    && sender.send(Message::Event { event, inbox: Some(inbox) }).await.is_ok()
-                {
-                    return Ok(());
-                }
-                self.wake(num).await
-            }
             Posted::Cancel { execution, event } => {
                 let Some(row) = load::find(self, tenant.as_str(), &execution).await? else { return Ok(()) };
                 let mut batch = Batch::new();
-                let posted = self.post_to(row.num, event, &mut batch)?;
+                let posted = self.post_to(row.num, &event, &mut batch)?;
                 self.0.ports.store.commit(batch).await.map_err(fault)?;
                 Box::pin(self.deliver(tenant, posted)).await
             }
@@ -123,46 +102,37 @@ impl Hub {
         }
     }
 
-    /// Gives an execution that has no actor one again, with everything its inbox holds.
+    /// Tells an execution to look into its inbox; one that has no actor gets one.
     pub(super) async fn wake(&self, num: i64) -> Result<(), Fault> {
-        self.wake_with(num, None).await
+        self.tell(num, Message::Look).await
     }
 
     /// The time of a task has come.
     pub(super) async fn wake_due(&self, num: i64, task: Option<Task>) -> Result<(), Fault> {
-        let live = self.0.live.lock().get(&num).map(|live| live.sender.clone());
-        let event = Event::Due { task };
-        if let Some(sender) = live
-            && sender.send(Message::Event { event: event.clone(), inbox: None }).await.is_ok()
-        {
-            return Ok(());
-        }
-        self.wake_with(num, Some(event)).await
+        self.tell(num, Message::Event(Event::Due { task })).await
     }
 
-    async fn wake_with(&self, num: i64, event: Option<Event>) -> Result<(), Fault> {
-        let line = match self.0.claim(num) {
-            Ok(line) => line,
-            Err(live) => {
-                let told = match event {
-                    Some(event) => live.sender.send(Message::Event { event, inbox: None }).await.is_ok(),
-                    None => true,
-                };
+    async fn tell(&self, num: i64, mut message: Message) -> Result<(), Fault> {
+        loop {
+            let live = match self.0.claim(num) {
+                Ok(line) => return self.revive(line, num, Some(message)).await,
+                Err(live) => live,
+            };
+            match live.sender.send(message).await {
+                Ok(()) => return Ok(()),
+                Err(SendError(_)) if self.0.stop.is_cancelled() => {
+                    return Err(Fault::new(Code::ShuttingDown, "the execution goes on after a restart"));
+                }
                 // It retired in this very moment: the next look finds it gone.
-                return if told {
-                    Ok(())
-                } else {
-                    Err(Fault::new(Code::Unavailable, "the execution is just ending"))
-                };
+                Err(SendError(back)) => message = back,
             }
-        };
-        self.revive(line, num, event).await
+            tokio::task::yield_now().await;
+        }
     }
 
-    pub(super) async fn revive(&self, line: Line, num: i64, event: Option<Event>) -> Result<(), Fault> {
-        let loaded = load::by_number(self, num).await?;
-        let messages = self.0.ports.store.query(tables::inbox_of(num)).await.map_err(fault)?;
-        let load::Loaded { mut seed, state, tail, .. } = loaded;
+    /// Gives an execution that has no actor one again, with everything its inbox holds and with what it is told.
+    pub(super) async fn revive(&self, line: Line, num: i64, told: Option<Message>) -> Result<(), Fault> {
+        let load::Loaded { mut seed, state, tail, .. } = load::by_number(self, num).await?;
         let is_under_way = state.has_begun() && !state.status.is_final();
         if is_under_way {
             seed.pass = self.0.gates.enter_again(&seed);
@@ -176,16 +146,12 @@ impl Hub {
             actor.resume();
         }
         for task in lost {
-            actor.give(Event::Lost { task }, None);
+            actor.give(Event::Lost { task });
         }
-        for row in messages {
-            let event = serde_json::from_str(row.text(1).map_err(fault)?)
-                .map_err(|error| Fault::internal("a stored message cannot be read").because(error))?;
-            actor.give(event, Some(row.int(0).map_err(fault)?));
+        if let Some(message) = told {
+            actor.hear(message);
         }
-        if let Some(event) = event {
-            actor.give(event, None);
-        }
+        actor.look().await?;
         actor.take_up();
         actor.spawn_unrecorded();
         Ok(())

@@ -7,6 +7,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::Error;
 use orchestr8_kernel::resilience::breaker::Change;
 use serde_json::json;
@@ -15,7 +16,7 @@ use super::accept::{Seed, admit};
 use super::actor::{Actor, Message};
 use super::gates::Pass;
 use super::scheduler::Slot;
-use super::{Ended, Posted, record, run_task};
+use super::{Ended, Posted, fault, record, run_task, tables};
 use crate::engine::event::{Event, Task};
 use crate::engine::state::State;
 use crate::limits;
@@ -54,6 +55,13 @@ impl Actor {
     pub(super) async fn live(mut self) {
         let mut grace: Option<BoxFuture<'static, ()>> = None;
         loop {
+            if self.looking
+                && let Err(fault) = self.look().await
+            {
+                let fields =
+                    json!({"executionId": self.state.identity.execution, "error": log::error(&fault)});
+                return self.hub.0.log().error("an execution stops where it is", fields);
+            }
             self.absorb();
             if !self.beginning.is_empty() {
                 self.begin_children().await;
@@ -92,6 +100,34 @@ impl Actor {
         }
     }
 
+    /// Takes from its inbox what it has not been given yet, in order. What was acknowledged comes before all that is not taken in
+    /// yet: after a pause no step begins.
+    pub(super) async fn look(&mut self) -> Result<(), Fault> {
+        self.looking = false;
+        let rows = self.hub.0.ports.store.query(tables::inbox_of(self.seed.num)).await.map_err(fault)?;
+        // What is not there any more never comes back, so it need not be remembered.
+        let known = std::mem::take(&mut self.known);
+        let mut unheard = Vec::new();
+        for row in rows {
+            let id = row.int(0).map_err(fault)?;
+            self.known.insert(id);
+            if known.contains(&id) {
+                continue;
+            }
+            match serde_json::from_str(row.text(1).map_err(fault)?) {
+                Ok(event) => unheard.push((event, Some(id))),
+                Err(error) => {
+                    let fields = json!({"message": id, "cause": error.to_string()});
+                    self.hub.0.log().error("a stored message cannot be read and stays where it is", fields);
+                }
+            }
+        }
+        for message in unheard.into_iter().rev() {
+            self.queue.push_front(message);
+        }
+        Ok(())
+    }
+
     async fn wait(&mut self, grace: &mut Option<BoxFuture<'static, ()>>) {
         let graced = async {
             match grace {
@@ -125,9 +161,10 @@ impl Actor {
         self.queue.push_back((ended.into_event(), None));
     }
 
-    fn hear(&mut self, message: Message) {
+    pub(super) fn hear(&mut self, message: Message) {
         match message {
-            Message::Event { event, inbox } => self.give(event, inbox),
+            Message::Event(event) => self.give(event),
+            Message::Look => self.looking = true,
             Message::Circuit { task, key, change } => self.note_circuit(task, &key, change),
             Message::Begin(slot, pass) => self.take_turn(slot, pass),
         }
@@ -225,16 +262,16 @@ impl Actor {
     async fn pass_on(&mut self) {
         while let Some(message) = self.mailbox.recv().await {
             match message {
-                Message::Event { inbox: Some(_), .. } => {
+                Message::Look => {
                     let posted = Posted::Wake { num: self.seed.num };
                     self.hub.deliver_later(self.seed.tenant.clone(), posted);
                 }
-                Message::Event { event: Event::Due { task }, inbox: None } => {
+                Message::Event(Event::Due { task }) => {
                     let posted = Posted::Due { num: self.seed.num, task };
                     self.hub.deliver_later(self.seed.tenant.clone(), posted);
                 }
                 // Only what runs says anything else, and nothing runs any more.
-                Message::Event { inbox: None, .. } | Message::Circuit { .. } => {}
+                Message::Event(_) | Message::Circuit { .. } => {}
                 Message::Begin(slot, pass) => {
                     let seed = Seed { pass, ..self.seed.clone() };
                     tokio::spawn(admit(self.hub.clone(), seed, slot));

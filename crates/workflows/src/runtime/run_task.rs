@@ -243,7 +243,7 @@ impl Run {
     fn tell_retry(&self, attempt: u32, fault: &Fault, wait_ms: u64) {
         let fault = StoredFault::from(&hide(&self.hub, fault.clone()));
         let event = Event::Retrying { task: self.task, attempt, fault, wait_ms };
-        self.tell(Message::Event { event, inbox: None });
+        self.tell(Message::Event(event));
     }
 
     fn tell(&self, news: Message) {

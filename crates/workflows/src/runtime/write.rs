@@ -1,5 +1,7 @@
 //! What an actor writes: entries of the journal, and the row of its execution.
 
+use orchestr8_kernel::ports::store::{Batch, Statement};
+
 use super::actor::Actor;
 use super::record;
 use crate::engine::event::Status;
@@ -8,6 +10,21 @@ use crate::tables;
 use crate::{journal, limits};
 
 impl Actor {
+    /// Adds what others want written in the same commit.
+    pub fn add(&mut self, batch: Batch) {
+        self.batch.merge(batch);
+    }
+
+    pub fn statement(&mut self, statement: Statement) {
+        self.batch.then(statement);
+    }
+
+    /// What is to be committed now.
+    pub fn take_batch(&mut self) -> Batch {
+        self.batch.wake(super::FEED);
+        std::mem::take(&mut self.batch)
+    }
+
     /// Adds an entry to the journal, within its limits.
     pub(super) fn write(&mut self, entry: record::Entry, record: Option<String>, at_ms: i64) {
         let workflow = self.state.workflow().clone();
@@ -18,7 +35,7 @@ impl Actor {
         }
         self.journal_bytes += prepared.data.len();
         self.seq += 1;
-        self.batch.then(tables::journal_append(tables::JournalRow {
+        self.batch.then_one(tables::journal_append(tables::JournalRow {
             execution: self.seed.num,
             seq: i64::try_from(self.seq).unwrap_or(i64::MAX),
             at_ms,

@@ -124,6 +124,8 @@ pub struct Schedule {
     pub tenant: String,
     pub id: String,
     pub spec: Spec,
+    /// The same as it is written down.
+    source: String,
     pub paused: bool,
     pub next_ms: Option<i64>,
     pub last_ms: Option<i64>,
@@ -131,12 +133,28 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// A new one, or one in the place of another.
+    pub fn new(tenant: &str, id: String, spec: Spec, paused: bool, now_ms: i64) -> Result<Self, Fault> {
+        let source = serde_json::to_string(&spec)
+            .map_err(|error| Fault::internal("a schedule cannot be stored").because(error))?;
+        let next_ms = spec.next_after(now_ms)?;
+        let tenant = tenant.to_owned();
+        Ok(Self { tenant, id, spec, source, paused, next_ms, last_ms: None, last_execution: None })
+    }
+
+    /// Paused, or going on from now.
+    pub fn switched(self, paused: bool, now_ms: i64) -> Result<Self, Fault> {
+        Ok(Self { paused, next_ms: self.spec.next_after(now_ms)?, ..self })
+    }
+
     fn read(row: &store::Row) -> Result<Self, Fault> {
-        let spec = serde_json::from_str(row.text(1).map_err(fault)?)
+        let source = row.text(1).map_err(fault)?.to_owned();
+        let spec = serde_json::from_str(&source)
             .map_err(|error| Fault::new(Code::StoreCorrupt, "a schedule cannot be read").because(error))?;
         Ok(Self {
             id: row.text(0).map_err(fault)?.to_owned(),
             spec,
+            source,
             paused: row.int(2).map_err(fault)? != 0,
             next_ms: row.int(3).ok(),
             last_ms: row.int(4).ok(),
@@ -166,18 +184,16 @@ pub async fn list(hub: &Hub, tenant: &str, after: &str, limit: i64) -> Result<Ve
     rows.iter().map(Schedule::read).collect()
 }
 
-/// What storing it changes, and when it is next due.
-pub fn put(
-    tenant: &str,
-    id: &str,
-    spec: &Spec,
-    paused: bool,
-    now_ms: i64,
-) -> Result<(Statement, Option<i64>), Fault> {
-    let next_ms = spec.next_after(now_ms)?;
-    let text = serde_json::to_string(spec)
-        .map_err(|error| Fault::internal("a schedule cannot be stored").because(error))?;
-    Ok((tables::put(tenant, id, text, paused, next_ms), next_ms))
+/// Stores it, whatever was there.
+pub fn put(schedule: &Schedule) -> Statement {
+    let Schedule { tenant, id, source, paused, next_ms, .. } = schedule;
+    tables::put(tenant, id, source, *paused, *next_ms)
+}
+
+/// Pauses it or lets it go on, as long as it is what was read.
+pub fn switch(schedule: &Schedule) -> Statement {
+    let Schedule { tenant, id, source, paused, next_ms, .. } = schedule;
+    tables::switch(tenant, id, source, *paused, *next_ms)
 }
 
 pub fn delete(tenant: &str, id: &str) -> Statement {
@@ -275,7 +291,7 @@ async fn may_start(hub: &Hub, schedule: &Schedule) -> Result<Turn, Fault> {
         Overlap::Cancel => {
             let reason = format!("schedule '{}' starts anew", schedule.id);
             let mut batch = Batch::new();
-            let posted = hub.post_to(row.num, Event::CancelAsked { reason, graceful: true }, &mut batch)?;
+            let posted = hub.post_to(row.num, &Event::CancelAsked { reason, graceful: true }, &mut batch)?;
             hub.ports().store.commit(batch).await.map_err(fault)?;
             hub.deliver_later(row.tenant, posted);
             Ok(Turn::Now)

@@ -4,11 +4,19 @@ use orchestr8_kernel::ports::store::Statement;
 
 const COLUMNS: &str = "id, spec, paused, next_ms, last_ms, last_execution, tenant";
 
-pub fn put(tenant: &str, id: &str, spec: String, paused: bool, next_ms: Option<i64>) -> Statement {
+pub fn put(tenant: &str, id: &str, spec: &str, paused: bool, next_ms: Option<i64>) -> Statement {
     Statement::new(
         "INSERT INTO wf_schedules (tenant, id, spec, paused, next_ms) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (tenant, id) DO UPDATE SET spec = excluded.spec, paused = excluded.paused, next_ms = excluded.next_ms",
         vec![tenant.into(), id.into(), spec.into(), i64::from(paused).into(), next_ms.into()],
+    )
+}
+
+/// Lets it start things or not. Changes one row, or it is another one meanwhile.
+pub fn switch(tenant: &str, id: &str, seen: &str, paused: bool, next_ms: Option<i64>) -> Statement {
+    Statement::new(
+        "UPDATE wf_schedules SET paused = ?4, next_ms = ?5 WHERE tenant = ?1 AND id = ?2 AND spec = ?3",
+        vec![tenant.into(), id.into(), seen.into(), i64::from(paused).into(), next_ms.into()],
     )
 }
 
@@ -49,7 +57,7 @@ pub fn next_due() -> Statement {
     )
 }
 
-/// Moves on to the next time. Changes one row, or somebody else has done it.
+/// Moves on to the next time. Changes one row, or somebody else has done it, or has paused it.
 pub fn advance(
     tenant: &str,
     id: &str,
@@ -60,7 +68,7 @@ pub fn advance(
 ) -> Statement {
     Statement::new(
         "UPDATE wf_schedules SET next_ms = ?4, last_ms = ?5, last_execution = COALESCE(?6, last_execution)
-         WHERE tenant = ?1 AND id = ?2 AND next_ms = ?3",
+         WHERE tenant = ?1 AND id = ?2 AND next_ms = ?3 AND paused = 0",
         vec![tenant.into(), id.into(), seen_ms.into(), next_ms.into(), last_ms.into(), execution.into()],
     )
 }

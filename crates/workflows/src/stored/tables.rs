@@ -78,11 +78,11 @@ pub fn supersede(tenant: &str, id: &str) -> Statement {
     )
 }
 
-/// Fails when somebody else has added this revision meanwhile.
+/// Changes one row, or somebody else has added this revision meanwhile.
 pub fn add(row: Revision<'_>) -> Statement {
     Statement::new(
         "INSERT INTO wf_workflows (tenant, id, revision, version, name, about, hash, applied_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
         vec![
             row.tenant.into(),
             row.id.into(),

@@ -5,6 +5,7 @@ mod control;
 mod flow;
 mod keys;
 mod models;
+mod races;
 mod restarts;
 mod schedules;
 mod steps;

@@ -16,6 +16,7 @@ use orchestr8_models::offline::Offline;
 use orchestr8_models::{About, Catalog, Model, Price};
 use orchestr8_stores::Migration;
 use orchestr8_stores::sqlite::{self, Options, Place};
+use orchestr8_testing::Holding;
 use orchestr8_workflows::agents::{Agent, Agents, Answer, Call, Parts, Secrets, Usage, Workers, builtin};
 use orchestr8_workflows::{Hub, Settings, all};
 use parking_lot::Mutex;
@@ -106,6 +107,8 @@ pub struct World {
     pub kernel: Kernel,
     pub hub: Hub,
     pub desk: Arc<Desk>,
+    /// What the kernel asks.
+    pub asked: Arc<Holding>,
     store: orchestr8_stores::Sqlite,
 }
 
@@ -124,6 +127,16 @@ impl World {
     }
 
     pub async fn with(place: Place, settings: Settings, desk: Arc<Desk>) -> Self {
+        Self::prepared(place, settings, desk, |_| ()).await.0
+    }
+
+    /// With something done to its store before anything is started.
+    pub async fn prepared<T>(
+        place: Place,
+        settings: Settings,
+        desk: Arc<Desk>,
+        prepare: impl FnOnce(&Holding) -> T,
+    ) -> (Self, T) {
         let lists = [
             orchestr8_kernel::tables::MIGRATIONS,
             orchestr8_sessions::tables::MIGRATIONS,
@@ -132,12 +145,14 @@ impl World {
         .concat();
         let migrations = lists.into_iter().map(|(name, sql)| Migration { name, sql }).collect();
         let store = open(place, migrations).await;
+        let asked = Holding::on(Arc::new(store.clone()));
+        let done = prepare(&asked);
         let clock = Arc::new(clock::Real::new());
         let ports = Ports {
             clock: clock.clone(),
             ids: Arc::new(ids::Random),
             random: Arc::new(random::Seeded::new(1)),
-            store: Arc::new(store.clone()),
+            store: asked.clone(),
             log: Log::off(),
             redactor: Arc::default(),
         };
@@ -157,7 +172,7 @@ impl World {
         }
         sessions.start().await.unwrap();
         hub.start().await.unwrap();
-        Self { kernel, hub, desk, store }
+        (Self { kernel, hub, desk, asked, store }, done)
     }
 
     /// As if the process died: nothing more is written, nothing more is heard of what ran.

@@ -101,7 +101,7 @@ impl Hub {
             let queued = serde_json::from_str(row.text(3).map_err(store_fault)?).map_err(|error| {
                 Fault::new(Code::StoreCorrupt, "a waiting message cannot be read").because(error)
             })?;
-            session.enqueue(place, queued);
+            session.queue.put(place, queued);
         }
         Ok(rows.len())
     }

@@ -90,8 +90,8 @@ async fn take_back(hub: &Hub, context: &Context, session: &Arc<Session>, message
     let state = context.kernel.submit(wish(context, "get_state", &session.id, json!({}))?).await;
     let version = state.version;
     given(state)?;
-    let tree = Tree::load(&*hub.kernel().ports().store, session.whose()).await?;
-    let Some(place) = unanswered(&tree, session.with_header(|header| header.leaf), message) else {
+    let (header, tree) = Tree::of(hub, session).await?;
+    let Some(place) = unanswered(&tree, header.leaf, message) else {
         return Ok(());
     };
     let mut back = wish(context, "navigate_tree", &session.id, json!({"targetId": entry_id(place)}))?;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::hub::Hub;
 use crate::limits;
+use crate::record::Header;
 use crate::session::{Session, Slot};
 use crate::speak::{spent, spent_schema};
 use crate::tree::Tree;
@@ -25,9 +26,8 @@ pub fn schema() -> Value {
             "messages": {"type": "array", "description": "The newest messages, oldest first.", "items": message}}})
 }
 
-/// How a session stands.
-pub fn state(hub: &Hub, session: &Session, tree: &Tree) -> Value {
-    let header = session.header();
+/// How a session stands, by a header that is not ahead of its tree.
+pub fn state(hub: &Hub, session: &Session, header: Header, tree: &Tree) -> Value {
     let messages = tree.messages(header.leaf);
     let newest = &messages[messages.len().saturating_sub(limits::SHOWN_MESSAGES)..];
     let info = hub.info(session);
@@ -94,8 +94,7 @@ fn short(text: String) -> (String, bool) {
 }
 
 /// The way from the root to here, to be read.
-pub fn markdown(hub: &Hub, session: &Session, tree: &Tree) -> String {
-    let header = session.header();
+pub fn markdown(hub: &Hub, session: &Session, header: &Header, tree: &Tree) -> String {
     let info = hub.info(session);
     let title = header.name.clone().unwrap_or_else(|| format!("Session {}", session.id));
     let mut text = format!(

@@ -136,12 +136,12 @@ pub fn event_insert(whose: Whose<'_>, seq: u64, record: String) -> Statement {
     )
 }
 
-/// Columns: seq, record.
-pub fn events_after(whose: Whose<'_>, after: u64, limit: i64) -> Statement {
+/// The events after a number and up to another. Columns: seq, record.
+pub fn events_between(whose: Whose<'_>, after: u64, upto: u64, limit: i64) -> Statement {
     Statement::new(
         "SELECT seq, record FROM session_event
-         WHERE tenant = ?1 AND session = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4",
-        whose.and([number(after), limit.into()]),
+         WHERE tenant = ?1 AND session = ?2 AND seq > ?3 AND seq <= ?4 ORDER BY seq LIMIT ?5",
+        whose.and([number(after), number(upto), limit.into()]),
     )
 }
 

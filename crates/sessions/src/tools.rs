@@ -174,8 +174,8 @@ fn get(hub: &Hub) -> Result<Action, schema::Error> {
 
 async fn get_session(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context, "sessionId")?;
-    let tree = Tree::load(&*hub.kernel().ports().store, session.whose()).await?;
-    Ok(Output::json(show::state(&hub, &session, &tree)).into())
+    let (header, tree) = Tree::of(&hub, &session).await?;
+    Ok(Output::json(show::state(&hub, &session, header, &tree)).into())
 }
 
 fn conversation(hub: &Hub) -> Result<Action, schema::Error> {
@@ -190,11 +190,11 @@ fn conversation(hub: &Hub) -> Result<Action, schema::Error> {
         let hub = hub.clone();
         async move {
             let session = session(&hub, &args, &context, "id")?;
-            let tree = Tree::load(&*hub.kernel().ports().store, session.whose()).await?;
+            let (header, tree) = Tree::of(&hub, &session).await?;
             let contents = ResourceContents {
                 uri: args.text("uri").unwrap_or_default().to_owned(),
                 mime_type: Some(MARKDOWN.into()),
-                data: ResourceData::Text(show::markdown(&hub, &session, &tree)),
+                data: ResourceData::Text(show::markdown(&hub, &session, &header, &tree)),
                 meta: None,
             };
             Ok(Output::Resource { contents: vec![contents] }.into())

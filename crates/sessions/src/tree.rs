@@ -6,8 +6,10 @@ use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::ports::store::Error;
 use orchestr8_models::{Message, User};
 
+use crate::hub::Hub;
 use crate::limits;
-use crate::record::{Body, Entry, Place};
+use crate::record::{Body, Entry, Header, Place};
+use crate::session::Session;
 use crate::tables::{self, Whose};
 
 /// The entries of a session from a place on: all of them, unless nothing before that place matters.
@@ -24,7 +26,16 @@ pub struct Node {
 }
 
 impl Tree {
-    pub async fn load(store: &dyn Store, whose: Whose<'_>) -> Result<Self, Fault> {
+    /// What is true of a session, and its tree. The header is taken first: a leaf is in the store before it is in a header, so
+    /// one that is known already stands in every tree that is read from then on.
+    pub(crate) async fn of(hub: &Hub, session: &Session) -> Result<(Header, Self), Fault> {
+        let header = session.header();
+        let tree = Self::load(&*hub.kernel().ports().store, session.whose()).await?;
+        Ok((header, tree))
+    }
+
+    /// Only for `of`: a header that is read after the tree may be ahead of it.
+    async fn load(store: &dyn Store, whose: Whose<'_>) -> Result<Self, Fault> {
         let mut tree = Self::default();
         let mut page = limits::ENTRY_PAGE;
         loop {

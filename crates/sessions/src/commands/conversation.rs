@@ -13,7 +13,7 @@ use super::{PREFIX, answer, session};
 use crate::hub::Hub;
 use crate::limits;
 use crate::record::{self, Queued, When};
-use crate::session::{Draft, Session, Slot};
+use crate::session::{Coming, Draft, Session, Slot};
 use crate::tables;
 use crate::tree::Tree;
 use crate::{compact, turn};
@@ -27,9 +27,11 @@ pub async fn prompt(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
         None => None,
     };
     match when {
-        Some(when) if session.doing.is(Slot::Turn) => wait(&session, &args, when),
-        // It came beside the lane, and there is nothing to steer: it takes its turn like any other.
-        Some(_) => in_lane(&session, args, &context).await,
+        Some(when) => match session.queue.promise() {
+            Some(coming) => wait(&session, &args, when, Some(coming)),
+            // It came beside the lane, and there is nothing to steer: it takes its turn like any other.
+            None => in_lane(&session, args, &context).await,
+        },
         None => {
             // Nobody may want it any more by the time it is its turn.
             context.check()?;
@@ -60,26 +62,29 @@ pub fn lane(session: &str) -> Result<Lane, Fault> {
 }
 
 pub async fn steer(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    wait(&session(&hub, &args, &context)?, &args, When::Steer)
+    wait(&session(&hub, &args, &context)?, &args, When::Steer, None)
 }
 
 pub async fn follow_up(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    wait(&session(&hub, &args, &context)?, &args, When::FollowUp)
+    wait(&session(&hub, &args, &context)?, &args, When::FollowUp, None)
 }
 
-/// Puts a message where the turn under way, or the next one, finds it.
-fn wait(session: &Arc<Session>, args: &Args, when: When) -> Result<Reply, Halt> {
-    if session.queued() >= limits::QUEUED {
+/// Puts a message where the turn under way, or the next one, finds it; the one under way waits for what was promised to it.
+fn wait(session: &Arc<Session>, args: &Args, when: When, coming: Option<Coming>) -> Result<Reply, Halt> {
+    if session.queue.len() >= limits::QUEUED {
         let text = format!("{} messages wait already", limits::QUEUED);
         return Err(Fault::new(Code::ResourceExhausted, text).into());
     }
     let queued = Queued { when, content: content(args)? };
-    let place = session.queue_place();
+    let place = session.queue.place();
     let mut effects = Batch::new();
     effects.then(tables::queue_insert(session.whose(), place, record::text(&queued)));
     let session = session.clone();
     let reply = Reply::new(Output::json(json!({"queued": true})), effects);
-    Ok(reply.then(move || session.enqueue(place, queued)))
+    Ok(reply.then(move || {
+        session.queue.put(place, queued);
+        drop(coming);
+    }))
 }
 
 /// What a message says: its text, then its images.
@@ -116,7 +121,7 @@ pub async fn stop(hub: &Hub, args: &Args, context: &Context, slot: Slot) -> Resu
 
 pub async fn compact(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
-    let tree = Tree::load(&*hub.kernel().ports().store, session.whose()).await?;
+    let (_, tree) = Tree::of(&hub, &session).await?;
     let instructions = args.text("customInstructions");
     let made = compact::summarize(&hub, &session, &tree, instructions, context.cancel.token()).await?;
     let mut draft = Draft::new(&session, hub.now_ms());

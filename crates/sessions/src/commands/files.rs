@@ -56,14 +56,14 @@ pub async fn switch(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
 /// Writes the whole tree to a session file.
 pub async fn export(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
-    let tree = Tree::load(&*hub.kernel().ports().store, session.whose()).await?;
+    let (header, tree) = Tree::of(&hub, &session).await?;
     let name = format!("{}.jsonl", session.id);
     let output = Output {
         asked: args.text("outputPath").map(str::to_owned),
         preset: spot::home(hub.settings(), &session.tenant).join(name),
         endings: &["jsonl", "json"],
     };
-    let (named, header) = (session.clone(), session.header());
+    let named = session.clone();
     let content = move || {
         let text = jsonl::write(&named.id, named.created_ms, &header, &tree);
         match u64::try_from(text.len()).unwrap_or(u64::MAX) > limits::FILE_BYTES {
@@ -83,14 +83,14 @@ pub async fn export(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
 /// Writes a page for people.
 pub async fn export_html(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
-    let tree = Tree::load(&*hub.kernel().ports().store, session.whose()).await?;
+    let (header, tree) = Tree::of(&hub, &session).await?;
     let home = spot::home(hub.settings(), &session.tenant);
     let output = Output {
         asked: args.text("outputPath").map(str::to_owned),
         preset: home.join("exports").join(format!("{}.html", session.id)),
         endings: &["html"],
     };
-    let (named, header) = (session.clone(), session.header());
+    let named = session.clone();
     let content = move || {
         html::page(&html::About { id: &named.id, created_ms: named.created_ms, header: &header, tree: &tree })
     };

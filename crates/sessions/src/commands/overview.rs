@@ -189,18 +189,21 @@ fn told(row: &Row) -> Result<Value, Fault> {
     Ok(told)
 }
 
-/// What happened after a number: from the store what is kept, from memory also the deltas of the turn under way.
+/// What happened after a number: from the store what is kept, from memory also the deltas of the turn under way. `complete` means
+/// that everything up to `lastSeq` is there.
 pub async fn events(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
     let after = args.get("afterSeq").and_then(Value::as_u64).unwrap_or(0);
     let limit = args.get("limit").and_then(Value::as_i64).unwrap_or(1_000);
-    let last = session.last_seq();
+    // Memory first: it forgets only what is in the store, which is asked after it. And nothing from beyond that moment: what was
+    // told since may be in the store in another order, and whoever follows the session hears of it anyway.
+    let (last, recent) = session.recent_after(after);
     let mut events: BTreeMap<u64, Value> = BTreeMap::new();
-    let kept = tables::events_after(session.whose(), after, limit);
+    let kept = tables::events_between(session.whose(), after, last, limit);
     let rows = hub.kernel().ports().store.query(kept).await.map_err(store_fault)?;
     let complete = i64::try_from(rows.len()).unwrap_or(i64::MAX) < limit;
     if !rows.is_empty() {
-        let tree = Tree::load(&*hub.kernel().ports().store, session.whose()).await?;
+        let (_, tree) = Tree::of(&hub, &session).await?;
         for row in &rows {
             let seq = u64::try_from(row.int(0).map_err(store_fault)?).unwrap_or(0);
             let news: News = serde_json::from_str(row.text(1).map_err(store_fault)?)
@@ -209,10 +212,9 @@ pub async fn events(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
             events.insert(seq, news.told(message));
         }
     }
-    if complete {
-        for (seq, data) in session.recent_after(after) {
-            events.entry(seq).or_insert_with(|| data["event"].clone());
-        }
+    let reached = if complete { last } else { events.last_key_value().map_or(after, |(seq, _)| *seq) };
+    for (seq, data) in recent.into_iter().filter(|(seq, _)| *seq <= reached) {
+        events.entry(seq).or_insert_with(|| data["event"].clone());
     }
     let events: Vec<Value> =
         events.into_iter().map(|(seq, event)| json!({"seq": seq, "event": event})).collect();

@@ -17,30 +17,25 @@ use crate::record::{self, Body, Entry, Place, entry_id, place_of};
 use crate::session::{Draft, Session};
 use crate::tree::{Node, Tree};
 
-async fn load(hub: &Hub, session: &Session) -> Result<Tree, Fault> {
-    Tree::load(&*hub.kernel().ports().store, session.whose()).await
-}
-
 pub async fn messages(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
-    let tree = load(&hub, &session).await?;
-    let leaf = session.with_header(|header| header.leaf);
-    answer(json!({"messages": tree.messages(leaf)}))
+    let (header, tree) = Tree::of(&hub, &session).await?;
+    answer(json!({"messages": tree.messages(header.leaf)}))
 }
 
 pub async fn last_text(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
-    let tree = load(&hub, &session).await?;
-    let leaf = session.with_header(|header| header.leaf);
-    let last = tree.messages(leaf).into_iter().rev().find(|message| matches!(message, Message::Assistant(_)));
+    let (header, tree) = Tree::of(&hub, &session).await?;
+    let last =
+        tree.messages(header.leaf).into_iter().rev().find(|message| matches!(message, Message::Assistant(_)));
     answer(json!({"text": last.map(Message::text)}))
 }
 
 pub async fn usage(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
-    let header = session.header();
-    let Ok(model) = hub.model(&header) else { return answer(Value::Null) };
-    let used = compact::used_tokens(&load(&hub, &session).await?.context(header.leaf));
+    let Ok(model) = session.with_header(|header| hub.model(header)) else { return answer(Value::Null) };
+    let (header, tree) = Tree::of(&hub, &session).await?;
+    let used = compact::used_tokens(&tree.context(header.leaf));
     let window = model.about().context_window;
     #[allow(clippy::cast_precision_loss, reason = "counts of tokens are far below 2^52")]
     let percent = used as f64 / window.max(1) as f64 * 100.0;
@@ -49,10 +44,9 @@ pub async fn usage(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt
 
 pub async fn show(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
-    let tree = load(&hub, &session).await?;
-    let leaf = session.with_header(|header| header.leaf);
+    let (header, tree) = Tree::of(&hub, &session).await?;
     let nodes: Vec<Value> = tree.nodes().map(|(place, node)| shown(place, node)).collect();
-    answer(json!({"currentLeafId": leaf.map(entry_id), "nodes": nodes}))
+    answer(json!({"currentLeafId": header.leaf.map(entry_id), "nodes": nodes}))
 }
 
 fn shown(place: Place, node: &Node) -> Value {
@@ -69,10 +63,9 @@ fn shown(place: Place, node: &Node) -> Value {
 /// The messages of people on the way to here: each is a place to fork from.
 pub async fn fork_messages(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
-    let tree = load(&hub, &session).await?;
-    let leaf = session.with_header(|header| header.leaf);
+    let (header, tree) = Tree::of(&hub, &session).await?;
     let messages: Vec<Value> = tree
-        .path(leaf)
+        .path(header.leaf)
         .into_iter()
         .filter_map(|place| Some((place, said(&tree, place)?)))
         .map(|(place, text)| json!({"entryId": entry_id(place), "text": text}))
@@ -107,7 +100,7 @@ pub async fn new_session(hub: Hub, args: Args, context: Context) -> Result<Reply
 /// A new session with everything before a message of a person, whose text is given back to be said otherwise.
 pub async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let from = session(&hub, &args, &context)?;
-    let tree = load(&hub, &from).await?;
+    let (mut header, tree) = Tree::of(&hub, &from).await?;
     let place = entry(&tree, &args, "entryId")?;
     let Some(text) = said(&tree, place) else {
         let wrong = Fault::invalid("entryId: must be a message of the user");
@@ -115,7 +108,6 @@ pub async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
     };
     let id: Arc<str> = hub.kernel().ports().ids.fresh(For::Session).to_string().into();
     let room = hub.room(&from.tenant, &id)?;
-    let mut header = from.header();
     let fresh = blank(&hub, header.cwd.clone());
     (header.parent, header.file) = (Some(from.id.to_string()), None);
     (header.leaf, header.next, header.messages, header.stats) =
@@ -149,10 +141,9 @@ fn copy(draft: &mut Draft, tree: &Tree, leaf: Option<Place>) {
 /// Goes to another place of the tree. A message of a person is given back to be said otherwise.
 pub async fn navigate(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
-    let tree = load(&hub, &session).await?;
+    let (header, tree) = Tree::of(&hub, &session).await?;
     let target = entry(&tree, &args, "targetId")?;
     let options = args.get("options").cloned().unwrap_or_default();
-    let header = session.header();
     let text = said(&tree, target);
     let leaf = match text {
         Some(_) => tree.get(target).and_then(|node| node.entry.parent),

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use orchestr8_contract::{Fault, Output, Priority};
+use orchestr8_contract::{Fault, Output};
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::{Batch, Guard};
 use orchestr8_kernel::{Kernel, Reply};
@@ -185,11 +185,11 @@ impl Draft {
         }
         self.session.install(self.header);
         for queued in self.taken {
-            self.session.dequeue(queued);
+            self.session.queue.remove(queued);
         }
         for (seq, news) in numbers.into_iter().zip(self.news) {
             let told = news.told(|place| self.messages.get(&place));
-            self.session.publish(kernel, seq, told, Priority::Critical);
+            self.session.tell(kernel, seq, told);
         }
         drop(self.hold);
     }

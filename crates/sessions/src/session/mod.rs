@@ -3,6 +3,7 @@
 mod doing;
 mod draft;
 mod questions;
+mod queue;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,12 +18,13 @@ use serde_json::{Value, json};
 
 use crate::limits;
 use crate::news;
-use crate::record::{Header, Queued, When};
+use crate::record::Header;
 use crate::tables::{self, Whose};
 
 pub use doing::{Doing, Slot};
 pub use draft::Draft;
 pub use questions::Questions;
+pub use queue::{Coming, Queue};
 
 pub struct Session {
     pub tenant: Tenant,
@@ -30,19 +32,18 @@ pub struct Session {
     pub created_ms: i64,
     pub doing: Doing,
     pub questions: Questions,
+    pub queue: Queue,
     state: Mutex<State>,
 }
 
 struct State {
     header: Header,
-    /// The last event number given, and the last one that is reserved in the store.
+    /// The last event number given, the last one that was told, and the last one that is reserved in the store.
     seq: u64,
+    told: u64,
     reserved: u64,
     /// Events of the turn under way.
     recent: VecDeque<(u64, Arc<Value>)>,
-    /// What waits for the turn, with its place in the stored queue.
-    queue: VecDeque<(u64, Queued)>,
-    queue_next: u64,
     /// Drafts that have numbers and are not durable yet, and what is told once they are: numbers are told in order.
     drafts: usize,
     held_back: Vec<(Value, Priority)>,
@@ -56,13 +57,13 @@ impl Session {
             created_ms,
             doing: Doing::default(),
             questions: Questions::default(),
+            queue: Queue::default(),
             state: Mutex::new(State {
                 header,
                 seq,
+                told: seq,
                 reserved: seq,
                 recent: VecDeque::new(),
-                queue: VecDeque::new(),
-                queue_next: 0,
                 drafts: 0,
                 held_back: Vec::new(),
             }),
@@ -86,14 +87,15 @@ impl Session {
         self.state.lock().header = header;
     }
 
-    /// The number of the last event.
+    /// The number of the last event that was told. What is being made durable has numbers and is no event yet.
     pub fn last_seq(&self) -> u64 {
-        self.state.lock().seq
+        self.state.lock().told
     }
 
-    /// Events in memory after a number.
-    pub fn recent_after(&self, after: u64) -> Vec<(u64, Arc<Value>)> {
-        self.state.lock().recent.iter().filter(|(seq, _)| *seq > after).cloned().collect()
+    /// The number of the last event, and the events in memory after a number, as they are at one moment.
+    pub fn recent_after(&self, after: u64) -> (u64, Vec<(u64, Arc<Value>)>) {
+        let state = self.state.lock();
+        (state.told, state.recent.iter().filter(|(seq, _)| *seq > after).cloned().collect())
     }
 
     /// Nothing is under way any more: everything that can be asked for later is in the store.
@@ -150,7 +152,7 @@ impl Session {
     /// Tells subscribers of something that is not kept: a delta, progress, a question. Its number; none when it has none yet,
     /// because something before it is not durable, or when no number is left, and then it is not told.
     pub fn whisper(&self, kernel: &Kernel, event: Value, priority: Priority) -> Option<u64> {
-        let seq = {
+        let (seq, data) = {
             let mut state = self.state.lock();
             if state.drafts > 0 && state.held_back.len() < limits::HELD_BACK {
                 state.held_back.push((event, priority));
@@ -160,27 +162,28 @@ impl Session {
                 return None;
             }
             state.seq += 1;
-            state.seq
+            let seq = state.seq;
+            // In one step with its number: whoever is told that number finds the event.
+            let data = self.data(seq, event);
+            state.remember(seq, &data);
+            (seq, data)
         };
-        self.publish(kernel, seq, event, priority);
+        self.publish(kernel, data, priority);
         Some(seq)
     }
 
-    fn publish(&self, kernel: &Kernel, seq: u64, event: Value, priority: Priority) {
-        let data =
-            Arc::new(json!({"tenant": self.tenant, "sessionId": &*self.id, "seq": seq, "event": event}));
-        {
-            let mut state = self.state.lock();
-            let update = |data: &Value| data["event"]["type"] == "message_update";
-            // An update tells the message so far: the last one stands for those before it.
-            let stale = update(&data) && state.recent.back().is_some_and(|(_, last)| update(last));
-            if stale {
-                state.recent.pop_back();
-            } else if state.recent.len() >= limits::EVENTS_IN_MEMORY {
-                state.recent.pop_front();
-            }
-            state.recent.push_back((seq, data.clone()));
-        }
+    /// Tells subscribers of something that is durable under its number.
+    fn tell(&self, kernel: &Kernel, seq: u64, event: Value) {
+        let data = self.data(seq, event);
+        self.state.lock().remember(seq, &data);
+        self.publish(kernel, data, Priority::Critical);
+    }
+
+    fn data(&self, seq: u64, event: Value) -> Arc<Value> {
+        Arc::new(json!({"tenant": self.tenant, "sessionId": &*self.id, "seq": seq, "event": event}))
+    }
+
+    fn publish(&self, kernel: &Kernel, data: Arc<Value>, priority: Priority) {
         kernel.bus().publish(Event {
             name: news::EVENT,
             subject: self.id.clone(),
@@ -189,31 +192,19 @@ impl Session {
             data,
         });
     }
+}
 
-    /// How many messages wait.
-    pub fn queued(&self) -> usize {
-        self.state.lock().queue.len()
-    }
-
-    /// The place for a message that is to wait.
-    pub fn queue_place(&self) -> u64 {
-        let mut state = self.state.lock();
-        state.queue_next += 1;
-        state.queue_next
-    }
-
-    pub fn enqueue(&self, place: u64, queued: Queued) {
-        let mut state = self.state.lock();
-        state.queue_next = state.queue_next.max(place);
-        state.queue.push_back((place, queued));
-    }
-
-    /// The messages that wait for this moment, oldest first. They stay until `dequeue`.
-    pub fn waiting(&self, when: When) -> Vec<(u64, Queued)> {
-        self.state.lock().queue.iter().filter(|(_, queued)| queued.when == when).cloned().collect()
-    }
-
-    pub fn dequeue(&self, place: u64) {
-        self.state.lock().queue.retain(|(waiting, _)| *waiting != place);
+impl State {
+    fn remember(&mut self, seq: u64, data: &Arc<Value>) {
+        let update = |data: &Value| data["event"]["type"] == "message_update";
+        // An update tells the message so far: the last one stands for those before it.
+        let stale = update(data) && self.recent.back().is_some_and(|(_, last)| update(last));
+        if stale {
+            self.recent.pop_back();
+        } else if self.recent.len() >= limits::EVENTS_IN_MEMORY {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((seq, data.clone()));
+        self.told = seq;
     }
 }

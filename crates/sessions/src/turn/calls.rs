@@ -42,7 +42,7 @@ impl Turn {
                 Some("Skipped: the turn was stopped.")
             } else if number >= limits::TOOL_CALLS {
                 Some("Skipped: too many calls in one answer.")
-            } else if number > 0 && !self.session.waiting(crate::record::When::Steer).is_empty() {
+            } else if number > 0 && !self.session.queue.waiting(crate::record::When::Steer).is_empty() {
                 Some("Skipped: there is a new message.")
             } else {
                 None

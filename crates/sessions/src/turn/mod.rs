@@ -34,6 +34,14 @@ pub struct Ended {
 }
 
 impl Ended {
+    /// Whether the agent came to its own end.
+    fn is_well(&self) -> bool {
+        match self.stop_reason {
+            StopReason::Stop | StopReason::Length | StopReason::ToolUse => self.error.is_none(),
+            StopReason::Error | StopReason::Aborted => false,
+        }
+    }
+
     pub fn told(&self) -> Value {
         let mut told = json!({"stopReason": self.stop_reason, "text": self.text, "usage": self.usage});
         if let Some(fault) = &self.error {
@@ -51,7 +59,7 @@ pub(crate) struct Turn {
     context: Context,
     stop: CancellationToken,
     tree: Tree,
-    /// What this prompt has added to the tree.
+    /// What has been added to the tree since the agent started.
     added: Vec<Place>,
     usage: Usage,
 }
@@ -70,9 +78,10 @@ pub async fn run(
     content: Vec<Block>,
 ) -> Result<Ended, Fault> {
     let held = session.doing.begin(Slot::Turn, context.cancel.token());
+    let open = session.queue.open();
     let tree = match session.with_header(|header| (header.leaf, header.next)) {
         (None, next) => Tree::beginning(next),
-        (Some(_), _) => Tree::load(&*hub.kernel().ports().store, session.whose()).await?,
+        (Some(_), _) => Tree::of(hub, session).await?.1,
     };
     if tree.next() >= limits::ENTRIES {
         return Err(Fault::new(
@@ -93,7 +102,12 @@ pub async fn run(
         added: Vec::new(),
         usage: Usage::default(),
     };
-    let ended = turn.go(content).await;
+    let mut ended = turn.go(Some(content)).await;
+    // Somebody may have spoken, or may be about to, since the turn looked for the last time.
+    while ended.as_ref().is_ok_and(Ended::is_well) && open.has_more(&held.token).await {
+        ended = turn.go(None).await;
+    }
+    drop(open);
     session.forget_recent();
     drop(held);
     crate::tools::tell_changed(hub, &session.id);
@@ -101,11 +115,16 @@ pub async fn run(
 }
 
 impl Turn {
-    async fn go(&mut self, content: Vec<Block>) -> Result<Ended, Fault> {
+    /// From the first words to the last. Without any of its own it takes up what waits.
+    async fn go(&mut self, content: Option<Vec<Block>>) -> Result<Ended, Fault> {
         self.session.reserve(self.hub.kernel()).await?;
+        self.added.clear();
         // What was said while nobody worked comes first.
         let mut next = self.waiting(When::Steer);
-        next.push(Next { content, queued: None });
+        next.extend(content.map(|content| Next { content, queued: None }));
+        if next.is_empty() {
+            next = self.follow_up();
+        }
         let mut first = true;
         for _ in 0..limits::ROUNDS {
             self.say(next, std::mem::take(&mut first)).await?;
@@ -122,9 +141,12 @@ impl Turn {
             draft.refer_to(place, &Message::Assistant(answer.message.clone()));
             self.refer(&mut draft, &results);
             draft.tell(News::TurnEnd { entry: place, results });
+            if over {
+                self.session.queue.close();
+            }
             next = if over { Vec::new() } else { self.waiting(When::Steer) };
             if next.is_empty() && !called && !over {
-                next = self.waiting(When::FollowUp).into_iter().take(1).collect();
+                next = self.follow_up();
             }
             if over || (next.is_empty() && !called) {
                 return self.end(draft, answer).await;
@@ -151,11 +173,16 @@ impl Turn {
 
     /// What waits for this moment. A message that has been taken up is not waiting any more.
     fn waiting(&self, when: When) -> Vec<Next> {
-        let waiting = self.session.waiting(when);
+        let waiting = self.session.queue.waiting(when);
         waiting
             .into_iter()
             .map(|(place, queued)| Next { content: queued.content, queued: Some(place) })
             .collect()
+    }
+
+    /// What is to be said once the agent would be done: one thing at a time.
+    fn follow_up(&self) -> Vec<Next> {
+        self.waiting(When::FollowUp).into_iter().take(1).collect()
     }
 
     /// Puts what people said into the tree.
@@ -209,6 +236,7 @@ impl Turn {
     }
 
     async fn too_many_rounds(&mut self) -> Result<Ended, Fault> {
+        self.session.queue.close();
         let text = format!("the agent was stopped after {} answers without an end", limits::ROUNDS);
         self.close(self.draft()).await?;
         let fault = Fault::new(Code::ResourceExhausted, text);

@@ -13,6 +13,7 @@ mod files;
 mod keeping;
 mod plans;
 mod prompting;
+mod races;
 mod running;
 mod tools;
 mod world;

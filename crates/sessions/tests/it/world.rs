@@ -8,12 +8,13 @@ use orchestr8_contract::id::{Lane, SubmissionId};
 use orchestr8_contract::{Event, Output};
 use orchestr8_kernel::bus::{Filter, Subscription};
 use orchestr8_kernel::peer::{About, Ask};
+use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::submission::{Scope, Version};
 use orchestr8_kernel::{Action, Kernel, Policy, Settled, Submission};
 use orchestr8_models::{Catalog, Ports};
 use orchestr8_sessions::{Hub, Settings, news, tables};
 use orchestr8_stores::Sqlite;
-use orchestr8_testing::{Parts, memory, settled, submission};
+use orchestr8_testing::{Holding, Parts, memory, settled, submission};
 use serde_json::{Value, json};
 
 pub struct World {
@@ -31,9 +32,7 @@ impl World {
 
     /// What a restart is: another process on the same store.
     pub async fn on(store: Sqlite) -> Self {
-        let mut settings = Settings::new(PathBuf::from("/"), PathBuf::from("/nowhere"));
-        settings.retry_base_ms = 1;
-        Self::with(store, settings).await
+        Self::with(store, quick()).await
     }
 
     /// With a folder for session files, where sessions also work.
@@ -41,8 +40,19 @@ impl World {
         Self::with(memory(&[tables::MIGRATIONS]), Settings::new(folder.into(), folder.join("sessions"))).await
     }
 
+    /// With a store that stops where a test wants it to.
+    pub async fn gated() -> (Self, Arc<Holding>) {
+        let store = memory(&[tables::MIGRATIONS]);
+        let gates = Holding::on(Arc::new(store.clone()));
+        (Self::through(gates.clone(), store, quick()).await, gates)
+    }
+
     pub async fn with(store: Sqlite, settings: Settings) -> Self {
-        let parts = Parts::on(Arc::new(store.clone()));
+        Self::through(Arc::new(store.clone()), store, settings).await
+    }
+
+    async fn through(port: Arc<dyn Store>, store: Sqlite, settings: Settings) -> Self {
+        let parts = Parts::on(port);
         let kernel = Parts { ids: Arc::new(orchestr8_kernel::ports::ids::Random), ..parts }.kernel();
         let catalog = Catalog::new(Default::default(), Ports::of(&kernel)).unwrap();
         let hub = Hub::new(kernel.clone(), catalog, settings);
@@ -138,6 +148,13 @@ impl World {
         });
         texts.collect()
     }
+}
+
+/// Without a folder, and without long waits for a model that is away.
+fn quick() -> Settings {
+    let mut settings = Settings::new(PathBuf::from("/"), PathBuf::from("/nowhere"));
+    settings.retry_base_ms = 1;
+    settings
 }
 
 /// What a subscriber hears.

@@ -82,6 +82,6 @@ async fn of_the_updates_of_a_message_the_last_is_kept_in_memory() {
     for kind in ["message_start", "message_update", "message_update", "message_update", "message_end"] {
         session.whisper(&kernel, json!({"type": kind}), Priority::Normal);
     }
-    let kept: Vec<u64> = session.recent_after(0).into_iter().map(|(seq, _)| seq).collect();
+    let kept: Vec<u64> = session.recent_after(0).1.into_iter().map(|(seq, _)| seq).collect();
     assert_eq!(kept, [1, 4, 5]);
 }

@@ -101,6 +101,15 @@ pub fn tree_hold(whose: Whose<'_>, revision: i64) -> Statement {
     )
 }
 
+/// Changes one row, or it is not time to delete the document, or not any more.
+pub fn due_hold(whose: Whose<'_>, now_ms: i64) -> Statement {
+    Statement::new(
+        "UPDATE knowledge_tree SET version = version WHERE tenant = ?1 AND EXISTS (
+            SELECT 1 FROM knowledge_document WHERE tenant = ?1 AND id = ?2 AND delete_ms <= ?3)",
+        whose.and([now_ms.into()]),
+    )
+}
+
 /// Columns: version, chunks, words.
 pub fn tree_read(tenant: &str) -> Statement {
     Statement::new("SELECT version, chunks, words FROM knowledge_tree WHERE tenant = ?1", vec![tenant.into()])

@@ -90,18 +90,14 @@ impl Hub {
     async fn delete(&self, row: &Row) -> Result<bool, Fault> {
         let (tenant, id) = (row.text(0).map_err(read)?, row.text(1).map_err(read)?);
         let Ok(tenant) = Tenant::parse(tenant) else { return Ok(false) };
-        let args = Map::from_iter([
-            (String::from("document_id"), json!(id)),
-            (String::from("reason"), json!("its time has come")),
-        ]);
+        let args = Map::from_iter([(String::from("document_id"), json!(id))]);
         let principal = Principal { name: "schedule".into(), tenant, roles: [String::from("owner")].into() };
         let correlation = CorrelationId::from_uuid(self.fresh());
-        let wish =
-            Submission::new("knowledge.delete_document", Args::new(args), Arc::new(principal), correlation);
+        let wish = Submission::new("knowledge.delete_due", Args::new(args), Arc::new(principal), correlation);
         let ended = self.kernel().submit(wish).await;
         match ended.code() {
             None => Ok(true),
-            // Somebody else has deleted it meanwhile.
+            // Somebody has deleted it meanwhile, or put it off.
             Some(Code::NotFound | Code::VersionMismatch) => Ok(false),
             Some(code) => Err(Fault::new(code, "a document could not be deleted when its time had come")),
         }

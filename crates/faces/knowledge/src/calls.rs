@@ -1,6 +1,5 @@
 //! Calls that take longer than a client waits (KNO-9): acknowledged, looked at, cancelled; their states are in the store.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,13 +10,14 @@ use orchestr8_kernel::follow::Follow;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::submission::{Identity, Scope};
-use orchestr8_kernel::{Cancel, End, Halt, Settled, Started, Submission, Why};
-use parking_lot::Mutex;
+use orchestr8_kernel::{End, Halt, Settled, Started, Submission};
 use serde_json::{Map, Value, json};
+use tokio::task::JoinHandle;
 
 use crate::call::{Given, given};
 use crate::face::Face;
 use crate::failure::Failure;
+use crate::live::{Listed, Live, Place};
 use crate::metrics::Labels;
 use crate::order::Turn;
 use crate::tables;
@@ -94,6 +94,10 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    fn place(&self) -> Place {
+        (self.tenant.clone(), self.id.clone())
+    }
+
     fn labels(&self) -> Labels {
         let (action, tenant) = (self.action.clone(), self.tenant.as_str().to_owned());
         Labels { action, tenant, principal: self.principal.clone(), ..Labels::default() }
@@ -118,20 +122,11 @@ pub(crate) enum Ending {
     Acked,
 }
 
-/// The calls that go on in this process.
-#[derive(Default)]
-pub(crate) struct Calls(Mutex<HashMap<(Tenant, String), Live>>);
-
-struct Live {
-    cancel: Cancel,
-    progress: Arc<Progress>,
-}
-
 /// Follows a submission, and stops one that comes too late: a repeat of a known key is answered before that.
 struct Progress {
     turn: Turn,
     refused: AtomicBool,
-    started: AtomicBool,
+    live: Live,
 }
 
 impl Follow for Progress {
@@ -148,7 +143,7 @@ impl Follow for Progress {
     fn accepted(&self) {}
 
     fn started(&self) {
-        self.started.store(true, Ordering::Release);
+        self.live.start();
     }
 }
 
@@ -158,32 +153,24 @@ pub(crate) async fn run(
     mut submission: Submission,
     turn: Turn,
     request: &Request,
-    patience: Patience,
+    (live, patience): (Live, Patience),
 ) -> Result<Ending, Failure> {
-    let progress = Progress { turn, refused: AtomicBool::new(false), started: AtomicBool::new(false) };
-    let progress = Arc::new(progress);
+    live.check()?;
+    let progress = Arc::new(Progress { turn, refused: AtomicBool::new(false), live: live.clone() });
     submission.follow = Some(progress.clone());
-    let cancel = submission.cancel.clone();
-    let settled = match face.kernel.start(submission) {
-        Started::Done(settled) => *settled,
-        Started::Running(mut task) => {
-            let waits = patience;
-            let patience = async {
-                match waits {
-                    Patience::Endless => std::future::pending().await,
-                    Patience::Short => {
-                        face.kernel.ports().clock.sleep(Duration::from_millis(face.settings.ack_ms)).await;
-                    }
-                }
-            };
-            let _seen = (waits == Patience::Endless).then(|| {
-                Seen::new(face, request, Live { cancel: cancel.clone(), progress: progress.clone() })
-            });
+    submission.cancel = live.cancel.clone();
+    let settled = match (face.kernel.start(submission), patience) {
+        (Started::Done(settled), _) => *settled,
+        (Started::Running(task), Patience::Endless) => {
+            let _listed = Listed::new(face, request.place(), live);
+            task.await.map_err(lost)?
+        }
+        (Started::Running(mut task), Patience::Short) => {
             tokio::select! {
                 biased;
                 settled = &mut task => settled.map_err(lost)?,
-                () = patience => {
-                    acknowledge(face, task, Live { cancel, progress }, request).await?;
+                () = face.kernel.ports().clock.sleep(Duration::from_millis(face.settings.ack_ms)) => {
+                    acknowledge(face, task, live, request).await?;
                     return Ok(Ending::Acked);
                 }
             }
@@ -195,29 +182,11 @@ pub(crate) async fn run(
     }
 }
 
-/// A call somebody waits for to its end, to be looked at and cancelled meanwhile.
-struct Seen<'a> {
-    calls: &'a Calls,
-    place: (Tenant, String),
-}
-
-impl<'a> Seen<'a> {
-    fn new(face: &'a Face, request: &Request, live: Live) -> Self {
-        let place = (request.tenant.clone(), request.id.clone());
-        face.calls.0.lock().entry(place.clone()).or_insert(live);
-        Self { calls: &face.calls, place }
-    }
-}
-
-impl Drop for Seen<'_> {
-    fn drop(&mut self) {
-        self.calls.0.lock().remove(&self.place);
-    }
-}
-
+/// Puts on record that a call goes on. In a task of its own: a client that goes away meanwhile must not leave a call on record
+/// that nobody follows.
 async fn acknowledge(
     face: &Arc<Face>,
-    task: tokio::task::JoinHandle<Settled>,
+    task: JoinHandle<Settled>,
     live: Live,
     request: &Request,
 ) -> Result<(), Failure> {
@@ -226,34 +195,36 @@ async fn acknowledge(
     let mut batch = Batch::new();
     let acked = tables::Acked { tenant, id, principal, action, queued: false, now_ms: face.now_ms() };
     batch.then(tables::request_ack(&acked));
-    face.kernel.ports().store.commit(batch).await.map_err(store_fault)?;
-    let place = (request.tenant.clone(), request.id.clone());
-    // A repeat of a call that goes on joins it; the first one holds what cancels it.
-    face.calls.0.lock().entry(place.clone()).or_insert(live);
+    let listed = Listed::new(face, request.place(), live);
     let (face, request) = (face.clone(), request.clone());
-    tokio::spawn(async move {
-        let settled = task.await;
-        let (state, answered) = match settled {
-            Ok(settled) => (State::of(&settled), success(&face, &request, settled)),
-            Err(error) => (State::Failed, Err(lost(error))),
-        };
-        let labels = request.labels().ended(answered.as_ref().err().map(Failure::word));
-        let (body, elapsed_us) =
-            (body(&request, answered), face.elapsed_us().saturating_sub(request.began_us));
-        face.settings.metrics.concluded(labels, Some(elapsed_us));
-        let stored = record(&face, &request.tenant, &request.id, state, Some(body)).await;
-        face.calls.0.lock().remove(&place);
-        if let Err(fault) = stored {
-            face.kernel.log().error(
-                "the end of an acknowledged call could not be recorded",
-                json!({"correlationId": request.correlation, "requestId": request.id, "error": fault.to_string()}),
-            );
-        }
+    let noted = tokio::spawn(async move {
+        face.kernel.ports().store.commit(batch).await.map_err(store_fault)?;
+        tokio::spawn(follow(face, task, listed, request));
+        Ok::<(), Fault>(())
     });
-    Ok(())
+    Ok(noted.await.map_err(lost)??)
 }
 
-/// Writes down where a call has come to.
+/// Sees an acknowledged call to its end, and writes that down.
+async fn follow(face: Arc<Face>, task: JoinHandle<Settled>, listed: Listed, request: Request) {
+    let (state, answered) = match task.await {
+        Ok(settled) => (State::of(&settled), success(&face, &request, settled)),
+        Err(error) => (State::Failed, Err(lost(error))),
+    };
+    let labels = request.labels().ended(answered.as_ref().err().map(Failure::word));
+    let (body, elapsed_us) = (body(&request, answered), face.elapsed_us().saturating_sub(request.began_us));
+    face.settings.metrics.concluded(labels, Some(elapsed_us));
+    let stored = record(&face, &request.tenant, &request.id, state, Some(body)).await;
+    drop(listed);
+    if let Err(fault) = stored {
+        face.kernel.log().error(
+            "the end of an acknowledged call could not be recorded",
+            json!({"correlationId": request.correlation, "requestId": request.id, "error": fault.to_string()}),
+        );
+    }
+}
+
+/// Writes down how a call has ended, whatever was known of it before.
 pub(crate) async fn record(
     face: &Face,
     tenant: &Tenant,
@@ -310,23 +281,4 @@ pub(crate) fn success(face: &Face, request: &Request, settled: Settled) -> Resul
 
 fn lost(error: tokio::task::JoinError) -> Failure {
     Fault::internal("the call was lost").because(error).into()
-}
-
-impl Calls {
-    /// Where a call of this process has come to; none if it is not one, or has ended.
-    pub fn look(&self, tenant: &Tenant, id: &str) -> Option<State> {
-        let live = self.0.lock();
-        let call = live.get(&(tenant.clone(), id.to_owned()))?;
-        Some(if call.progress.started.load(Ordering::Acquire) { State::Running } else { State::Acked })
-    }
-
-    /// Asks a call of this process to stop; whether there is one.
-    pub fn cancel(&self, tenant: &Tenant, id: &str) -> bool {
-        let live = self.0.lock();
-        let found = live.get(&(tenant.clone(), id.to_owned()));
-        if let Some(call) = found {
-            call.cancel.fire(Why::Client);
-        }
-        found.is_some()
-    }
 }

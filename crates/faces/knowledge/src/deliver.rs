@@ -18,6 +18,7 @@ use crate::face::Face;
 use crate::failure::{Failed, Failure};
 use crate::headers::IDEMPOTENCY_KEY;
 use crate::limits;
+use crate::live::Live;
 use crate::pubsub::Sender;
 use crate::routes;
 use crate::settings::Settings;
@@ -42,8 +43,19 @@ pub struct Delivered {
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
     pub tenant: String,
-    /// What was found out when it was published, and which try this is.
-    pub known: Option<(Sender, u32)>,
+    /// Nothing of one that proves itself who sent it.
+    pub known: Option<Known>,
+}
+
+/// What is known of an envelope that was published.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    /// What was found out when it was published.
+    pub sender: Sender,
+    /// Which try this is.
+    pub round: u32,
+    /// What whoever delivers it can stop it by.
+    pub live: Live,
 }
 
 impl Envelopes {
@@ -76,19 +88,13 @@ impl Envelopes {
     }
 
     /// Runs an envelope that was checked when it was published.
-    pub(crate) async fn redeliver(
-        &self,
-        tenant: &str,
-        message: Bytes,
-        sender: Sender,
-        round: u32,
-    ) -> Delivered {
+    pub(crate) async fn redeliver(&self, tenant: &str, message: Bytes, known: Known) -> Delivered {
         let mut request = Request::new(Body::from(message));
         *request.method_mut() = Method::POST;
-        if let Some(key) = sender.key.as_deref().and_then(|key| HeaderValue::from_str(key).ok()) {
+        if let Some(key) = known.sender.key.as_deref().and_then(|key| HeaderValue::from_str(key).ok()) {
             request.headers_mut().insert(IDEMPOTENCY_KEY, key);
         }
-        self.run(request, Delivery { tenant: tenant.to_owned(), known: Some((sender, round)) }).await
+        self.run(request, Delivery { tenant: tenant.to_owned(), known: Some(known) }).await
     }
 
     pub(crate) fn face(&self) -> &Arc<Face> {
@@ -113,6 +119,11 @@ impl Envelopes {
 }
 
 impl Delivery {
+    /// What it can be stopped by, if somebody holds that already.
+    pub fn live(&self) -> Option<Live> {
+        self.known.as_ref().map(|known| known.live.clone())
+    }
+
     /// What is addressed to one tenant speaks for no other.
     pub fn check(&self, envelope: &Envelope) -> Result<(), Failure> {
         match envelope.tenant.as_str() == self.tenant {

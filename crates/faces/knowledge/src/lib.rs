@@ -20,6 +20,7 @@ mod failure;
 mod from_wire;
 mod headers;
 pub mod limits;
+mod live;
 mod metrics;
 mod openapi;
 mod order;

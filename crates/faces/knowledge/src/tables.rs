@@ -99,6 +99,28 @@ pub fn request_state(
     )
 }
 
+/// Changes one row, or the request is not any more as it was seen: its state, and since when.
+pub fn request_change(
+    (tenant, id): (&str, &str),
+    seen: (&'static str, Option<i64>),
+    (state, answer): (&'static str, Option<String>),
+    now_ms: i64,
+) -> Statement {
+    Statement::new(
+        "UPDATE a2a_request SET state = ?3, answer = COALESCE(?4, answer), updated_ms = ?5
+         WHERE tenant = ?1 AND id = ?2 AND state = ?6 AND updated_ms = ?7",
+        vec![
+            tenant.into(),
+            id.into(),
+            state.into(),
+            answer.into(),
+            now_ms.into(),
+            seen.0.into(),
+            seen.1.into(),
+        ],
+    )
+}
+
 /// Columns: principal, action, state, acked_ms, updated_ms, answer, queued.
 pub fn request_find(tenant: &str, id: &str) -> Statement {
     Statement::new(

@@ -87,6 +87,7 @@ fn rows() -> Vec<Row> {
         row!("knowledge.create_document", "Adds a document to the tree.", CREATORS, true, schemas::create(), create::run),
         row!("knowledge.update_document", "Changes what the mask names of a document.", EDITORS, true, schemas::update(), update::run),
         row!("knowledge.delete_document", "Hides a document and all below it, now or later; kept for 90 days.", EDITORS, true, schemas::delete(), delete::run),
+        row!("knowledge.delete_due", "Hides a document whose time has come, and all below it; for the upkeep.", OWNERS, true, schemas::one(), delete::due),
         row!("knowledge.move_document", "Moves a document to another parent or place.", EDITORS, true, schemas::relocate(), moving::run),
         row!("knowledge.restore_document", "Brings a deleted document back, with all that went with it.", EDITORS, true, schemas::one(), restore::run),
         row!("knowledge.edit", "Replaces a text that stands in a document exactly once.", EDITORS, true, schemas::edit(), edit::run),

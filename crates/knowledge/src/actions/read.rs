@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use orchestr8_contract::{Fault, Output};
+use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::store::Row;
 use orchestr8_kernel::{Args, Context, Halt, Reply};
@@ -67,8 +67,7 @@ pub async fn document(
     full: bool,
     revision: Option<i64>,
 ) -> Result<Value, Fault> {
-    let mut found = hub.document(whose).await?;
-    let path = hub.path(whose.tenant, &found).await?;
+    let (mut found, path) = placed(hub, whose).await?;
     if let Some(revision) = revision.filter(|revision| *revision != found.revision) {
         found = as_it_was(hub, whose, found, revision).await?;
     }
@@ -80,6 +79,20 @@ pub async fn document(
         (hub.body_start(whose, found.content_revision, PARTIAL_CHARS).await?, found.chars)
     };
     Ok(Shown { body: &body, length, path: &path, full }.of(hub, &found))
+}
+
+/// A document and its path. Both are read one after the other: a document that was moved in between may have had a parent that is
+/// gone, so it is read once more before that counts.
+async fn placed(hub: &Hub, whose: Whose<'_>) -> Result<(Document, String), Fault> {
+    let found = hub.document(whose).await?;
+    match hub.path(whose.tenant, &found).await {
+        Err(fault) if fault.code == Code::NotFound => {
+            let found = hub.document(whose).await?;
+            let path = hub.path(whose.tenant, &found).await?;
+            Ok((found, path))
+        }
+        path => Ok((found, path?)),
+    }
 }
 
 /// What callers see of a document beside its record.

@@ -18,6 +18,7 @@ mod letters;
 mod meaning;
 mod plans;
 mod querying;
+mod racing;
 mod telling;
 mod tools;
 mod tree;

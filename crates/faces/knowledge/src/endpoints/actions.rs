@@ -17,10 +17,12 @@ use crate::answer;
 use crate::artifact::{self, Named};
 use crate::call::{Call, Outcome};
 use crate::calls::{self, Ending, Patience, Request};
+use crate::deliver::Delivery;
 use crate::envelope::Envelope;
 use crate::face::Face;
 use crate::failure::{Failure, TOO_LARGE};
 use crate::headers;
+use crate::live::not_begun;
 use crate::metrics::Labels;
 use crate::order::{Sender, Turn};
 use crate::security::{Kind, Who};
@@ -70,7 +72,7 @@ pub(super) fn count(call: &Call, outcome: &Outcome, labels: Labels) {
 
 async fn answered(call: &Call, addressed: Option<&str>, labels: &mut Labels) -> Outcome {
     let (who, text) = match call.delivery().and_then(|delivery| delivery.known.as_ref()) {
-        Some((sender, _)) => (sender.who.clone(), call.body.clone()),
+        Some(known) => (known.sender.who.clone(), call.body.clone()),
         None => call.authenticate(Kind::Envelope).await?,
     };
     let envelope = Envelope::read(&text, addressed)?;
@@ -130,6 +132,7 @@ async fn submitted(
         trace: envelope.trace_id.clone(),
         began_us: call.began_us,
     };
+    let live = call.delivery().and_then(Delivery::live).unwrap_or_default();
     let mut submission = Submission::new(action.name.as_str(), Args::new(Map::new()), principal, correlation);
     submission.transport = Transport::Http;
     submission.trace = envelope.trace.or_else(|| orchestr8_edge::trace(&call.parts.headers));
@@ -147,14 +150,19 @@ async fn submitted(
             submission.fingerprint = Some(Fingerprint::of(action.name.as_str(), args.as_value()));
             let mut args = members(args);
             if let Some(named) = named {
-                fill(face, &submission, &mut args, &named).await?;
+                // A fetch may take long, and nobody needs it for what is cancelled meanwhile.
+                tokio::select! {
+                    biased;
+                    filled = fill(face, &submission, &mut args, &named) => filled?,
+                    () = live.cancel.fired() => return Err(not_begun()),
+                }
             }
             Args::new(if wrapped { wrap(action, args)? } else { args })
         }
     };
     let patience = call.delivery().map_or(Patience::Short, |_| Patience::Endless);
     let turn = order(face, &envelope, &mut submission, subject).await?;
-    match calls::run(face, submission, turn, &request, patience).await? {
+    match calls::run(face, submission, turn, &request, (live, patience)).await? {
         Ending::Settled(settled) => {
             let replayed = settled.replayed;
             let mut response =
@@ -182,7 +190,8 @@ fn identify(
         submission.identities.extend(calls::request(&envelope.request_id, ttl_ms));
     }
     // A try after one that failed is not a repeat of it: it must not be answered with that failure.
-    if let Some((_, round @ 1..)) = call.delivery().and_then(|delivery| delivery.known.as_ref()) {
+    let round = call.delivery().and_then(|delivery| delivery.known.as_ref()).map_or(0, |known| known.round);
+    if round > 0 {
         for identity in &mut submission.identities {
             identity.scope = Scope(format!("{}#{round}", identity.scope.0).into());
         }

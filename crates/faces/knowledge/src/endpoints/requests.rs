@@ -6,7 +6,7 @@ use http::StatusCode;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::clock;
-use orchestr8_kernel::ports::store::{Error, Row};
+use orchestr8_kernel::ports::store::{Batch, Error, Row};
 use orchestr8_kernel::{Principal, Settled};
 use serde_json::Value;
 
@@ -14,6 +14,7 @@ use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::calls::{self, Request, State};
 use crate::failure::Failure;
+use crate::live::not_begun;
 use crate::security::roles::OWNER;
 use crate::tables;
 use crate::wire;
@@ -25,30 +26,48 @@ pub(crate) async fn show(call: Call) -> Outcome {
 
 /// One that runs is asked to stop; one that failed is compensated, since nothing of it is left; one that succeeded stays so.
 pub(crate) async fn cancel(call: Call) -> Outcome {
-    let (principal, mut seen) = find(&call).await?;
-    match seen.state {
+    let (principal, seen) = find(&call).await?;
+    let seen = match seen.state {
         State::Acked | State::Running => {
             let runs = call.face.calls.cancel(&principal.tenant, &seen.id);
-            if seen.queued && !runs {
-                withdraw(&call, &principal, &mut seen).await?;
-            }
+            if seen.queued && !runs { withdraw(&call, &principal, seen).await? } else { seen }
         }
         State::Failed if seen.acked_ms.is_some() => {
-            seen.state = State::Compensated;
-            calls::record(&call.face, &principal.tenant, &seen.id, State::Compensated, None).await?;
+            change(&call, &principal, seen, State::Compensated, None).await?
         }
-        State::Failed | State::Succeeded | State::Compensated | State::Cancelled => {}
-    }
+        State::Failed | State::Succeeded | State::Compensated | State::Cancelled => seen,
+    };
     Ok(present(&seen))
 }
 
-/// It waits in a queue: whoever takes it finds that nobody wants it any more.
-async fn withdraw(call: &Call, principal: &Principal, seen: &mut Seen) -> Result<(), Failure> {
-    let failure = Failure::of_action(Fault::new(Code::Cancelled, "it was cancelled before it began"));
-    let answer = failure.body(&call.correlation);
-    calls::record(&call.face, &principal.tenant, &seen.id, State::Cancelled, Some(answer.clone())).await?;
-    (seen.state, seen.answer) = (State::Cancelled, Some(answer));
-    Ok(())
+/// It waits in a queue: whoever takes it finds that nobody wants it any more. One whose turn has just come is asked to stop.
+async fn withdraw(call: &Call, principal: &Principal, seen: Seen) -> Result<Seen, Failure> {
+    let _turn = call.face.calls.take_back().await;
+    if call.face.calls.cancel(&principal.tenant, &seen.id) {
+        return Ok(seen);
+    }
+    let answer = not_begun().body(&call.correlation);
+    change(call, principal, seen, State::Cancelled, Some(answer)).await
+}
+
+/// Writes down what has become of a call, unless it has gone on since it was read: then it is shown as it is now.
+async fn change(
+    call: &Call,
+    principal: &Principal,
+    seen: Seen,
+    state: State,
+    answer: Option<Value>,
+) -> Result<Seen, Failure> {
+    let (was, new) =
+        ((seen.state.as_str(), seen.updated_ms), (state.as_str(), answer.as_ref().map(Value::to_string)));
+    let mut batch = Batch::new();
+    let place = (principal.tenant.as_str(), seen.id.as_str());
+    batch.then_one(tables::request_change(place, was, new, call.face.now_ms()));
+    match call.face.kernel.ports().store.commit(batch).await {
+        Ok(()) => Ok(Seen { state, live: None, answer: answer.or(seen.answer), ..seen }),
+        Err(Error::Conflict { .. }) => stored(call, principal, &seen.id).await?.ok_or_else(unknown),
+        Err(error) => Err(store_fault(error).into()),
+    }
 }
 
 struct Seen {
@@ -56,7 +75,10 @@ struct Seen {
     /// It came over the bus.
     queued: bool,
     action: String,
+    /// As it is in the store.
     state: State,
+    /// Where it has come to, if it goes on in this process.
+    live: Option<State>,
     acked_ms: Option<i64>,
     updated_ms: Option<i64>,
     answer: Option<Value>,
@@ -65,7 +87,7 @@ struct Seen {
 fn present(seen: &Seen) -> axum::response::Response {
     let shown = wire::RequestState {
         request_id: &seen.id,
-        state: seen.state.as_str(),
+        state: seen.live.unwrap_or(seen.state).as_str(),
         action: &seen.action,
         acked_at: seen.acked_ms.map(clock::iso),
         updated_at: seen.updated_ms.map(clock::iso),
@@ -77,25 +99,28 @@ fn present(seen: &Seen) -> axum::response::Response {
 async fn find(call: &Call) -> Result<(Arc<Principal>, Seen), Failure> {
     let principal = call.person(&call.query(&[])?).await?;
     let id = call.param("id")?.to_ascii_lowercase();
-    let found = tables::request_find(principal.tenant.as_str(), &id);
-    let rows = call.face.kernel.ports().store.query(found).await.map_err(store_fault)?;
-    let Some(row) = rows.first() else {
-        let seen = quick(call, &principal, &id).await?;
-        return Ok((principal, seen));
+    let seen = match stored(call, &principal, &id).await? {
+        // One in a queue waits for its turn, or to be tried again.
+        Some(seen) if seen.state.is_final() || seen.live.is_some() || seen.queued => seen,
+        Some(seen) => settle(call, &principal, seen).await?,
+        None => quick(call, &principal, &id).await?,
     };
-    let (owner, mut seen) = read(&id, row).map_err(store_fault)?;
+    Ok((principal, seen))
+}
+
+/// What the store says of a call and, after that, whether it goes on here: in this order none is missed.
+async fn stored(call: &Call, principal: &Principal, id: &str) -> Result<Option<Seen>, Failure> {
+    let found = tables::request_find(principal.tenant.as_str(), id);
+    let rows = call.face.kernel.ports().store.query(found).await.map_err(store_fault)?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (owner, mut seen) = read(id, row).map_err(store_fault)?;
     if *owner != *principal.name && !principal.has(OWNER) {
         return Err(unknown());
     }
     if !seen.state.is_final() {
-        match call.face.calls.look(&principal.tenant, &id) {
-            Some(state) => seen.state = state,
-            // It waits for its turn, or to be tried again.
-            None if seen.queued => {}
-            None => settle(call, &principal, &mut seen).await?,
-        }
+        seen.live = call.face.calls.look(&principal.tenant, id);
     }
-    Ok((principal, seen))
+    Ok(Some(seen))
 }
 
 /// One that was answered at once is in the ledger, if it had an effect.
@@ -106,6 +131,7 @@ async fn quick(call: &Call, principal: &Principal, id: &str) -> Result<Seen, Fai
             queued: false,
             action: String::new(),
             state: State::of(&settled),
+            live: None,
             acked_ms: None,
             updated_ms: None,
             answer: Some(conclude(call, principal, id, settled)),
@@ -115,7 +141,7 @@ async fn quick(call: &Call, principal: &Principal, id: &str) -> Result<Seen, Fai
 }
 
 /// It was under way when the server stopped: the ledger knows how it ended, or nothing of it happened.
-async fn settle(call: &Call, principal: &Principal, seen: &mut Seen) -> Result<(), Failure> {
+async fn settle(call: &Call, principal: &Principal, seen: Seen) -> Result<Seen, Failure> {
     let (state, answer) = match outcome(call, principal, &seen.id).await? {
         Some(settled) => (State::of(&settled), conclude(call, principal, &seen.id, settled)),
         None => {
@@ -124,9 +150,7 @@ async fn settle(call: &Call, principal: &Principal, seen: &mut Seen) -> Result<(
             (State::Failed, failure.body(&call.correlation))
         }
     };
-    calls::record(&call.face, &principal.tenant, &seen.id, state, Some(answer.clone())).await?;
-    (seen.state, seen.answer) = (state, Some(answer));
-    Ok(())
+    change(call, principal, seen, state, Some(answer)).await
 }
 
 async fn outcome(call: &Call, principal: &Principal, id: &str) -> Result<Option<Settled>, Failure> {
@@ -157,6 +181,7 @@ fn read(id: &str, row: &Row) -> Result<(String, Seen), Error> {
         queued: row.int(6)? != 0,
         action: row.text(1)?.to_owned(),
         state,
+        live: None,
         acked_ms: Some(row.int(3)?),
         updated_ms: Some(row.int(4)?),
         answer: answer.map_err(|error| Error::Corrupt(format!("a stored answer: {error}")))?,

@@ -8,15 +8,17 @@ use futures::future::BoxFuture;
 use orchestr8_broker::worker::{Receiver, Worker};
 use orchestr8_broker::{Delivery, Ended, Message, Verdict};
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::Why;
 use orchestr8_kernel::ledger::store_fault;
 use serde_json::{Value, json};
 
 use super::{PubSub, Sender, reply};
 use crate::calls::{self, State};
-use crate::deliver::Envelopes;
+use crate::deliver::{Envelopes, Known};
 use crate::envelope::Envelope;
 use crate::face::Face;
 use crate::failure::Failure;
+use crate::live::{Listed, Live};
 use crate::metrics::{DEAD_LETTER, Labels, RETRY};
 use crate::tables;
 use crate::to_wire::Word;
@@ -100,7 +102,14 @@ async fn judge(envelopes: &Envelopes, delivery: Delivery, last: bool) -> Verdict
     };
     let (envelope, sender) = envelope;
     let answered = |status: u16, body: Value| Some(reply::reply(&envelope, status, body, face.now_ms()));
-    match cancelled(face, message).await {
+    let live = Live::default();
+    // Listed before it is looked whether it was cancelled: whoever cancels it either is seen here or finds it there.
+    let (_listed, cancelled) = {
+        let _begins = face.calls.begin().await;
+        let place = (message.tenant.clone(), message.id.clone());
+        (Listed::new(face, place, live.clone()), cancelled(face, message).await)
+    };
+    match cancelled {
         Ok(None) => {}
         Ok(Some(answer)) => {
             count(face, &delivery, Some(Word::Conflict.as_str()));
@@ -109,9 +118,11 @@ async fn judge(envelopes: &Envelopes, delivery: Delivery, last: bool) -> Verdict
         Err(fault) => return Verdict::Again { why: fault.to_string(), reply: None },
     }
     let tenant = message.tenant.as_str();
-    let delivered = envelopes.redeliver(tenant, message.body.clone(), sender, delivery.round).await;
+    let known = Known { sender, round: delivery.round, live: live.clone() };
+    let delivered = envelopes.redeliver(tenant, message.body.clone(), known).await;
     let body: Value = serde_json::from_slice(&delivered.body).unwrap_or_default();
-    let may_work_later = matches!(delivered.status, 429 | 500 | 503);
+    let is_wanted = live.cancel.why() != Some(Why::Client);
+    let may_work_later = is_wanted && matches!(delivered.status, 429 | 500 | 503);
     if may_work_later && face.settings.shutdown.is_cancelled() {
         return Verdict::Returned;
     }

@@ -11,11 +11,11 @@ use sha2::{Digest, Sha256};
 
 use crate::world::{World, create, id};
 
-fn hash(text: &str) -> String {
+pub fn hash(text: &str) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn with_artifact(request: u8, document: u8, uri: &str, hash: &str) -> Value {
+pub fn with_artifact(request: u8, document: u8, uri: &str, hash: &str) -> Value {
     let mut wish = create(request, document, "");
     wish["payload"]["args"]["content"] = json!({"artifact_uri": uri, "artifact_hash": hash});
     wish

@@ -41,7 +41,8 @@ impl Domain {
             action.work = Arc::new(Counted { name, runs, work: action.work.clone() });
             kernel.registry().register(action).unwrap();
         }
-        kernel.registry().register(self.slow()).unwrap();
+        kernel.registry().register(self.slow("test.slow", Policy::stored())).unwrap();
+        kernel.registry().register(self.slow("test.slow_read", Policy::read())).unwrap();
         kernel.registry().register(langroid()).unwrap();
         kernel.registry().register(fault()).unwrap();
         kernel.registry().register(self.flaky()).unwrap();
@@ -75,7 +76,7 @@ impl Domain {
     }
 
     /// Takes until a test lets it go.
-    fn slow(&self) -> Action {
+    fn slow(&self, name: &str, policy: Policy) -> Action {
         let release = self.release.clone();
         let work = move |args: Args, context: Context| {
             let release = release.clone();
@@ -91,8 +92,8 @@ impl Domain {
             }
             .boxed()
         };
-        let policy = Policy { slotting: Slotting::Free, ..Policy::stored() };
-        public("test.slow", policy, json!({"a2a": true}), work)
+        let policy = Policy { slotting: Slotting::Free, ..policy };
+        public(name, policy, json!({"a2a": true}), work)
     }
 }
 

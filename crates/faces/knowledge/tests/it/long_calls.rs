@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::world::{World, envelope};
 
-fn impatient() -> World {
+pub fn impatient() -> World {
     World::with(Settings { ack_ms: 20, ..Settings::default() })
 }
 
 /// Looks until the call has come to this.
-async fn until(world: &World, url: &str, state: &str) -> Value {
+pub async fn until(world: &World, url: &str, state: &str) -> Value {
     within(async {
         loop {
             let data = world.get(url).await.data();
@@ -24,7 +24,7 @@ async fn until(world: &World, url: &str, state: &str) -> Value {
     .await
 }
 
-async fn acked(world: &World, wish: &Value) -> String {
+pub async fn acked(world: &World, wish: &Value) -> String {
     let answer = world.send(wish).await;
     assert_eq!(answer.status, 202);
     let data = answer.data();

@@ -18,6 +18,7 @@ mod openapi;
 mod people;
 mod promql;
 mod pubsub;
+mod racing;
 mod rbac;
 mod repeats;
 mod security;

@@ -10,29 +10,29 @@ use crate::world::{World, create, envelope, id};
 
 const INBOX: &str = "/a2a/replies/me?tenant_id=acme&wait_ms=30000";
 
-fn published(mut wish: Value) -> Value {
+pub fn published(mut wish: Value) -> Value {
     wish["reply_to"] = json!("a2a.acme.reply.me");
     wish
 }
 
-fn flaky(request: u8, name: &str, fails: u64) -> Value {
+pub fn flaky(request: u8, name: &str, fails: u64) -> Value {
     published(envelope(request, "test.flaky", json!({"name": name, "fails": fails})))
 }
 
-async fn publish(world: &World, wish: &Value) -> Value {
+pub async fn publish(world: &World, wish: &Value) -> Value {
     let answer = world.post("/a2a/publish", wish).await;
     assert_eq!(answer.status, 202, "{}", answer.text);
     answer.data()
 }
 
 /// The reply after one of them.
-async fn reply(world: &World, after: i64) -> (i64, Value) {
+pub async fn reply(world: &World, after: i64) -> (i64, Value) {
     let data = within(world.get(&format!("{INBOX}&after={after}&limit=1"))).await.data();
     let reply = &data["replies"][0];
     (reply["seq"].as_i64().unwrap_or_else(|| panic!("{data}")), reply["envelope"].clone())
 }
 
-async fn state(world: &World, request: u8) -> Value {
+pub async fn state(world: &World, request: u8) -> Value {
     let target = format!("/mcp/requests/10000000-0000-4000-8000-0000000000{request:02x}?tenant_id=acme");
     world.get(&target).await.data()
 }

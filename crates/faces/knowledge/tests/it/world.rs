@@ -13,7 +13,7 @@ use orchestr8_knowledge_face::security::jws::{self, Claims, Form};
 use orchestr8_knowledge_face::security::keys::{self, Owner, Pair};
 use orchestr8_knowledge_face::{Envelopes, PubSub, Security, Settings, tables};
 use orchestr8_stores::Sqlite;
-use orchestr8_testing::{Parts, memory, request};
+use orchestr8_testing::{Holding, Parts, memory, request};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +23,8 @@ pub const NOW: &str = "2026-01-01T00:00:00Z";
 
 pub struct World {
     pub store: Sqlite,
+    /// The same store, as the face uses it.
+    pub holding: Arc<Holding>,
     pub domain: Domain,
     pub clock: Arc<Simulated>,
     pub settings: Settings,
@@ -73,12 +75,13 @@ impl World {
     }
 
     fn on(store: Sqlite, domain: Domain, clock: Arc<Simulated>, settings: Settings) -> Self {
-        let parts = Parts::on(Arc::new(store.clone()));
+        let holding = Holding::on(Arc::new(store.clone()));
+        let parts = Parts::on(holding.clone());
         let kernel = Parts { clock: clock.clone(), ids: Arc::new(ids::Random), ..parts }.kernel();
         domain.register(&kernel);
         let envelopes = Envelopes::new(kernel, settings.clone());
         let router = envelopes.router();
-        Self { store, domain, clock, settings, router, envelopes, caller: None }
+        Self { store, holding, domain, clock, settings, router, envelopes, caller: None }
     }
 
     /// Another process on the same store.

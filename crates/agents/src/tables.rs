@@ -327,10 +327,11 @@ pub fn agents_all(limit: i64) -> Statement {
     )
 }
 
+/// Changes one row, or the agent is somebody else's.
 pub fn agent_put(address: &Address, owner: &str, about: String, registered_ms: i64) -> Statement {
     Statement::new(
         "INSERT INTO aacp_agent (tenant, id, owner, about, registered_ms) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT (tenant, id) DO UPDATE SET about = excluded.about",
+         ON CONFLICT (tenant, id) DO UPDATE SET about = excluded.about WHERE owner = excluded.owner",
         vec![
             address.tenant.as_str().into(),
             address.agent.as_str().into(),

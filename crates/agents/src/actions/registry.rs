@@ -88,7 +88,7 @@ async fn enlist(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
     let about = serde_json::to_string(&registered.registration)
         .map_err(|error| Fault::internal("a registration could not be written").because(error))?;
     let mut effects = Batch::new();
-    effects.then(tables::agent_put(&address, &registered.owner, about, registered.registered_ms));
+    effects.then_one(tables::agent_put(&address, &registered.owner, about, registered.registered_ms));
     let output = Output::json(shown(address.agent.as_str(), &registered, now_ms));
     let hub = hub.clone();
     Ok(Reply::new(output, effects).then(move || {

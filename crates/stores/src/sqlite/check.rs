@@ -59,14 +59,31 @@ pub(super) fn integrity(connection: &Connection) -> Result<Vec<String>, Error> {
 
 /// Proves one chain whole, in slices, so that a long one does not hold back the log.
 pub(super) fn verify(connection: &Connection, name: &str) -> Result<Verified, chain::Error> {
+    /// Before every entry.
+    const BEGINNING: i64 = i64::MIN;
     let mut prover = Prover::new();
-    let mut after = i64::MIN;
+    let mut after = BEGINNING;
     loop {
-        let taken = verify_slice(connection, name, &mut after, &mut prover)?;
-        if taken < limits::VERIFY_SLICE {
-            return Ok(prover.finish()?);
+        match verify_slice(connection, name, &mut after, &mut prover) {
+            Ok(taken) if taken < limits::VERIFY_SLICE => return Ok(prover.finish()?),
+            Ok(_) => {}
+            // What came next was deleted for its age between two slices: what is left is proved from where it begins.
+            Err(chain::Error::Broken(_)) if after != BEGINNING && begins_after(connection, name, after)? => {
+                prover = Prover::new();
+                after = BEGINNING;
+            }
+            Err(error) => return Err(error),
         }
     }
+}
+
+/// Whether nothing is left of a chain up to the entry after this one.
+fn begins_after(connection: &Connection, name: &str, seq: i64) -> Result<bool, Error> {
+    let first = connection
+        .prepare_cached("SELECT MIN(seq) FROM chain WHERE name = ?1")
+        .and_then(|mut statement| statement.query_row([name], |row| row.get::<_, Option<i64>>(0)));
+    let first = first.map_err(store_error)?;
+    Ok(first.is_some_and(|first| first > seq.saturating_add(1)))
 }
 
 fn verify_slice(

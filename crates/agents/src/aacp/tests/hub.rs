@@ -10,8 +10,8 @@ use orchestr8_contract::id::{AgentId, RequestId};
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::ports::store::{Batch, Error, Row, Statement};
-use orchestr8_kernel::{Cancel, Principal};
-use orchestr8_testing::{Parts, memory, within};
+use orchestr8_kernel::{Cancel, Kernel, Principal, Submission};
+use orchestr8_testing::{Holding, Parts, memory, submission, within};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -21,6 +21,7 @@ use crate::aacp::ledger::Backoff;
 use crate::aacp::record::Address;
 use crate::aacp::registry::{Condition, Registered, Registration};
 use crate::aacp::{Answer, Envelope, Hub, Settings, Status};
+use crate::actions::of_messages;
 use crate::{Agent, Coordinator, Echo, Message, Surroundings, tables};
 
 /// Counts commits, and lets those fail or break that it is told to.
@@ -53,14 +54,19 @@ impl Store for Counting {
 }
 
 struct World {
+    kernel: Kernel,
     hub: Hub,
     store: Arc<Counting>,
     coordinator: Coordinator,
 }
 
 fn world() -> World {
+    world_on(Arc::new(memory(&[tables::MIGRATIONS])))
+}
+
+fn world_on(store: Arc<dyn Store>) -> World {
     let store = Arc::new(Counting {
-        store: Arc::new(memory(&[tables::MIGRATIONS])),
+        store,
         commits: AtomicUsize::new(0),
         failing: Mutex::new(0),
         breaking: AtomicBool::new(false),
@@ -69,8 +75,8 @@ fn world() -> World {
     let ports = kernel.ports();
     let coordinator = Coordinator::new(kernel.bus().clone(), ports.clock.clone(), ports.log.clone());
     coordinator.register(AgentId::parse(Echo::ID).unwrap(), Arc::new(Echo)).unwrap();
-    let hub = Hub::new(kernel, coordinator.clone(), Settings::default());
-    World { hub, store, coordinator }
+    let hub = Hub::new(kernel.clone(), coordinator.clone(), Settings::default());
+    World { kernel, hub, store, coordinator }
 }
 
 fn request(id: &str, source: &str, target: &str) -> Envelope {
@@ -311,4 +317,31 @@ async fn what_waits_behind_a_gap_keeps_its_turn_when_its_time_is_over() {
     let inbox = hub.query(tables::inbox_after(&bob, 0, 10)).await.unwrap();
     let seqs: Vec<i64> = inbox.iter().map(|row| row.int(2).unwrap()).collect();
     assert_eq!(seqs, [1, 2]);
+}
+
+#[tokio::test]
+async fn of_two_who_register_a_name_at_once_one_has_it() {
+    let holding = Holding::on(Arc::new(memory(&[tables::MIGRATIONS])));
+    let world = world_on(holding.clone());
+    let kernel = &world.kernel;
+    for action in of_messages(&world.hub).unwrap() {
+        kernel.registry().register(action).unwrap();
+    }
+    world.hub.ready().await.unwrap();
+    let by = |name: &str| {
+        let principal = Principal { name: name.into(), roles: [].into(), ..Principal::local() };
+        let wish = submission("agents.register", json!({"agentId": "ann"}));
+        kernel.submit(Submission { principal: Arc::new(principal), ..wish })
+    };
+    let written = holding.after("INSERT INTO aacp_agent");
+    let second = async {
+        written.reached().await;
+        let second = by("two").await;
+        written.release();
+        second
+    };
+    let (first, second) = tokio::join!(by("one"), second);
+    assert_eq!((first.code(), second.code()), (None, Some(Code::VersionMismatch)));
+    assert_eq!(by("two").await.code(), Some(Code::Unauthorized));
+    assert_eq!(by("one").await.code(), None);
 }

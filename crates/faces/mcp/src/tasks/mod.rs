@@ -93,14 +93,20 @@ impl Tasks {
         after: (i64, &str),
         limit: usize,
     ) -> Result<Vec<Seen>, Fault> {
+        // Before the records are read: one that ends meanwhile would be in neither, and a record without an end tells of a server
+        // that stopped.
+        let running: HashMap<String, Arc<Task>> = {
+            let running = self.running.lock();
+            let own = running.iter().filter(|(_, task)| task.owner == *owner);
+            own.map(|(id, task)| (id.clone(), task.clone())).collect()
+        };
         let ports = kernel.ports();
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let found = ports.store.query(tables::task_page(owner, after, ports.clock.now_ms(), limit)).await;
         let mut tasks = Vec::new();
         for row in found.map_err(unreadable)? {
             let recorded = from_row(&row).map_err(unreadable)?;
-            let running = self.running(owner, &recorded.id).map(|task| task.seen());
-            tasks.push(running.unwrap_or(recorded));
+            tasks.push(running.get(&recorded.id).map_or(recorded, |task| task.seen()));
         }
         Ok(tasks)
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use orchestr8_kernel::{Limits, Principal, Transport};
 use orchestr8_mcp::Settings;
+use orchestr8_testing::Holding;
 use serde_json::{Value, json};
 
 use crate::world::{Client, Heard, face, face_on, modern, settings, store};
@@ -54,6 +55,24 @@ async fn nobody_sees_the_tasks_of_others() {
         assert_eq!(other.ask(json!(1), method, params).await["error"]["code"], -32602, "{method}");
     }
     assert_eq!(look(&client, &task).await["result"]["status"], "working");
+}
+
+/// A record without an end tells of a server that stopped, unless the task runs here.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_ends_while_tasks_are_listed_has_not_failed() {
+    let asked = Holding::on(store());
+    let client =
+        Client::running(&face_on(asked.clone(), Limits::default(), settings()), "2025-11-25", &json!({}));
+    let params = json!({"name": "job", "arguments": {"ms": 100}, "task": {"ttl": 60_000}});
+    client.ask(json!(1), "tools/call", params).await;
+    let held = asked.after("FROM mcp_task");
+    let ends = async {
+        held.reached().await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        held.release();
+    };
+    let (listed, ()) = tokio::join!(client.ask(json!("list"), "tasks/list", json!({})), ends);
+    assert_eq!(listed["result"]["tasks"][0]["status"], "completed", "{listed}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestr8_kernel::ports::clock;
+use orchestr8_kernel::ports::{Store, clock};
 use orchestr8_kernel::{Limits, Principal, Transport};
 use orchestr8_mcp::connection::Connection;
 use orchestr8_mcp::{Face, Incoming, Outlet, Received, Settings, tables};
@@ -29,7 +29,7 @@ pub fn settings() -> Settings {
     Settings::new("test-server", "1.2.3", [7; 32])
 }
 
-pub fn face_on(store: Arc<Simulated>, limits: Limits, settings: Settings) -> Face {
+pub fn face_on(store: Arc<dyn Store>, limits: Limits, settings: Settings) -> Face {
     let clock = Arc::new(clock::Simulated::new());
     let kernel = Parts { clock, limits, ..Parts::on(store) }.kernel();
     fixtures::register(&kernel);

@@ -4,12 +4,14 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use orchestr8_kernel::ports::store::{self, Store};
+use orchestr8_contract::chain::Pruned;
+use orchestr8_kernel::audit;
+use orchestr8_kernel::ports::store::{self, Batch, Link, Statement, Store};
 use rusqlite::Connection;
 
 use super::{beside, file, insert, items, link, path, suite_opened};
 use crate::chain::{self, Broken};
-use crate::sqlite::{Error, Options, open};
+use crate::sqlite::{Error, Options, limits, open};
 use crate::suite::TABLES;
 
 /// A copy of the data as it lies on the disk now: what a process that dies now leaves behind.
@@ -158,4 +160,33 @@ async fn a_reference_to_nothing_is_found() {
     let report = suite_opened(&folder).check().await.unwrap();
     assert_eq!(report.problems, ["row 1 of `piece` refers to a row of `item` that is not there"]);
     assert!(!report.is_sound());
+}
+
+/// Deleting takes about as long as proving, so in some of the rounds it comes between two slices.
+#[tokio::test]
+async fn a_chain_whose_old_entries_go_while_it_is_proved_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = suite_opened(&folder);
+    for round in 0..20 {
+        let chain = format!("chain-{round}");
+        let mut batch = Batch::new();
+        for _ in 0..4 * limits::VERIFY_SLICE {
+            batch.link(Link { chain: chain.clone().into(), at_ms: 7, body: "{}".into() });
+        }
+        store.commit(batch).await.unwrap();
+        let through = 3 * limits::VERIFY_SLICE;
+        let find = "SELECT entry_hash FROM chain WHERE name = ?1 AND seq = ?2";
+        let found = Statement::new(find, vec![chain.as_str().into(), through.into()]);
+        let through_hash = store.query(found).await.unwrap()[0].text(0).unwrap().to_owned();
+        let mut going = Batch::new();
+        let told = audit::pruned(&Pruned { through_hash, through_seq: through }, 9);
+        going.link(Link { chain: chain.clone().into(), ..told });
+        let old = "DELETE FROM chain WHERE name = ?1 AND seq <= ?2";
+        going.then(Statement::new(old, vec![chain.as_str().into(), through.into()]));
+        let (proved, gone) = tokio::join!(store.verify_chain(&chain), store.commit(going));
+        gone.unwrap();
+        proved.unwrap();
+        let left = store.verify_chain(&chain).await.unwrap();
+        assert_eq!(i64::try_from(left.entries).unwrap(), limits::VERIFY_SLICE + 1);
+    }
 }

@@ -6,6 +6,7 @@
     reason = "a measuring tool: it reads the wall clock and prints what it saw"
 )]
 
+mod apart;
 mod ending;
 mod floor;
 mod http;

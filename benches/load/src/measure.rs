@@ -1,6 +1,6 @@
 //! The phases of a measurement, the same for every transport.
 use crate::usage::{cpu_us, resident_mb};
-use crate::{Plan, message, message::Call};
+use crate::{Plan, apart, message, message::Call};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::time::Instant;
@@ -14,7 +14,7 @@ pub trait Wire {
     fn receive(&mut self, lane: usize) -> Result<String, String>;
 }
 
-/// Warm-up, calls one by one, calls with several in flight; then the figures as JSON.
+/// Warm-up, calls one by one, calls with several in flight, and those once more with a core for each side; then the figures as JSON.
 pub fn run(
     plan: &Plan,
     wire: &mut impl Wire,
@@ -33,16 +33,26 @@ pub fn run(
     in_flight(plan, wire, &mut next)?;
     let seconds = began.elapsed().as_secs_f64();
     let loaded_cpu = cpu_us(server) - before;
+    let loaded_mb = resident_mb(server);
+    let rate_apart = match apart::place(server)? {
+        true => {
+            let began = Instant::now();
+            in_flight(plan, wire, &mut next)?;
+            Some(plan.loaded_calls as f64 / began.elapsed().as_secs_f64())
+        }
+        false => None,
+    };
     latencies.sort_unstable_by(f64::total_cmp);
     Ok(json!({
         "start_ms": start_ms,
         "p50_us": at(&latencies, 0.50),
         "p95_us": at(&latencies, 0.95),
         "rate_per_s": plan.loaded_calls as f64 / seconds,
+        "rate_apart_per_s": rate_apart,
         "cpu_us": loaded_cpu as f64 / plan.loaded_calls as f64,
         "cpu_alone_us": alone_cpu as f64 / plan.calls as f64,
         "idle_mb": idle_mb,
-        "loaded_mb": resident_mb(server),
+        "loaded_mb": loaded_mb,
         "took_s": started.elapsed().as_secs_f64(),
     }))
 }

@@ -16,11 +16,14 @@ const CASES: [(&str, &str); 4] =
 const SERVERS: [&str; 3] = ["rmcp", "orchestr8", "floor"];
 /// Does the least a server can do for a call over HTTP: what is below it cannot be reached on this machine.
 const FLOOR: usize = 2;
+/// The rate with a core for the server and one for the client, who otherwise takes from the server what it needs itself.
+const APART: &str = "rate_apart_per_s";
 /// What the load client reports, and how the table calls it.
-const COLUMNS: [(&str, &str); 7] = [
+const COLUMNS: [(&str, &str); 8] = [
     ("p50_us", "p50 us"),
     ("p95_us", "p95 us"),
     ("rate_per_s", "calls/s"),
+    (APART, "apart/s"),
     ("cpu_us", "CPU us"),
     ("idle_mb", "idle MB"),
     ("loaded_mb", "loaded MB"),
@@ -51,7 +54,9 @@ pub fn run(request: &Request) -> Result<()> {
                 let figures: Value =
                     serde_json::from_str(done.stdout.trim()).context("the load client's line")?;
                 for (column, _) in COLUMNS {
-                    let value = figures[column].as_f64().context(column)?;
+                    // A machine of one core keeps nobody apart.
+                    let absent = (column == APART).then_some(f64::NAN);
+                    let value = figures[column].as_f64().or(absent).context(column)?;
                     samples.entry((case, server, column)).or_default().push(value);
                 }
             }
@@ -79,7 +84,7 @@ fn arguments(server: usize, transport: &str, data: &Path) -> Vec<String> {
 
 /// The best round of each figure: noise on a shared machine only ever makes a server look worse.
 fn best(values: &[f64], column: &str) -> f64 {
-    let better = if column == "rate_per_s" { f64::max } else { f64::min };
+    let better = if column.ends_with("_per_s") { f64::max } else { f64::min };
     values.iter().copied().reduce(better).unwrap_or(f64::NAN)
 }
 
@@ -128,7 +133,11 @@ fn goals(samples: &Samples) -> Vec<(String, bool)> {
                 format!("http {era}: at most half of rmcp's CPU per call"),
                 ratio(case, "cpu_us") <= 0.5,
             ));
-            goals.push((format!("http {era}: at least twice rmcp's rate"), ratio(case, "rate_per_s") >= 2.0));
+            let rates = [("rate_per_s", "beside the client"), (APART, "with a core of its own")];
+            for (column, how) in rates {
+                let goal = format!("http {era}: at least twice rmcp's rate {how}");
+                goals.push((goal, ratio(case, column) >= 2.0));
+            }
         }
         let idle_mb = figure(samples, case, 1, "idle_mb");
         goals.push((format!("{transport} {era}: at most 15 MB idle"), idle_mb <= 15.0));
@@ -181,7 +190,7 @@ mod tests {
         // Cheap everywhere, but then not twice as fast on the two HTTP cases.
         assert_eq!(met(5.0), 12);
         // Twice the rate, and nothing else but the start-up time.
-        assert_eq!(met(20.0), 6);
+        assert_eq!(met(20.0), 8);
     }
 
     #[test]

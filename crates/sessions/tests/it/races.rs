@@ -23,15 +23,15 @@ const QUEUES: &str = "INSERT INTO session_queue";
 
 /// Looks at a session, and lets a whole turn happen between the reading of its tree and the answer.
 async fn looked_at(action: &str, args: Value) -> (World, Settled) {
-    let (world, gates) = World::gated().await;
+    let (world, holding) = World::holding().await;
     world.session().await;
     world.prompt("one").await;
-    let gate = gates.after(TREE);
+    let held = holding.after(TREE);
     let (kernel, wish) = (world.kernel.clone(), submission(action, args));
     let looking = tokio::spawn(async move { kernel.submit(wish).await });
-    gate.reached().await;
+    held.reached().await;
     world.prompt("two").await;
-    gate.release();
+    held.release();
     (world, within(looking).await.unwrap())
 }
 
@@ -96,25 +96,25 @@ fn numbered(event: &Value) -> (u64, String) {
 
 #[tokio::test]
 async fn what_is_only_in_memory_is_not_lost_when_the_turn_ends_while_events_are_read() {
-    let (world, gates) = World::gated().await;
+    let (world, holding) = World::holding().await;
     world.session().await;
     let mut heard = world.listen();
     world.prompt("one").await;
     let mut told = kept_until(&mut heard, "agent_end").await;
-    let answered = gates.before(ADDS);
+    let answered = holding.before(ADDS);
     let prompt = world.spawn("prompt", json!({"sessionId": "s", "message": "two"}));
     answered.reached().await;
-    let kept = gates.before(ADDS);
+    let kept = holding.before(ADDS);
     answered.release();
     // The beginning of the answer has been told, and its row is not written.
     kept.reached().await;
-    let gate = gates.after(TREE);
+    let held = holding.after(TREE);
     let page = world.spawn("events", json!({"sessionId": "s", "afterSeq": 0}));
-    gate.reached().await;
+    held.reached().await;
     kept.release();
     within(prompt).await.unwrap();
     told.extend(kept_until(&mut heard, "agent_end").await);
-    gate.release();
+    held.release();
     let page = settled::value(within(page).await.unwrap());
     assert_eq!(page["complete"], true);
     assert_whole(&page, &told);
@@ -124,22 +124,22 @@ async fn what_is_only_in_memory_is_not_lost_when_the_turn_ends_while_events_are_
 
 #[tokio::test]
 async fn events_that_become_durable_before_earlier_ones_make_no_gap() {
-    let (world, gates) = World::gated().await;
+    let (world, holding) = World::holding().await;
     world.session().await;
     let mut heard = world.listen();
     world.prompt("one").await;
     let mut told = kept_until(&mut heard, "agent_end").await;
-    let gate = gates.before(EVENTS);
+    let held = holding.before(EVENTS);
     let page = world.spawn("events", json!({"sessionId": "s", "afterSeq": 0}));
-    gate.reached().await;
-    let said = gates.before(ADDS);
+    held.reached().await;
+    let said = holding.before(ADDS);
     let prompt = world.spawn("prompt", json!({"sessionId": "s", "message": "/fail UNAVAILABLE 1\ntwo"}));
     said.reached().await;
-    let kept = gates.before(ADDS);
+    let kept = holding.before(ADDS);
     said.release();
     // The end of the attempts is on record; the beginning of the answer, which was told before it, is not.
     kept.reached().await;
-    gate.release();
+    held.release();
     let page = settled::value(within(page).await.unwrap());
     kept.release();
     within(prompt).await.unwrap();
@@ -150,10 +150,10 @@ async fn events_that_become_durable_before_earlier_ones_make_no_gap() {
 
 #[tokio::test]
 async fn what_is_not_durable_yet_does_not_count_as_told() {
-    let (world, gates) = World::gated().await;
+    let (world, holding) = World::holding().await;
     world.session().await;
     let mut heard = world.listen();
-    let said = gates.before(ADDS);
+    let said = holding.before(ADDS);
     let prompt = world.spawn("prompt", json!({"sessionId": "s", "message": "one"}));
     said.reached().await;
     let page = world.ask("events", json!({"sessionId": "s", "afterSeq": 0})).await;
@@ -165,13 +165,13 @@ async fn what_is_not_durable_yet_does_not_count_as_told() {
 
 #[tokio::test]
 async fn pages_of_events_have_what_is_in_memory_between_them() {
-    let (world, gates) = World::gated().await;
+    let (world, holding) = World::holding().await;
     world.session().await;
     let mut heard = world.listen();
-    let said = gates.before(ADDS);
+    let said = holding.before(ADDS);
     let prompt = world.spawn("prompt", json!({"sessionId": "s", "message": "/fail UNAVAILABLE 1\none"}));
     said.reached().await;
-    let kept = gates.before(ADDS);
+    let kept = holding.before(ADDS);
     said.release();
     kept.reached().await;
     let mut pages = json!({"events": [], "lastSeq": 0});
@@ -199,10 +199,10 @@ fn steering(message: &str, behavior: &str) -> Value {
 #[tokio::test]
 async fn a_prompt_that_is_queued_while_the_turn_ends_is_answered() {
     for behavior in ["steer", "followUp"] {
-        let (world, gates) = World::gated().await;
+        let (world, holding) = World::holding().await;
         world.session().await;
         let mut heard = world.listen();
-        let last = gates.before(LAST_WORDS);
+        let last = holding.before(LAST_WORDS);
         let prompt = world.spawn("prompt", json!({"sessionId": "s", "message": "one"}));
         last.reached().await;
         assert_eq!(within(world.ask("prompt", steering("two", behavior))).await, json!({"queued": true}));
@@ -223,13 +223,13 @@ async fn a_prompt_that_is_queued_while_the_turn_ends_is_answered() {
 
 #[tokio::test]
 async fn a_prompt_that_is_being_queued_while_the_turn_ends_is_answered() {
-    let (world, gates) = World::gated().await;
+    let (world, holding) = World::holding().await;
     world.session().await;
     let mut heard = world.listen();
-    let last = gates.before(LAST_WORDS);
+    let last = holding.before(LAST_WORDS);
     let prompt = world.spawn("prompt", json!({"sessionId": "s", "message": "one"}));
     last.reached().await;
-    let queueing = gates.before(QUEUES);
+    let queueing = holding.before(QUEUES);
     let queued = world.spawn("prompt", steering("two", "followUp"));
     queueing.reached().await;
     last.release();
@@ -242,9 +242,9 @@ async fn a_prompt_that_is_being_queued_while_the_turn_ends_is_answered() {
 
 #[tokio::test]
 async fn a_prompt_that_comes_while_a_turn_that_failed_ends_takes_its_own_turn() {
-    let (world, gates) = World::gated().await;
+    let (world, holding) = World::holding().await;
     world.session().await;
-    let last = gates.before(LAST_WORDS);
+    let last = holding.before(LAST_WORDS);
     let failed = world.spawn("prompt", json!({"sessionId": "s", "message": "/fail INTERNAL"}));
     last.reached().await;
     let prompt = world.spawn("prompt", steering("two", "steer"));
@@ -257,12 +257,12 @@ async fn a_prompt_that_comes_while_a_turn_that_failed_ends_takes_its_own_turn() 
 
 #[tokio::test]
 async fn a_turn_that_was_stopped_does_not_wait_for_what_is_being_queued() {
-    let (world, gates) = World::gated().await;
+    let (world, holding) = World::holding().await;
     world.session().await;
     let mut heard = world.listen();
     let prompt = world.spawn("prompt", json!({"sessionId": "s", "message": "/slow 60000\nnever"}));
     heard.until("message_end").await;
-    let queueing = gates.before(QUEUES);
+    let queueing = holding.before(QUEUES);
     let queued = world.spawn("prompt", steering("two", "steer"));
     queueing.reached().await;
     // Beside its lane, since the prompt that is being queued holds it.

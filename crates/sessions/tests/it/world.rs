@@ -41,10 +41,10 @@ impl World {
     }
 
     /// With a store that stops where a test wants it to.
-    pub async fn gated() -> (Self, Arc<Holding>) {
+    pub async fn holding() -> (Self, Arc<Holding>) {
         let store = memory(&[tables::MIGRATIONS]);
-        let gates = Holding::on(Arc::new(store.clone()));
-        (Self::through(gates.clone(), store, quick()).await, gates)
+        let holding = Holding::on(Arc::new(store.clone()));
+        (Self::through(holding.clone(), store, quick()).await, holding)
     }
 
     pub async fn with(store: Sqlite, settings: Settings) -> Self {

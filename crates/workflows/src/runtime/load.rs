@@ -177,8 +177,8 @@ pub async fn fold(hub: &Hub, seed: &Seed) -> Result<(State, Tail), Fault> {
     fold_to(hub, seed, u64::MAX).await
 }
 
-/// The end is looked up first and the state folded up to it: what is written in between belongs to the next look, and never
-/// has a state a number that is not its own.
+/// The end is looked up first and the state folded up to it: what is written in between belongs to the next look, so that every
+/// state has the number of its own last entry.
 async fn fold_to(hub: &Hub, seed: &Seed, up_to: u64) -> Result<(State, Tail), Fault> {
     let mut state = State::new(seed.identity.clone());
     let store = &hub.0.ports.store;

@@ -126,6 +126,16 @@ pub fn run(command: &mut Command, limit: Duration, show: bool) -> Result<Finishe
     Ok(Finished { success: verdict == Some(true), timed_out: verdict.is_none(), stdout, output })
 }
 
+/// Runs a command to its end with our own stderr, so that a terminal shows its progress bar.
+pub fn watch(command: &mut Command, limit: Duration, what: &str) -> Result<()> {
+    let mut group = Group::spawn(command.stdin(Stdio::null()).stdout(Stdio::null()))?;
+    match group.wait_until(Instant::now() + limit) {
+        Some(true) => Ok(()),
+        Some(false) => bail!("{what}: failed; the reason is above"),
+        None => bail!("{what}: took longer than {} minutes", limit.as_secs() / 60),
+    }
+}
+
 /// Ends every group before the tool itself ends on Ctrl-C, a closed terminal or a plain kill.
 pub fn kill_children_on_interrupt() {
     let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
@@ -158,7 +168,7 @@ fn read_lines(from: impl Read + Send + 'static, is_stdout: bool, to: Lines) -> t
 
 #[cfg(test)]
 mod tests {
-    use super::{Group, run};
+    use super::{Group, run, watch};
     use std::process::{Command, Stdio};
     use std::time::Duration;
 
@@ -180,6 +190,15 @@ mod tests {
     fn a_command_over_its_limit_ends_with_its_children() {
         let done = run(&mut shell("sleep 600 & sleep 600"), Duration::from_millis(200), false).unwrap();
         assert!(done.timed_out);
+    }
+
+    #[test]
+    fn watching_reports_a_failure_and_a_timeout() {
+        let limit = Duration::from_secs(10);
+        assert!(watch(&mut shell("exit 0"), limit, "a build").is_ok());
+        let failed = watch(&mut shell("exit 3"), limit, "a build").unwrap_err();
+        assert_eq!(failed.to_string(), "a build: failed; the reason is above");
+        assert!(watch(&mut shell("sleep 600"), Duration::from_millis(50), "a build").is_err());
     }
 
     #[test]

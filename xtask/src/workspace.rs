@@ -82,12 +82,30 @@ pub fn orchestr8(profile: &str, request: &Request) -> Result<PathBuf> {
     })
 }
 
+/// The same with the profile of tests, and with cargo's progress on stderr.
+pub fn orchestr8_in_sight(request: &Request) -> Result<PathBuf> {
+    given_or(request, || {
+        process::watch(&mut build(CI), BUILD_LIMIT, BUILDING)?;
+        path_of(CI)
+    })
+}
+
+const BUILDING: &str = "building orchestr8";
+
 fn built(profile: &str, request: &Request) -> Result<PathBuf> {
+    process::run(&mut build(profile), BUILD_LIMIT, request.verbose)?.require(BUILDING)?;
+    path_of(profile)
+}
+
+fn build(profile: &str) -> Command {
     let mut command = cargo(&["build", "--package", "orchestr8", "--bin", "orchestr8", "--profile", profile]);
     if profile == CI {
         command.args(AS_TESTED);
     }
-    process::run(&mut command, BUILD_LIMIT, request.verbose)?.require("building orchestr8")?;
+    command
+}
+
+fn path_of(profile: &str) -> Result<PathBuf> {
     Ok(target()?.join(profile).join("orchestr8"))
 }
 

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::access::AccessRole;
 use crate::error::{Code, Fault, Kind};
 
 /// The role of a connection to a governed workspace, under the name it has on the wire.
@@ -27,6 +28,14 @@ impl Role {
         match self {
             Role::Planner => "planner",
             Role::Executor => "executor",
+        }
+    }
+
+    /// The role of a credential that makes a connection governed.
+    pub fn access(self) -> AccessRole {
+        match self {
+            Role::Planner => AccessRole::Planner,
+            Role::Executor => AccessRole::Executor,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Shared words of orchestr8: ids, errors, content, events and limits. Pure data, no IO.
 
+pub mod access;
 pub mod canonical;
 pub mod chain;
 pub mod content;
@@ -15,6 +16,7 @@ pub mod trace;
 #[cfg(test)]
 mod properties;
 
+pub use access::{AccessRole, AllowedRoles, RoleSet};
 pub use content::{Content, Output};
 pub use envelope::Envelope;
 pub use error::{Code, Fault, Kind};

@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::FutureExt;
 use http::request::Parts;
-use orchestr8_contract::id::{CorrelationId, Tenant};
+use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::ports::ids::{For, Ids};
@@ -71,13 +71,8 @@ impl Arrival {
 
     /// Whoever the edge has verified; none: the person at this machine.
     pub fn principal(&self) -> Result<Option<Arc<Principal>>, Fault> {
-        let Some(caller) = Caller::of(&self.parts.extensions).filter(|caller| caller.verified) else {
-            return Ok(None);
-        };
-        let tenant = Tenant::parse(&caller.tenant)
-            .map_err(|_| Fault::new(Code::Unauthorized, "the tenant of this token is no tenant name"))?;
-        let (name, roles) = (caller.name.as_str().into(), caller.roles.iter().cloned().collect());
-        Ok(Some(Arc::new(Principal { name, tenant, roles })))
+        let Some(caller) = Caller::of(&self.parts.extensions) else { return Ok(None) };
+        Ok(caller.principal()?.map(Arc::new))
     }
 }
 

@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
 use http::{Extensions, HeaderMap};
+use orchestr8_contract::id::Tenant;
+use orchestr8_contract::{AccessRole, Code, Fault, RoleSet};
+use orchestr8_kernel::Principal;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
@@ -47,6 +50,24 @@ impl Caller {
     /// Who sent the request these extensions belong to. None means it did not come through the edge.
     pub fn of(extensions: &Extensions) -> Option<&Arc<Caller>> {
         extensions.get()
+    }
+
+    /// The caller as the kernel knows it. None: the person at this machine, who shows no credentials.
+    pub fn principal(&self) -> Result<Option<Principal>, Fault> {
+        if !self.verified {
+            return Ok(None);
+        }
+        let tenant = Tenant::parse(&self.tenant)
+            .map_err(|_| Fault::new(Code::Unauthorized, "the tenant of this token is no tenant name"))?;
+        Ok(Some(Principal { name: self.name.as_str().into(), tenant, roles: self.role_set() }))
+    }
+
+    /// A token without a role is a viewer.
+    pub fn role_set(&self) -> RoleSet {
+        match self.roles.is_empty() {
+            true => RoleSet::of(&[AccessRole::Viewer]),
+            false => RoleSet::named(&self.roles),
+        }
     }
 
     /// Asked for nothing that needs a name: a health probe.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::id::ActionName;
-use orchestr8_contract::{Fault, Kind};
+use orchestr8_contract::{AllowedRoles, Fault, Kind, access};
 use serde_json::{Map, Value};
 
 use crate::context::Context;
@@ -116,8 +116,6 @@ pub struct Policy {
     pub slotting: Slotting,
     /// At most this many runs of this action at once, within the server's own limit.
     pub concurrent_runs: Option<usize>,
-    /// The caller must have one of these roles; empty: anybody.
-    pub roles: &'static [&'static str],
     pub versioning: Versioning,
     pub resilience: Option<Resilience>,
     /// Actions with the same key here share one breaker, made by `breaker::key`. None: one of its own.
@@ -151,7 +149,6 @@ impl Policy {
             payload_bytes: None,
             slotting: Slotting::Refuse,
             concurrent_runs: None,
-            roles: &[],
             versioning: Versioning::None,
             resilience: None,
             breaker: None,
@@ -172,11 +169,6 @@ impl Policy {
     /// Changes something outside; journalled and audited.
     pub fn outside(on_unknown: OnUnknown) -> Self {
         Self { effect: Effect::Outside(on_unknown), open_world: true, destructive: true, ..Self::stored() }
-    }
-
-    /// Whether the caller has a role it asks for.
-    pub fn admits(&self, principal: &Principal) -> bool {
-        self.roles.is_empty() || self.roles.iter().any(|role| principal.has(role))
     }
 }
 
@@ -242,6 +234,8 @@ pub struct Action {
     pub input: Schema,
     pub output: Option<Schema>,
     pub complete: Option<Complete>,
+    /// The roles that may run it: its row of the access table. Without one it cannot be registered.
+    pub allowed: Option<AllowedRoles>,
     pub allow: Option<Allow>,
     /// Registered at run time by an admin, and removable.
     pub dynamic: bool,
@@ -301,6 +295,7 @@ impl Action {
             input,
             output: None,
             complete: None,
+            allowed: access::roles_for(name),
             allow: None,
             dynamic: false,
             work,
@@ -360,6 +355,18 @@ impl Action {
     pub fn completing(mut self, complete: Complete) -> Self {
         self.complete = Some(complete);
         self
+    }
+
+    /// For tools that are not the program's own and so have no row in the access table.
+    #[must_use]
+    pub fn allowed_to(mut self, roles: AllowedRoles) -> Self {
+        self.allowed = Some(roles);
+        self
+    }
+
+    /// Whether the caller has a role that may run it.
+    pub fn admits(&self, principal: &Principal) -> bool {
+        self.allowed.is_some_and(|allowed| allowed.admit(principal.roles))
     }
 
     #[must_use]

@@ -92,7 +92,7 @@ impl Context {
 
     /// Whether the caller gets to see this action: it has a role for it, and nothing hides it from its client.
     pub fn sees(&self, action: &Action) -> bool {
-        action.policy.admits(&self.principal) && self.peer.as_ref().is_none_or(|peer| peer.sees(action))
+        action.admits(&self.principal) && self.peer.as_ref().is_none_or(|peer| peer.sees(action))
     }
 
     /// Asks the client. Where the protocol has no way back to it, this ends the run with the question, and the client

@@ -151,6 +151,9 @@ impl Registry {
         sorted.sort_by(|a, b| a.name.cmp(&b.name));
         let mut by_name: HashMap<Arc<str>, Arc<Action>> = HashMap::with_capacity(sorted.len());
         for action in &sorted {
+            if action.allowed.is_none() {
+                return Err(Error::NoAccessRow(action.name.to_string()));
+            }
             let names =
                 std::iter::once(action.name.as_str()).chain(action.about.aliases.iter().map(String::as_str));
             for name in names {

@@ -35,6 +35,8 @@ pub enum Error {
     TooDeep,
     #[error("a tool named {0} exists already")]
     Taken(String),
+    #[error("the action {0} has no row in the access table")]
+    NoAccessRow(String),
 }
 
 impl From<Error> for Fault {

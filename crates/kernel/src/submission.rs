@@ -1,10 +1,9 @@
 //! A submission: one wish that one action run, as a face hands it to the kernel.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use orchestr8_contract::id::{CorrelationId, Key, Lane, SubmissionId, Tenant};
-use orchestr8_contract::{TraceParent, json};
+use orchestr8_contract::{AccessRole, RoleSet, TraceParent, json};
 use serde_json::{Map, Value};
 
 use crate::cancel::Cancel;
@@ -12,25 +11,22 @@ use crate::fingerprint::Fingerprint;
 use crate::follow::Follow;
 use crate::peer::Peer;
 
-/// The role of whoever may do everything with the data of a tenant.
-pub const OWNER: &str = "owner";
-
-/// Who asks.
+/// The authenticated caller.
 #[derive(Debug, Clone)]
 pub struct Principal {
     pub name: Arc<str>,
     pub tenant: Tenant,
-    pub roles: BTreeSet<String>,
+    pub roles: RoleSet,
 }
 
 impl Principal {
-    /// The person at this machine: no credentials, and the owner of what is kept here. Other roles must be given by name.
+    /// The person at this machine: no credentials, and the owner of the data. Other roles must be granted by name.
     pub fn local() -> Self {
-        Self { name: "local".into(), tenant: Tenant::local(), roles: BTreeSet::from([String::from(OWNER)]) }
+        Self { name: "local".into(), tenant: Tenant::local(), roles: RoleSet::of(&[AccessRole::Owner]) }
     }
 
-    pub fn has(&self, role: &str) -> bool {
-        self.roles.contains(role)
+    pub fn has(&self, role: AccessRole) -> bool {
+        self.roles.has(role)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::{Either, join3, select};
 use orchestr8_contract::id::{CorrelationId, Tenant};
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{AccessRole, Code, Fault, RoleSet};
 use orchestr8_kernel::ports::store::{Batch, Row};
 use orchestr8_kernel::{Args, Cancel, Principal, Submission};
 use serde_json::{Map, json};
@@ -91,7 +91,8 @@ impl Hub {
         let (tenant, id) = (row.text(0).map_err(read)?, row.text(1).map_err(read)?);
         let Ok(tenant) = Tenant::parse(tenant) else { return Ok(false) };
         let args = Map::from_iter([(String::from("document_id"), json!(id))]);
-        let principal = Principal { name: "schedule".into(), tenant, roles: [String::from("owner")].into() };
+        let principal =
+            Principal { name: "schedule".into(), tenant, roles: RoleSet::of(&[AccessRole::Owner]) };
         let correlation = CorrelationId::from_uuid(self.fresh());
         let wish = Submission::new("knowledge.delete_due", Args::new(args), Arc::new(principal), correlation);
         let ended = self.kernel().submit(wish).await;

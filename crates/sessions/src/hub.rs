@@ -223,7 +223,7 @@ impl Hub {
             && matches!(tool.shown, Shown::Tool)
             && !OWN_TOOLS.contains(&name)
             && self.0.settings.tools.shows(name)
-            && tool.policy.admits(principal)
+            && tool.admits(principal)
     }
 
     /// What clients are told of a session.

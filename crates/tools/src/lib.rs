@@ -15,6 +15,7 @@ pub mod tables;
 #[cfg(test)]
 mod tests;
 
+use orchestr8_contract::access::FOREIGN_TOOLS;
 use orchestr8_contract::limits;
 use orchestr8_kernel::{Action, schema};
 
@@ -59,7 +60,7 @@ pub fn all(settings: &Settings) -> Result<Vec<Action>, schema::Error> {
         actions.extend(admin::all(mode, settings)?);
     }
     if settings.conformance {
-        actions.extend(conformance::all()?);
+        actions.extend(conformance::all()?.into_iter().map(|action| action.allowed_to(FOREIGN_TOOLS)));
     }
     Ok(actions)
 }

@@ -91,7 +91,7 @@ pub async fn serve(hub: Hub, tool: &'static Tool, args: Args, context: Context) 
     };
     let conversation = context.conversation().unwrap_or_else(|| "none".into());
     let session = hub.session(&conversation);
-    let role = Role::ALL.into_iter().find(|role| context.principal.has(role.as_str()));
+    let role = Role::ALL.into_iter().find(|role| context.principal.has(role.access()));
     let mut at = surroundings(&hub, tool, &fields, role, session.as_deref());
     let ended = match role {
         None => Err(Refusal::new(Code::InsufficientPermissions, "only a planner or an executor may do this")),

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use orchestr8_contract::id::{AgentId, Tenant};
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{AccessRole, Code, Fault};
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::ports::store::{Error, Row};
-use orchestr8_kernel::submission::OWNER;
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
@@ -157,7 +156,7 @@ impl Agents {
 impl Registered {
     /// Nobody speaks or reads for an agent that somebody else has registered.
     pub fn check(&self, agent: &AgentId, principal: &Principal) -> Result<(), Fault> {
-        if self.owner == principal.name || principal.has(OWNER) {
+        if self.owner == principal.name || principal.has(AccessRole::Owner) {
             return Ok(());
         }
         Err(Fault::new(Code::Unauthorized, format!("the agent '{agent}' was registered by somebody else"))

@@ -60,7 +60,7 @@ fn principal(governed: Option<Governed>) -> Principal {
         Some(Governed::Planner) => Role::Planner,
         Some(Governed::Executor) => Role::Executor,
     };
-    principal.roles.insert(role.as_str().to_owned());
+    principal.roles = principal.roles.with(role.access());
     principal
 }
 

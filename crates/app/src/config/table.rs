@@ -174,7 +174,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("http.maxConnectionsPerIp", Shape::Int { min: 1, max: 65_536 }, Preset::Unset, "Connections at once from one address; unlimited if unset."),
     setting("auth.tokens[].name", Shape::Text, Preset::Required, "Who shows this token."),
     setting("auth.tokens[].sha256", Shape::Sha256, Preset::Required, "The SHA-256 of the token; the token itself is never written down.").secret(),
-    setting("auth.tokens[].roles", Shape::Texts, Preset::Texts(&[]), "What its bearer may do beyond the ordinary."),
+    setting("auth.tokens[].roles", Shape::Texts, Preset::Texts(&[]), "What its bearer may do: viewer, agent, operator, editor, approver, worker, admin, owner, planner or executor. None: viewer."),
     setting("auth.tokens[].tenant", Shape::Text, Preset::Text("default"), "Whose data its bearer sees."),
     setting("protocol.eras", Shape::Choices(&["legacy", "modern"]), Preset::Texts(&["legacy", "modern"]), "The generations of MCP that are spoken."),
     setting("workflows.maxConcurrentSteps", Shape::Int { min: 1, max: 10_000 }, Preset::Int(workflows::RUNNING_STEPS as u64), "How many steps of all workflows run at once; the others wait for their turn."),

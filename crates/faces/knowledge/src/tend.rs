@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use orchestr8_contract::id::Tenant;
-use orchestr8_contract::{Event, Fault, Priority};
+use orchestr8_contract::{AccessRole, Event, Fault, Priority};
 use orchestr8_kernel::Kernel;
 use orchestr8_kernel::health::Status;
 use orchestr8_kernel::ledger::store_fault;
@@ -15,7 +15,6 @@ use orchestr8_kernel::ports::store::{Batch, Error, Store};
 use serde_json::{Value, json};
 
 use crate::limits;
-use crate::security::roles;
 use crate::settings::Settings;
 use crate::slo;
 use crate::tables::{self, Age, Sweep};
@@ -77,8 +76,8 @@ pub(crate) async fn round(kernel: &Kernel) -> Result<(), Fault> {
     for kind in &tables::SWEEPS {
         sweep(&**store, kind, now_ms).await.map_err(store_fault)?;
     }
-    for (alias, role) in roles::ALIASES {
-        give_notice(kernel, alias, role, now_ms).await?;
+    for (alias, role) in AccessRole::ALIASES {
+        give_notice(kernel, alias, role.as_str(), now_ms).await?;
     }
     Ok(())
 }
@@ -149,10 +148,10 @@ pub(crate) async fn notices(kernel: &Kernel) -> Result<Vec<Value>, Fault> {
     for row in &rows {
         let (name, at_ms) = (row.text(0).map_err(store_fault)?, row.int(1).map_err(store_fault)?);
         let Some((event, given)) = name.split_once(':') else { continue };
-        let Some((alias, role)) = roles::ALIASES.into_iter().find(|(alias, _)| *alias == given) else {
+        let Some((alias, role)) = AccessRole::ALIASES.into_iter().find(|(alias, _)| *alias == given) else {
             continue;
         };
-        let mut told = notice(alias, role, &quarter);
+        let mut told = notice(alias, role.as_str(), &quarter);
         (told["event"], told["at"]) = (event.into(), clock::iso(at_ms).into());
         notices.push(told);
     }

@@ -165,7 +165,7 @@ impl Face {
     pub(crate) fn lists(&self, action: &Action, who: &Principal) -> bool {
         match governed::role(who) {
             Some(role) => governed::shows(role, action),
-            None => action.policy.admits(who) && self.shows(action),
+            None => action.admits(who) && self.shows(action),
         }
     }
 

@@ -27,7 +27,7 @@ const REFUSED_CALL: &str = "refused_call";
 /// The role of a governed connection; none: it is an ordinary one. The role comes with the connection or its credential,
 /// never from what a caller says.
 pub fn role(who: &Principal) -> Option<Role> {
-    Role::ALL.into_iter().find(|role| who.has(role.as_str()))
+    Role::ALL.into_iter().find(|role| who.has(role.access()))
 }
 
 /// The name of a governed tool as its clients know it.

@@ -146,14 +146,8 @@ impl Inner {
 
     /// Whoever the edge has verified, or the person at this machine. None for a tenant that cannot be one.
     pub fn principal(&self, caller: Option<&Caller>) -> Option<Arc<Principal>> {
-        match caller {
-            Some(caller) if caller.verified => {
-                let tenant = Tenant::parse(&caller.tenant).ok()?;
-                let (name, roles) = (caller.name.as_str().into(), caller.roles.iter().cloned().collect());
-                Some(Arc::new(Principal { name, tenant, roles }))
-            }
-            Some(_) | None => Some(self.local.clone()),
-        }
+        let verified = caller.map_or(Ok(None), Caller::principal).ok()?;
+        Some(verified.map_or_else(|| self.local.clone(), Arc::new))
     }
 
     pub fn now(&self) -> Now {

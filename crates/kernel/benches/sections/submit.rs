@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use orchestr8_contract::Output;
 use orchestr8_contract::id::{CorrelationId, Key};
+use orchestr8_contract::{AllowedRoles, Output};
 use orchestr8_kernel::bus::{self, Bus};
 use orchestr8_kernel::ports::{clock, ids, random};
 use orchestr8_kernel::submission::{Identity, Scope};
@@ -94,6 +94,6 @@ fn kernel(path: &std::path::Path) -> Result<Kernel, Box<dyn std::error::Error>> 
     let noop = Action::tool("noop", "does nothing", schema, Policy::quick_read(), |args, _| async move {
         Ok(Output::json(args.into_value()).into())
     })?;
-    kernel.registry().register(noop)?;
+    kernel.registry().register(noop.allowed_to(AllowedRoles::ANYONE))?;
     Ok(kernel)
 }

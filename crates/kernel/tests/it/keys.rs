@@ -1,6 +1,6 @@
 //! Keys: a repeat is answered and not run again, whatever happened in between.
 
-use orchestr8_contract::{Code, Fault, Kind, Output};
+use orchestr8_contract::{AllowedRoles, Code, Fault, Kind, Output};
 use orchestr8_kernel::{Action, End, Limits, Policy};
 use serde_json::json;
 
@@ -134,7 +134,7 @@ async fn work_that_says_it_did_nothing_is_refused_and_gives_its_key_back() {
                 Some(name) => Ok(Output::text(name).into()),
             })
         });
-    world.kernel.registry().register(picky.unwrap()).unwrap();
+    world.kernel.registry().register(picky.unwrap().allowed_to(AllowedRoles::ANYONE)).unwrap();
     let wrong = world.kernel.submit(world.keyed("picky", "k", json!({}))).await;
     assert_eq!((wrong.end, wrong.code()), (End::Refused, Some(Code::InvalidArgument)));
     assert!(world.rows("SELECT key FROM ledger").await.is_empty());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use orchestr8_contract::id::Key;
-use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_contract::{AllowedRoles, Code, Fault, Output};
 use orchestr8_kernel::action::{Effect, OnUnknown};
 use orchestr8_kernel::ports::store::{Batch, Error, Row, Statement};
 use orchestr8_kernel::ports::{Clock, Store, ids};
@@ -185,7 +185,7 @@ impl World {
                 Ok(Reply::new(Output::json(args.into_value()), effects))
             }
         });
-        self.kernel.registry().register(action.unwrap()).unwrap();
+        self.kernel.registry().register(action.unwrap().allowed_to(AllowedRoles::ANYONE)).unwrap();
     }
 
     pub fn ask(&self, action: &str, args: Value) -> Submission {

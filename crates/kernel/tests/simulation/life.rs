@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_contract::{AllowedRoles, Code, Fault, Output};
 use orchestr8_kernel::action::{Cost, Effect, OnUnknown};
 use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::ports::store::{Batch, Statement};
@@ -137,7 +137,10 @@ impl World {
                         Ok(Reply::new(Output::json(args.into_value()), effects))
                     }
                 });
-            kernel.registry().register(action.expect("an action")).expect("a free name");
+            kernel
+                .registry()
+                .register(action.expect("an action").allowed_to(AllowedRoles::ANYONE))
+                .expect("a free name");
         }
     }
 }

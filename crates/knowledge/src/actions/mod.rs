@@ -31,24 +31,11 @@ use crate::reading::plain_id;
 /// The version that every action of the seed is at (KNO-8).
 pub const VERSION: &str = "1.0.0";
 
-/// Who may read (KNO-6).
-pub(crate) const READERS: &[&str] = &["owner", "editor", "viewer", "agent"];
-
-/// Who may add documents.
-const CREATORS: &[&str] = &["owner", "editor", "agent"];
-
-/// Who may change them.
-const EDITORS: &[&str] = &["owner", "editor"];
-
-/// Who may say what leaves this server.
-const OWNERS: &[&str] = &["owner"];
-
 type Run = fn(Hub, Args, Context) -> BoxFuture<'static, Result<Reply, Halt>>;
 
 struct Row {
     name: &'static str,
     about: &'static str,
-    roles: &'static [&'static str],
     writes: bool,
     input: Value,
     run: Run,
@@ -57,19 +44,18 @@ struct Row {
 }
 
 macro_rules! row {
-    ($name:literal, $about:literal, $roles:ident, $writes:literal, $input:expr, $run:path) => {
+    ($name:literal, $about:literal, $writes:literal, $input:expr, $run:path) => {
         Row {
             name: $name,
             about: $about,
-            roles: $roles,
             writes: $writes,
             input: $input,
             run: |hub, args, context| $run(hub, args, context).boxed(),
             limit_ms: None,
         }
     };
-    ($name:literal, $about:literal, $roles:ident, $writes:literal, $input:expr, $run:path, $limit_ms:expr) => {
-        Row { limit_ms: Some($limit_ms), ..row!($name, $about, $roles, $writes, $input, $run) }
+    ($name:literal, $about:literal, $writes:literal, $input:expr, $run:path, $limit_ms:expr) => {
+        Row { limit_ms: Some($limit_ms), ..row!($name, $about, $writes, $input, $run) }
     };
 }
 
@@ -84,24 +70,24 @@ pub fn all(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
 #[rustfmt::skip]
 fn rows() -> Vec<Row> {
     vec![
-        row!("knowledge.create_document", "Adds a document to the tree.", CREATORS, true, schemas::create(), create::run),
-        row!("knowledge.update_document", "Changes what the mask names of a document.", EDITORS, true, schemas::update(), update::run),
-        row!("knowledge.delete_document", "Hides a document and all below it, now or later; kept for 90 days.", EDITORS, true, schemas::delete(), delete::run),
-        row!("knowledge.delete_due", "Hides a document whose time has come, and all below it; for the upkeep.", OWNERS, true, schemas::one(), delete::due),
-        row!("knowledge.move_document", "Moves a document to another parent or place.", EDITORS, true, schemas::relocate(), moving::run),
-        row!("knowledge.restore_document", "Brings a deleted document back, with all that went with it.", EDITORS, true, schemas::one(), restore::run),
-        row!("knowledge.edit", "Replaces a text that stands in a document exactly once.", EDITORS, true, schemas::edit(), edit::run),
-        row!("knowledge.query_knowledge", "Finds the passages that answer a question.", READERS, false, schemas::query(), query::run),
-        row!("knowledge.get_document", "Reads a document: its beginning, or all of it.", READERS, false, schemas::get(), read::one),
-        row!("knowledge.get_many", "Reads several documents at once.", READERS, false, schemas::get_many(), read::many),
-        row!("knowledge.list_children", "Lists what is directly below a document, in order.", READERS, false, schemas::children(), list::children),
-        row!("knowledge.list", "Lists documents by the beginning of their path, or deleted ones.", READERS, false, schemas::list(), list::list),
-        row!("knowledge.document_history", "Lists the revisions of a document, newest first.", READERS, false, schemas::history(), list::history),
-        row!("knowledge.webhooks_add", "Tells an address of changes.", OWNERS, true, schemas::webhook_add(), webhooks::add),
-        row!("knowledge.webhooks_list", "Lists the addresses that are told of changes.", OWNERS, false, schemas::nothing(), webhooks::list),
-        row!("knowledge.webhooks_remove", "Tells an address nothing more.", OWNERS, true, schemas::webhook_remove(), webhooks::remove),
-        row!("knowledge.verify", "Compares documents, passages, index and vectors, and mends what is wrong if asked to.", OWNERS, true, schemas::verify(), verify::verify, limits::VERIFY_MS),
-        row!("knowledge.reindex", "Writes the indexes anew from the documents.", OWNERS, true, schemas::nothing(), verify::reindex, limits::VERIFY_MS),
+        row!("knowledge.create_document", "Adds a document to the tree.", true, schemas::create(), create::run),
+        row!("knowledge.update_document", "Changes what the mask names of a document.", true, schemas::update(), update::run),
+        row!("knowledge.delete_document", "Hides a document and all below it, now or later; kept for 90 days.", true, schemas::delete(), delete::run),
+        row!("knowledge.delete_due", "Hides a document whose time has come, and all below it; for the upkeep.", true, schemas::one(), delete::due),
+        row!("knowledge.move_document", "Moves a document to another parent or place.", true, schemas::relocate(), moving::run),
+        row!("knowledge.restore_document", "Brings a deleted document back, with all that went with it.", true, schemas::one(), restore::run),
+        row!("knowledge.edit", "Replaces a text that stands in a document exactly once.", true, schemas::edit(), edit::run),
+        row!("knowledge.query_knowledge", "Finds the passages that answer a question.", false, schemas::query(), query::run),
+        row!("knowledge.get_document", "Reads a document: its beginning, or all of it.", false, schemas::get(), read::one),
+        row!("knowledge.get_many", "Reads several documents at once.", false, schemas::get_many(), read::many),
+        row!("knowledge.list_children", "Lists what is directly below a document, in order.", false, schemas::children(), list::children),
+        row!("knowledge.list", "Lists documents by the beginning of their path, or deleted ones.", false, schemas::list(), list::list),
+        row!("knowledge.document_history", "Lists the revisions of a document, newest first.", false, schemas::history(), list::history),
+        row!("knowledge.webhooks_add", "Tells an address of changes.", true, schemas::webhook_add(), webhooks::add),
+        row!("knowledge.webhooks_list", "Lists the addresses that are told of changes.", false, schemas::nothing(), webhooks::list),
+        row!("knowledge.webhooks_remove", "Tells an address nothing more.", true, schemas::webhook_remove(), webhooks::remove),
+        row!("knowledge.verify", "Compares documents, passages, index and vectors, and mends what is wrong if asked to.", true, schemas::verify(), verify::verify, limits::VERIFY_MS),
+        row!("knowledge.reindex", "Writes the indexes anew from the documents.", true, schemas::nothing(), verify::reindex, limits::VERIFY_MS),
     ]
 }
 
@@ -118,7 +104,6 @@ impl Work for Bound {
 
 fn action(hub: &Hub, row: Row) -> Result<Action, schema::Error> {
     let policy = Policy {
-        roles: row.roles,
         timeout_ms: row.limit_ms.or(Some(if row.writes { limits::WRITE_MS } else { limits::READ_MS })),
         payload_bytes: Some(limits::PAYLOAD_BYTES),
         slotting: Slotting::Wait { limit_ms: limits::SLOT_WAIT_MS },

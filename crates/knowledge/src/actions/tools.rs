@@ -6,7 +6,7 @@ use orchestr8_kernel::action::{Address, Resource, Slotting};
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
 use serde_json::{Map, Value, json};
 
-use super::{READERS, list, query, read, schemas};
+use super::{list, query, read, schemas};
 use crate::hub::{Hub, tenant};
 use crate::limits::{READ_MS, SLOT_WAIT_MS};
 use crate::reading::{missing, plain_id};
@@ -62,7 +62,7 @@ fn resource(hub: &Hub) -> Result<Action, schema::Error> {
 
 fn policy() -> Policy {
     let slotting = Slotting::Wait { limit_ms: SLOT_WAIT_MS };
-    Policy { roles: READERS, timeout_ms: Some(READ_MS), slotting, ..Policy::read() }
+    Policy { timeout_ms: Some(READ_MS), slotting, ..Policy::read() }
 }
 
 async fn contents(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {

@@ -55,7 +55,7 @@ impl World {
         let principal = Principal {
             name: "tester".into(),
             tenant: Tenant::parse(tenant).unwrap(),
-            roles: [role.to_owned()].into(),
+            roles: orchestr8_contract::RoleSet::named([role]),
         };
         let correlation = CorrelationId::parse("test").unwrap();
         Submission::new(name, Args::new(map), Arc::new(principal), correlation)

@@ -46,7 +46,7 @@ pub async fn commands(hub: Hub, args: Args, context: Context) -> Result<Reply, H
     let table = hub.kernel().registry().table();
     let commands: Vec<Value> = table
         .prompts()
-        .filter(|action| action.policy.admits(&context.principal))
+        .filter(|action| action.admits(&context.principal))
         .map(|action| json!({"name": action.name, "description": action.about.description, "source": "prompt"}))
         .collect();
     answer(json!({"commands": commands}))

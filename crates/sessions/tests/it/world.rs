@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use orchestr8_contract::id::{Lane, SubmissionId};
-use orchestr8_contract::{Event, Output};
+use orchestr8_contract::{AllowedRoles, Event, Output};
 use orchestr8_kernel::bus::{Filter, Subscription};
 use orchestr8_kernel::peer::{About, Ask};
 use orchestr8_kernel::ports::Store;
@@ -75,7 +75,7 @@ impl World {
                 + args.get("b").and_then(Value::as_f64).unwrap();
             async move { Ok(Output::text(sum.to_string()).into()) }
         });
-        self.kernel.registry().register(add.unwrap()).unwrap();
+        self.kernel.registry().register(add.unwrap().allowed_to(AllowedRoles::ANYONE)).unwrap();
         let ask = Action::tool(
             "ask",
             "Asks.",
@@ -87,7 +87,7 @@ impl World {
                 Ok(Output::json(answer).into())
             },
         );
-        self.kernel.registry().register(ask.unwrap()).unwrap();
+        self.kernel.registry().register(ask.unwrap().allowed_to(AllowedRoles::ANYONE)).unwrap();
     }
 
     /// A command as the face would submit it.

@@ -1,5 +1,6 @@
 //! The kinds of tools that can be registered at run time, each with its canonical schema.
 
+use orchestr8_contract::access::FOREIGN_TOOLS;
 use orchestr8_contract::canonical;
 use orchestr8_kernel::action::Slotting;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
@@ -52,11 +53,12 @@ impl Kind {
     }
 
     pub fn action(self, name: &str, settings: &Settings) -> Result<Action, schema::Error> {
-        match self {
+        let action = match self {
             Kind::Echo => echo::action(name),
             Kind::Health => health::action(name, settings),
             Kind::AgentProxy => proxy(name, self.input()),
-        }
+        };
+        Ok(action?.allowed_to(FOREIGN_TOOLS))
     }
 }
 

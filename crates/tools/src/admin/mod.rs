@@ -13,7 +13,7 @@ use std::sync::Arc;
 use orchestr8_kernel::{Action, schema};
 use parking_lot::Mutex;
 
-pub use mode::{ADMIN_ROLE, Mode};
+pub use mode::Mode;
 
 use crate::Settings;
 

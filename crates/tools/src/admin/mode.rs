@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{AccessRole, Code, Fault};
 use orchestr8_kernel::action::Allow;
 use orchestr8_kernel::{Principal, Transport};
-
-/// The role that a token must give in token mode.
-pub const ADMIN_ROLE: &str = "admin";
 
 /// `tools.adminPolicy.mode`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +31,7 @@ impl Mode {
             }
             (Mode::Token, Transport::Stdio) => refuse("Token mode not supported in v0.1"),
             (Mode::Token, Transport::Http | Transport::WebSocket | Transport::Internal) => {
-                match principal.has(ADMIN_ROLE) {
+                match principal.has(AccessRole::Admin) {
                     true => Ok(()),
                     false => refuse("Admin operations need a token with the role admin"),
                 }
@@ -53,7 +50,10 @@ mod tests {
 
     fn message(mode: Mode, transport: Transport, roles: &[&str]) -> Option<String> {
         let mut principal = Principal::local();
-        principal.roles.extend(roles.iter().map(|role| (*role).to_owned()));
+        principal.roles = roles
+            .iter()
+            .filter_map(|role| AccessRole::parse(role))
+            .fold(principal.roles, |all, role| all.with(role));
         (mode.allow())(&principal, transport).err().map(|fault| {
             assert_eq!(fault.code, Code::Unauthorized);
             fault.message.into_owned()

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use orchestr8_contract::access::FOREIGN_TOOLS;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::action::{Effect, OnUnknown, Tasking};
 use orchestr8_kernel::resilience::{Resilience, breaker};
@@ -92,7 +93,8 @@ fn accepted(desk: &Arc<Desk>, tool: &Tool, name: &str, timeout_ms: u64) -> Resul
         timeout_ms,
     };
     let policy = Policy { tasking: tasking(support), ..hints.policy(timeout_ms, &desk.server) };
-    let mut action = Action::new(name, &description, input, policy, Arc::new(work))?;
+    let mut action =
+        Action::new(name, &description, input, policy, Arc::new(work))?.allowed_to(FOREIGN_TOOLS);
     let annotated = tool.annotations.as_ref().and_then(|annotations| annotations.title.clone());
     action.about.title = tool.title.clone().or(annotated);
     match tool.output_schema.as_ref().map(|output| Value::Object(output.as_ref().clone())) {
@@ -121,7 +123,8 @@ fn quarantined(desk: &Desk, tool: &Tool, name: &str) -> Result<Action, schema::E
         std::future::ready(Err(Halt::Fault(fault)))
     };
     let about = "Its definition has changed since it was accepted.";
-    Ok(Action::tool(name, about, schema::any_object(), Policy::quick_read(), work)?.hidden())
+    let action = Action::tool(name, about, schema::any_object(), Policy::quick_read(), work)?;
+    Ok(action.allowed_to(FOREIGN_TOOLS).hidden())
 }
 
 /// What the server says about the effects of a tool, with the defaults of the protocol.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestr8_contract::Code;
+use orchestr8_contract::{AccessRole, AllowedRoles, Code};
 use orchestr8_kernel::bus::Filter;
 use orchestr8_kernel::{Action, Limits, Policy, Transport, Why, registry};
 use orchestr8_testing::Person;
@@ -71,7 +71,7 @@ fn action(name: &str, description: &str) -> Action {
     let action = Action::tool(name, description, json!({"type": "object"}), Policy::read(), |_, _| {
         std::future::ready(Ok(orchestr8_contract::Output::json(Value::Null).into()))
     });
-    action.unwrap()
+    action.unwrap().allowed_to(AllowedRoles::ANYONE)
 }
 
 fn add(world: &World, name: &str, description: &str) {
@@ -110,7 +110,7 @@ async fn tool_search_finds_only_what_its_caller_may_see() {
     add(&world, "files.read", "Reads a file.");
     add(&world, "files.write", "Writes a file.");
     let mut admin = action("files.wipe", "Wipes a file.");
-    admin.policy.roles = &["admin"];
+    admin.allowed = Some(AllowedRoles::any_of(&[AccessRole::Admin]));
     world.kernel.registry().register(admin).unwrap();
     let client = Arc::new(Person { hidden: vec!["files.write".into()], ..Person::default() });
     let found = value(world.call_with(&client, "tool_search", json!({"query": "file"})).await);

@@ -96,7 +96,7 @@ async fn owners_and_admins_accept_by_actions_that_no_list_shows() {
     until("the change to be seen", || world.seen().quarantined == ["echo"]).await;
     let with = |roles: &[&str], action: &str, args: Value| {
         let mut submission = world.submission(action, args);
-        let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+        let roles = orchestr8_contract::RoleSet::named(roles);
         submission.principal = Arc::new(Principal { roles, ..Principal::local() });
         submission.transport = Transport::Http;
         within(world.kernel.submit(submission))

@@ -1,6 +1,6 @@
 //! Questions to people: which are open, and what was decided.
 
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{AccessRole, Code, Fault};
 use orchestr8_kernel::ports::store::{self, Batch};
 use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
 use serde_json::{Value, json};
@@ -118,7 +118,7 @@ fn check_who(ask: &Value, context: &Context) -> Result<(), Fault> {
     let who: Vec<&str> = ask["who"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let principal = &context.principal;
     let is_meant = |one: &&str| match one.strip_prefix("role:") {
-        Some(role) => principal.has(role),
+        Some(role) => AccessRole::parse(role).is_some_and(|role| principal.has(role)),
         None => **one == *principal.name,
     };
     if who.is_empty() || who.iter().any(is_meant) {

@@ -52,7 +52,7 @@ async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let mut spec: Spec = serde_json::from_value(Value::Object(given))
         .map_err(|error| Fault::invalid(format!("the schedule cannot be read: {error}")))?;
     spec.principal = context.principal.name.to_string();
-    spec.roles = context.principal.roles.iter().cloned().collect();
+    spec.roles = context.principal.roles;
     spec.check()?;
     // A schedule for what does not exist would fail every time, with nobody looking.
     stored::find(&hub, tenant(&context), &spec.workflow_id, None).await?;

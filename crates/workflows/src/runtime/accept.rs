@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orchestr8_contract::id::{CorrelationId, Tenant};
-use orchestr8_contract::{Code, Fault, TraceParent};
+use orchestr8_contract::{Code, Fault, RoleSet, TraceParent};
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::Batch;
@@ -60,8 +60,8 @@ pub struct Given {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
     pub principal: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub roles: Vec<String>,
+    #[serde(default, skip_serializing_if = "RoleSet::is_empty")]
+    pub roles: RoleSet,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -219,7 +219,7 @@ impl Hub {
             timeout_ms: request.timeout_ms,
             trace: request.trace,
             principal: request.principal.name.to_string(),
-            roles: request.principal.roles.iter().cloned().collect(),
+            roles: request.principal.roles,
             parent: request.parent,
             forked_from: request.forked_from,
             kept: request.kept,

@@ -144,11 +144,8 @@ pub async fn seed(hub: &Hub, row: &Row) -> Result<Seed, Fault> {
         timeout_ms: given.timeout_ms,
         workflow,
     };
-    let principal = Principal {
-        name: given.principal.as_str().into(),
-        tenant: row.tenant.clone(),
-        roles: given.roles.iter().cloned().collect(),
-    };
+    let principal =
+        Principal { name: given.principal.as_str().into(), tenant: row.tenant.clone(), roles: given.roles };
     Ok(Seed {
         num: row.num,
         tenant: row.tenant.clone(),

@@ -13,7 +13,7 @@ use croner::Cron;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use orchestr8_contract::id::{CorrelationId, Tenant};
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, Fault, RoleSet};
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::{self, Batch, Statement};
@@ -78,7 +78,7 @@ pub struct Spec {
     #[serde(default)]
     pub principal: String,
     #[serde(default)]
-    pub roles: Vec<String>,
+    pub roles: RoleSet,
 }
 
 fn utc() -> String {
@@ -310,11 +310,7 @@ pub async fn request(hub: &Hub, schedule: &Schedule) -> Result<Request, Fault> {
         variables: spec.inputs.clone(),
         correlation: CorrelationId::from_uuid(hub.ports().ids.fresh(For::Correlation)),
         trace: None,
-        principal: Arc::new(Principal {
-            name: spec.principal.as_str().into(),
-            tenant,
-            roles: spec.roles.iter().cloned().collect(),
-        }),
+        principal: Arc::new(Principal { name: spec.principal.as_str().into(), tenant, roles: spec.roles }),
         timeout_ms: None,
         priority: None,
         parent: None,

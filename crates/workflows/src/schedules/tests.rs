@@ -14,7 +14,7 @@ fn spec(cron: &str, zone: &str) -> Spec {
         overlap: Overlap::default(),
         backfill: Backfill::default(),
         principal: String::new(),
-        roles: Vec::new(),
+        roles: orchestr8_contract::RoleSet::NONE,
     }
 }
 

@@ -77,7 +77,6 @@ fn action(hub: &Hub, tool: &'static Tool) -> Result<Action, schema::Error> {
         timeout_ms: Some(hub.settings().call_ms + limits::GRACE_MS),
         payload_bytes: Some(limits::PAYLOAD_BYTES),
         slotting: Slotting::Wait { limit_ms: limits::CALL_MS },
-        roles: &["planner", "executor"],
         audited: true,
         idempotent: !tool.changes,
         destructive: tool.changes,

@@ -98,7 +98,7 @@ impl Connection<'_> {
     pub async fn call(&self, tool: &str, args: Value) -> Result<Value, Box<Envelope>> {
         let mut call = submission(&format!("workspace.{tool}"), args);
         let mut who = Principal::local();
-        who.roles.insert(self.role.as_str().to_owned());
+        who.roles = who.roles.with(self.role.access());
         call.principal = Arc::new(who);
         call.peer = Some(Arc::new(Client(self.name.clone())));
         match self.world.kernel.submit(call).await.result {

@@ -329,7 +329,11 @@ async fn of_two_who_register_a_name_at_once_one_has_it() {
     }
     world.hub.ready().await.unwrap();
     let by = |name: &str| {
-        let principal = Principal { name: name.into(), roles: [].into(), ..Principal::local() };
+        let principal = Principal {
+            name: name.into(),
+            roles: orchestr8_contract::RoleSet::named(["agent"]),
+            ..Principal::local()
+        };
         let wish = submission("agents.register", json!({"agentId": "ann"}));
         kernel.submit(Submission { principal: Arc::new(principal), ..wish })
     };

@@ -1,14 +1,14 @@
 //! Artifacts (KNO-5): uploaded here and named in an envelope, or a document's content behind a signed link.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::response::Response;
 use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderValue, StatusCode};
-use orchestr8_contract::Fault;
 use orchestr8_contract::id::Tenant;
+use orchestr8_contract::{AccessRole, Fault, RoleSet};
 use orchestr8_kernel::Principal;
+use orchestr8_kernel::authorize::authorize_operation;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::clock;
 use orchestr8_kernel::ports::store::Batch;
@@ -20,15 +20,12 @@ use crate::artifact::{self, Body, Link, To, Wrong};
 use crate::call::{Call, Outcome};
 use crate::failure::Failure;
 use crate::limits::ARTIFACT_KEPT_MS;
-use crate::security::roles::{AGENT, EDITOR, OWNER, VIEWER};
 use crate::tables;
 
 /// `POST /artifacts`: keeps the body for a day and gives a link to it.
 pub(crate) async fn upload(call: Call) -> Outcome {
     let principal = call.person(&call.query(&[])?).await?;
-    if ![OWNER, EDITOR, AGENT].iter().any(|role| principal.has(role)) {
-        return Err(Failure::forbidden("an upload needs the role owner, editor or agent"));
-    }
+    authorize_operation("artifacts.create", &principal)?;
     let media = call.parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let mime_type = artifact::media(media.unwrap_or_default());
     artifact::check_type(&mime_type)?;
@@ -66,7 +63,7 @@ pub(crate) async fn download(call: Call) -> Outcome {
         To::Upload => artifact::stored(&call.face, &link).await?,
         To::Document => {
             let tenant = Tenant::parse(&link.tenant).map_err(|error| Fault::invalid(error.to_string()))?;
-            let roles = BTreeSet::from([VIEWER.to_owned()]);
+            let roles = RoleSet::of(&[AccessRole::Viewer]);
             let reader = Arc::new(Principal { name: "signed-link".into(), tenant, roles });
             content(&call, &reader, &link.name).await?
         }

@@ -10,8 +10,9 @@ use futures::stream;
 use http::header::{ACCEPT, CACHE_CONTROL};
 use http::{HeaderName, HeaderValue, StatusCode};
 use orchestr8_broker::{Broker, Page, Reply, Subject};
-use orchestr8_contract::Fault;
 use orchestr8_contract::id::Tenant;
+use orchestr8_contract::{AccessRole, Fault};
+use orchestr8_kernel::authorize::authorize_operation;
 use orchestr8_kernel::ports::{Clock, clock};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,6 @@ use crate::call::{Call, Outcome};
 use crate::failure::Failure;
 use crate::headers;
 use crate::limits::{REPLIES, REPLY_WAIT_MS};
-use crate::security::roles::{self, OWNER};
 
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -36,9 +36,7 @@ const HEARTBEAT_MS: u64 = 15_000;
 pub(crate) async fn read(call: Call) -> Outcome {
     let query = call.query(&["after", "limit", "wait_ms"])?;
     let principal = call.person(&query).await?;
-    if !roles::ALL.iter().any(|role| principal.has(role)) {
-        return Err(Failure::forbidden("replies are for those who have a role here"));
-    }
+    authorize_operation("knowledge.replies", &principal)?;
     let inbox = Subject::of_inbox(&principal.tenant, call.param("inbox")?);
     let inbox = inbox.map_err(|wrong| Failure::invalid("/inbox", wrong.to_string()))?;
     let limit = query.within("limit", 1..=REPLIES)?.unwrap_or(REPLIES);
@@ -48,7 +46,7 @@ pub(crate) async fn read(call: Call) -> Outcome {
         shutdown: call.face.settings.shutdown.clone(),
         tenant: principal.tenant.clone(),
         inbox,
-        principal: (!principal.has(OWNER)).then(|| principal.name.to_string()),
+        principal: (!principal.has(AccessRole::Owner)).then(|| principal.name.to_string()),
         limit: usize::try_from(limit).unwrap_or(1),
     };
     let after = position(&call, query.number("after")?)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{AccessRole, Code, Fault};
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::clock;
 use orchestr8_kernel::ports::store::{Batch, Error, Row};
@@ -15,7 +15,6 @@ use crate::call::{Call, Outcome};
 use crate::calls::{self, Request, State};
 use crate::failure::Failure;
 use crate::live::not_begun;
-use crate::security::roles::OWNER;
 use crate::tables;
 use crate::wire;
 
@@ -114,7 +113,7 @@ async fn stored(call: &Call, principal: &Principal, id: &str) -> Result<Option<S
     let rows = call.face.kernel.ports().store.query(found).await.map_err(store_fault)?;
     let Some(row) = rows.first() else { return Ok(None) };
     let (owner, mut seen) = read(id, row).map_err(store_fault)?;
-    if *owner != *principal.name && !principal.has(OWNER) {
+    if *owner != *principal.name && !principal.has(AccessRole::Owner) {
         return Err(unknown());
     }
     if !seen.state.is_final() {
@@ -126,7 +125,7 @@ async fn stored(call: &Call, principal: &Principal, id: &str) -> Result<Option<S
 /// One that was answered at once is in the ledger, if it had an effect.
 async fn quick(call: &Call, principal: &Principal, id: &str) -> Result<Seen, Failure> {
     match outcome(call, principal, id).await? {
-        Some(settled) if principal.has(OWNER) => Ok(Seen {
+        Some(settled) if principal.has(AccessRole::Owner) => Ok(Seen {
             id: id.to_owned(),
             queued: false,
             action: String::new(),

@@ -1,6 +1,7 @@
 //! Who published an envelope, as it is kept beside it. A proof is shown once; what it proved holds for every delivery.
 
-use orchestr8_contract::Fault;
+use orchestr8_contract::{Fault, RoleSet};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::security::{Proven, Who};
@@ -40,12 +41,8 @@ impl Sender {
 
 fn read_proven(value: &Value) -> Option<Proven> {
     let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-    let roles = value.get("roles")?.as_array()?;
-    Some(Proven {
-        sub: text("sub")?,
-        tenant: text("tenant")?,
-        roles: roles.iter().map(|role| role.as_str().map(str::to_owned)).collect::<Option<_>>()?,
-    })
+    let roles = RoleSet::deserialize(value.get("roles")?).ok()?;
+    Some(Proven { sub: text("sub")?, tenant: text("tenant")?, roles })
 }
 
 #[cfg(test)]
@@ -54,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_sender_reads_back_as_written_and_damage_is_nobody() {
-        let proven = Proven { sub: "svc:a".into(), tenant: "acme".into(), roles: vec!["owner".into()] };
+        let proven = Proven { sub: "svc:a".into(), tenant: "acme".into(), roles: RoleSet::named(["owner"]) };
         for who in [Who::Stated, Who::Proven(proven)] {
             for key in [None, Some("k".to_owned())] {
                 let sender = Sender { who: who.clone(), key };

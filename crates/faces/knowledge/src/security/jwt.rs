@@ -86,6 +86,7 @@ impl Trust {
             return Err(Refused::Claims);
         };
         let roles = roles(claims.get(&self.roles_claim)).ok_or(Refused::Claims)?;
+        let roles = super::roles::all(&roles);
         Ok(Proven { sub: sub.to_owned(), tenant: tenant.to_owned(), roles })
     }
 

@@ -76,7 +76,11 @@ fn trust(keys: &[&Value]) -> Trust {
 fn kno_3_tokens_of_each_algorithm_prove_who_sends_them() {
     let issuers = issuers();
     let trust = trust(&issuers.iter().map(|issuer| &issuer.jwk).collect::<Vec<_>>());
-    let proven = Proven { sub: "svc:a".into(), tenant: "acme".into(), roles: vec!["editor".into()] };
+    let proven = Proven {
+        sub: "svc:a".into(),
+        tenant: "acme".into(),
+        roles: orchestr8_contract::RoleSet::named(["editor"]),
+    };
     for issuer in &issuers {
         let good = issuer.token(&issuer.header(), &claims());
         assert_eq!(trust.check(&good, NOW_MS).as_ref(), Ok(&proven), "{}", issuer.alg);

@@ -173,7 +173,7 @@ fn insert(record: &Record) -> Result<orchestr8_kernel::ports::store::Statement, 
         return Err(Fault::invalid("a key speaks for a principal of 1 to 256 bytes"));
     }
     if let Some(strange) = owner.roles.iter().find(|role| roles::canonical(role).is_none()) {
-        let known = roles::ALL.join(", ");
+        let known = roles::names();
         return Err(Fault::invalid(format!("there is no role {strange}; known: {known}")));
     }
     if ed25519_dalek::VerifyingKey::from_bytes(&record.public).map_or(true, |key| key.is_weak()) {

@@ -1,26 +1,23 @@
-//! The four roles and the two old names that keep working for ever (KNO-3, KNO-6).
+//! The four roles that envelopes and keys of knowledge name, and two aliases that stay valid (KNO-3, KNO-6).
 
-use std::collections::BTreeSet;
+use orchestr8_contract::{AccessRole, RoleSet};
 
-pub const OWNER: &str = "owner";
-pub const EDITOR: &str = "editor";
-pub const VIEWER: &str = "viewer";
-pub const AGENT: &str = "agent";
+pub const ALL: [AccessRole; 4] =
+    [AccessRole::Owner, AccessRole::Editor, AccessRole::Viewer, AccessRole::Agent];
 
-pub const ALL: [&str; 4] = [OWNER, EDITOR, VIEWER, AGENT];
-
-/// Old names, what they stand for. They have no end; each quarter says so.
-pub const ALIASES: [(&str, &str); 2] = [("cursor", AGENT), ("codex", EDITOR)];
-
-/// The role a name stands for, if it stands for one.
-pub fn canonical(name: &str) -> Option<&'static str> {
-    let alias = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, role)| *role);
-    alias.or_else(|| ALL.into_iter().find(|role| *role == name))
+/// The role with this name or alias, if it is one of the four.
+pub fn canonical(name: &str) -> Option<AccessRole> {
+    AccessRole::parse(name).filter(|role| ALL.contains(role))
 }
 
-/// The roles these names stand for; others stand for nothing here.
-pub fn all(names: &[String]) -> BTreeSet<String> {
-    names.iter().filter_map(|name| canonical(name)).map(str::to_owned).collect()
+/// The roles with these names. Other names grant nothing.
+pub fn all(names: &[String]) -> RoleSet {
+    names.iter().filter_map(|name| canonical(name)).fold(RoleSet::NONE, RoleSet::with)
+}
+
+/// The names of the four roles, for messages.
+pub fn names() -> String {
+    ALL.map(AccessRole::as_str).join(", ")
 }
 
 #[cfg(test)]
@@ -28,15 +25,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kno_3_old_names_keep_working_and_strangers_stand_for_nothing() {
-        assert_eq!((canonical("cursor"), canonical("codex")), (Some("agent"), Some("editor")));
+    fn kno_3_aliases_stay_valid_and_other_names_grant_nothing() {
+        assert_eq!(canonical("cursor"), Some(AccessRole::Agent));
+        assert_eq!(canonical("codex"), Some(AccessRole::Editor));
         for role in ALL {
-            assert_eq!(canonical(role), Some(role));
+            assert_eq!(canonical(role.as_str()), Some(role));
         }
-        for strange in ["admin", "Owner", "", "owner "] {
-            assert_eq!(canonical(strange), None);
+        for other in ["admin", "operator", "Owner", "", "owner "] {
+            assert_eq!(canonical(other), None);
         }
         let names = ["codex", "editor", "admin", "cursor"].map(str::to_owned);
-        assert_eq!(all(&names).into_iter().collect::<Vec<_>>(), ["agent", "editor"]);
+        assert_eq!(all(&names).names(), ["agent", "editor"]);
     }
 }

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use orchestr8_contract::Fault;
 use orchestr8_contract::id::Tenant;
+use orchestr8_contract::{AccessRole, Fault, RoleSet};
 use orchestr8_edge::Caller;
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::ledger::store_fault;
@@ -29,7 +29,7 @@ const JOSE: &str = "application/jose";
 pub(crate) struct Proven {
     pub sub: String,
     pub tenant: String,
-    pub roles: Vec<String>,
+    pub roles: RoleSet,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(crate) async fn authenticate(
             let proven = caller.map(|caller| Proven {
                 sub: caller.name.clone(),
                 tenant: caller.tenant.clone(),
-                roles: caller.roles.clone(),
+                roles: caller.role_set(),
             });
             Ok((proven.map_or(Who::Stated, Who::Proven), body))
         }
@@ -80,7 +80,7 @@ impl Who {
     /// Whom an envelope speaks for. What it says of itself must be what its token proves (KNO-3).
     pub fn principal(self, envelope: &Envelope) -> Result<Arc<Principal>, Failure> {
         let granted = match self {
-            Who::Stated if envelope.roles.is_empty() => roles::all(&[roles::OWNER.to_owned()]),
+            Who::Stated if envelope.roles.is_empty() => RoleSet::of(&[AccessRole::Owner]),
             Who::Stated => roles::all(&envelope.roles),
             Who::Proven(proven) => {
                 if proven.tenant != envelope.tenant.as_str() || proven.sub != envelope.sub {
@@ -88,8 +88,8 @@ impl Who {
                         "the envelope's tenant and principal are not the token's",
                     ));
                 }
-                let (granted, asked) = (roles::all(&proven.roles), roles::all(&envelope.roles));
-                if !asked.is_subset(&granted) {
+                let (granted, asked) = (proven.roles, roles::all(&envelope.roles));
+                if !granted.contains(asked) {
                     return Err(Failure::forbidden("the envelope names roles the token does not grant"));
                 }
                 // Whoever names fewer roles than they have wants to be held to them.
@@ -108,15 +108,15 @@ impl Who {
         match self {
             Who::Stated => {
                 let tenant = asked.map(tenant).transpose()?.unwrap_or_else(Tenant::local);
-                let roles = roles::all(&[roles::OWNER.to_owned()]);
+                let roles = RoleSet::of(&[AccessRole::Owner]);
                 Ok(Arc::new(Principal { name: orchestr8_edge::LOCAL_NAME.into(), tenant, roles }))
             }
             Who::Proven(proven) => {
                 if asked.is_some_and(|asked| asked != proven.tenant) {
                     return Err(Failure::forbidden("the tenant asked for is not the token's"));
                 }
-                let (tenant, roles) = (tenant(&proven.tenant)?, roles::all(&proven.roles));
-                Ok(Arc::new(Principal { name: proven.sub.into(), tenant, roles }))
+                let tenant = tenant(&proven.tenant)?;
+                Ok(Arc::new(Principal { name: proven.sub.into(), tenant, roles: proven.roles }))
             }
         }
     }
@@ -167,7 +167,7 @@ async fn external(
     })?;
     let keys::Owner { tenant, principal, roles } = key.owner;
     let payload = compact.then(|| Bytes::from(opened.payload));
-    Ok((Proven { sub: principal, tenant, roles }, payload))
+    Ok((Proven { sub: principal, tenant, roles: roles::all(&roles) }, payload))
 }
 
 fn refuse(refused: Refused) -> Failure {

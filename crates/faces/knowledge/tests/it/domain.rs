@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_contract::{AllowedRoles, Code, Fault, Output};
 use orchestr8_kernel::action::{Slotting, Work};
 use orchestr8_kernel::{Action, Args, Context, Halt, Kernel, Policy, Reply};
 use orchestr8_knowledge::{Hub, Settings, actions};
@@ -120,7 +120,10 @@ fn public(
     work: impl Fn(Args, Context) -> BoxFuture<'static, Result<Reply, Halt>> + Send + Sync + 'static,
 ) -> Action {
     let any = json!({"type": "object"});
-    let mut action = Action::tool(name, "What it is for.", any, policy, work).unwrap().hidden();
+    let mut action = Action::tool(name, "What it is for.", any, policy, work)
+        .unwrap()
+        .hidden()
+        .allowed_to(AllowedRoles::ANYONE);
     action.about.meta = meta.as_object().cloned().unwrap_or_else(Map::new);
     action
 }

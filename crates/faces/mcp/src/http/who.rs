@@ -1,19 +1,15 @@
 //! Who sends a request: what the edge has verified, and whether it shows the admin token.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use orchestr8_contract::id::Tenant;
+use orchestr8_contract::AccessRole;
 use orchestr8_edge::Caller;
 use orchestr8_kernel::Principal;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::headers::{ADMIN_TOKEN, one};
-
-/// The role the admin token gives.
-const ADMIN: &str = "admin";
 
 /// A secret that makes its sender an admin. Only its hash is kept, so it cannot be printed by mistake.
 #[derive(Clone)]
@@ -45,14 +41,8 @@ impl Gate {
 
     /// Whoever the edge has verified, or the person at this machine. None: the caller's tenant is no tenant.
     pub fn principal(&self, caller: Option<&Caller>) -> Option<Arc<Principal>> {
-        match caller {
-            Some(caller) if caller.verified => Some(Arc::new(Principal {
-                name: caller.name.as_str().into(),
-                tenant: Tenant::parse(&caller.tenant).ok()?,
-                roles: caller.roles.iter().cloned().collect(),
-            })),
-            Some(_) | None => Some(self.local.clone()),
-        }
+        let verified = caller.map_or(Ok(None), Caller::principal).ok()?;
+        Some(verified.map_or_else(|| self.local.clone(), Arc::new))
     }
 
     /// The same principal as an admin, if the request shows the token.
@@ -62,9 +52,7 @@ impl Gate {
         if !admin.is(shown) {
             return None;
         }
-        let mut roles: BTreeSet<String> = who.roles.clone();
-        roles.insert(ADMIN.to_owned());
-        Some(Arc::new(Principal { roles, ..Principal::clone(who) }))
+        Some(Arc::new(Principal { roles: who.roles.with(AccessRole::Admin), ..Principal::clone(who) }))
     }
 }
 
@@ -81,8 +69,8 @@ mod tests {
     fn only_the_token_makes_an_admin() {
         let gate = Gate::new(AdminToken::new("s3cret"));
         let who = gate.principal(None).unwrap();
-        assert!(!who.has("admin"));
-        assert!(gate.elevated(&shown("s3cret"), &who).unwrap().has("admin"));
+        assert!(!who.has(AccessRole::Admin));
+        assert!(gate.elevated(&shown("s3cret"), &who).unwrap().has(AccessRole::Admin));
         for wrong in ["", "s3cre", "s3crett", "S3CRET"] {
             assert!(gate.elevated(&shown(wrong), &who).is_none(), "{wrong}");
         }
@@ -97,13 +85,16 @@ mod tests {
         let caller = |verified| Caller {
             name: "ci".into(),
             tenant: "acme".into(),
-            roles: vec!["ops".into()],
+            roles: vec!["operator".into()],
             verified,
         };
         let who = gate.principal(Some(&caller(true))).unwrap();
-        assert_eq!((&*who.name, who.tenant.as_str(), who.has("ops")), ("ci", "acme", true));
+        let operates = |who: &Principal| who.has(AccessRole::Operator) && !who.has(AccessRole::Owner);
+        assert_eq!((&*who.name, who.tenant.as_str(), operates(&who)), ("ci", "acme", true));
         let who = gate.principal(Some(&caller(false))).unwrap();
-        assert_eq!((&*who.name, who.has("ops")), ("local", false));
+        assert_eq!((&*who.name, operates(&who)), ("local", false));
+        let viewer = gate.principal(Some(&Caller { roles: Vec::new(), ..caller(true) })).unwrap();
+        assert_eq!(viewer.roles.names(), ["viewer"]);
         let nowhere = Caller { tenant: "not a tenant".into(), ..caller(true) };
         assert!(gate.principal(Some(&nowhere)).is_none());
     }

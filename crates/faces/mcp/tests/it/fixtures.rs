@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orchestr8_contract::content::{PromptMessage, ResourceContents, ResourceData, Role};
-use orchestr8_contract::{Code, Content, Event, Fault, Output, Priority};
+use orchestr8_contract::{AccessRole, AllowedRoles, Code, Content, Event, Fault, Output, Priority};
 use orchestr8_kernel::action::{Address, PromptArgument, Resource, Slotting, Tasking};
 use orchestr8_kernel::health::memory_usage_bytes;
 use orchestr8_kernel::peer::{About, Ask, Severity};
@@ -27,9 +27,15 @@ fn text(text: impl Into<String>) -> Given {
     Ok(Output::text(text).into())
 }
 
+/// Fixtures have no row in the access table: anyone may run them unless they say otherwise.
+fn open(action: Action) -> Action {
+    let allowed = action.allowed.unwrap_or(AllowedRoles::ANYONE);
+    action.allowed_to(allowed)
+}
+
 pub fn register(kernel: &Kernel) {
     for action in plain().into_iter().chain(odd()).chain(of_the_seed()).chain(asking()).chain(others()) {
-        kernel.registry().register(action).unwrap();
+        kernel.registry().register(open(action)).unwrap();
     }
 }
 
@@ -88,15 +94,11 @@ fn odd() -> Vec<Action> {
     if let Ok(action) = &mut secret {
         action.shown = orchestr8_kernel::action::Shown::Hidden;
     }
-    let mut roled = Action::tool(
-        "roled",
-        "For admins.",
-        any(),
-        Policy { roles: &["admin"], ..Policy::quick_read() },
-        |_, _| async move { text("!") },
-    );
+    let mut roled =
+        Action::tool("roled", "For admins.", any(), Policy::quick_read(), |_, _| async move { text("!") });
     if let Ok(action) = &mut roled {
         action.about.version = Some("3".into());
+        action.allowed = Some(AllowedRoles::any_of(&[AccessRole::Admin]));
     }
     let image = Action::tool("image", "Shows.", any(), Policy::quick_read(), |_, _| async move {
         Ok(Output::blocks(vec![Content::Image { data: "AA==".into(), mime_type: "image/png".into() }]).into())

@@ -77,7 +77,10 @@ async fn what_the_transport_knows_is_used_where_the_message_says_nothing() {
     let incoming = Incoming {
         correlation: Some(CorrelationId::parse("from-a-header").unwrap()),
         idempotency_key: Some(Key::parse("once").unwrap()),
-        who: Some(Arc::new(Principal { roles: ["admin".to_owned()].into(), ..Principal::local() })),
+        who: Some(Arc::new(Principal {
+            roles: orchestr8_contract::RoleSet::named(["admin"]),
+            ..Principal::local()
+        })),
         ..Incoming::default()
     };
     let give = async |text: String| match client.connection.receive(

@@ -64,7 +64,7 @@ fn no_object() -> impl Strategy<Value = Value> {
 fn put(face: &Face, tools: Vec<Action>) {
     let tools = tools.into_iter().map(|mut tool| {
         tool.dynamic = true;
-        tool
+        tool.allowed_to(orchestr8_contract::AllowedRoles::ANYONE)
     });
     face.kernel().registry().replace(|action| action.dynamic, tools.collect()).unwrap();
 }

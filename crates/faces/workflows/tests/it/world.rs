@@ -8,7 +8,7 @@ use axum::Router;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::Method;
-use orchestr8_contract::{Fault, Output};
+use orchestr8_contract::{AllowedRoles, Fault, Output};
 use orchestr8_kernel::action::{Policy, Slotting};
 use orchestr8_kernel::log::{Level, Sink};
 use orchestr8_kernel::ports::{clock, ids};
@@ -85,7 +85,7 @@ impl Domain {
                 domain.run(name, args.into_value(), context)
             };
             let action = Action::tool(name, "A part of the domain.", json!({"type": "object"}), policy, work);
-            kernel.registry().register(action.unwrap().hidden()).unwrap();
+            kernel.registry().register(action.unwrap().hidden().allowed_to(AllowedRoles::ANYONE)).unwrap();
         }
     }
 

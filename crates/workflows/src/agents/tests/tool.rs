@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use orchestr8_contract::{Code, Content, Fault, Output};
+use orchestr8_contract::{AllowedRoles, Code, Content, Fault, Output};
 use orchestr8_kernel::action::OnUnknown;
 use orchestr8_kernel::peer::{About, Ask};
 use orchestr8_kernel::registry::ToolFilter;
@@ -29,7 +29,7 @@ fn counting() -> (World, Arc<AtomicU32>) {
             let run = counted.fetch_add(1, Ordering::SeqCst) + 1;
             std::future::ready(Ok(Output::json(json!({"run": run, "args": args.into_value()})).into()))
         });
-    world.kernel.registry().register(action.unwrap()).unwrap();
+    world.kernel.registry().register(action.unwrap().allowed_to(AllowedRoles::ANYONE)).unwrap();
     (world, runs)
 }
 
@@ -38,7 +38,11 @@ fn giving(world: &World, name: &str, result: Result<Output, Halt>) {
     world
         .kernel
         .registry()
-        .register(Action::tool(name, "for tests", any(), Policy::read(), work).unwrap())
+        .register(
+            Action::tool(name, "for tests", any(), Policy::read(), work)
+                .unwrap()
+                .allowed_to(AllowedRoles::ANYONE),
+        )
         .unwrap();
 }
 
@@ -101,7 +105,10 @@ async fn each_kind_of_output_becomes_a_value() {
 async fn only_tools_that_clients_see_can_be_called() {
     let world = World::new();
     let work = |_: Args, _: Context| std::future::ready(Ok(Output::json(1).into()));
-    let hidden = Action::tool("hidden", "for tests", any(), Policy::read(), work).unwrap().hidden();
+    let hidden = Action::tool("hidden", "for tests", any(), Policy::read(), work)
+        .unwrap()
+        .hidden()
+        .allowed_to(AllowedRoles::ANYONE);
     world.kernel.registry().register(hidden).unwrap();
     for tool in ["hidden", "nothing"] {
         assert_eq!(world.output(TOOL, json!({"tool": tool})).await.unwrap_err().code, Code::NotFound);
@@ -145,7 +152,9 @@ async fn what_a_tool_says_of_others_is_filtered_too() {
             table.tools().filter(|tool| context.sees(tool)).map(|tool| tool.name.as_str()).collect();
         std::future::ready(Ok(Output::json(json!(seen)).into()))
     };
-    let look = Action::tool("look", "for tests", any(), Policy::read(), look).unwrap();
+    let look = Action::tool("look", "for tests", any(), Policy::read(), look)
+        .unwrap()
+        .allowed_to(AllowedRoles::ANYONE);
     world.kernel.registry().register(look).unwrap();
     assert_eq!(world.output(TOOL, json!({"tool": "look"})).await.unwrap(), json!(["look"]));
 }
@@ -167,7 +176,11 @@ async fn a_cancelled_call_ends_at_once_and_stops_the_tool() {
     world
         .kernel
         .registry()
-        .register(Action::tool("slow", "for tests", any(), Policy::read(), work).unwrap())
+        .register(
+            Action::tool("slow", "for tests", any(), Policy::read(), work)
+                .unwrap()
+                .allowed_to(AllowedRoles::ANYONE),
+        )
         .unwrap();
     let call = world.call(TOOL, json!({"tool": "slow"}));
     let cancel = call.cancel.clone();

@@ -6,15 +6,12 @@ pub(crate) mod slo;
 
 use http::HeaderName;
 use http::header::{FORWARDED, HOST};
+use orchestr8_contract::AccessRole;
 use orchestr8_contract::id::Tenant;
 use orchestr8_edge::Caller;
 
 use crate::call::Call;
 use crate::failure::Failure;
-use crate::security::roles::OWNER;
-
-/// May look after every tenant.
-const ADMIN: &str = "admin";
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
@@ -42,10 +39,11 @@ pub(super) fn whose(call: &Call) -> Result<Option<Tenant>, Failure> {
             false => Ok(None),
         };
     }
-    if caller.roles.iter().any(|role| role == ADMIN) {
+    let roles = caller.role_set();
+    if roles.has(AccessRole::Admin) {
         return Ok(None);
     }
-    if !caller.roles.iter().any(|role| role == OWNER) {
+    if !roles.has(AccessRole::Owner) {
         return Err(Failure::forbidden("this needs a token with the role admin or owner"));
     }
     let tenant = Tenant::parse(&caller.tenant).map_err(|error| Failure::forbidden(error.to_string()))?;

@@ -1,6 +1,6 @@
 //! The modern era: every request stands for itself.
 
-use orchestr8_contract::Output;
+use orchestr8_contract::{AllowedRoles, Output};
 use orchestr8_kernel::{Action, Context, Policy, Why};
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ async fn the_trace_of_a_call_comes_from_its_meta_or_its_header() {
             let trace = context.trace.map(|trace| trace.to_string()).unwrap_or_default();
             std::future::ready(Ok(Output::text(trace).into()))
         });
-    world.kernel.registry().register(tool.unwrap()).unwrap();
+    world.kernel.registry().register(tool.unwrap().allowed_to(AllowedRoles::ANYONE)).unwrap();
     let mut client = world.client().await;
     let mut told = async |header: &str, meta: &str| {
         let mut body = call(1, "trace", json!({}));

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use orchestr8_contract::{Event, Output, Priority};
+use orchestr8_contract::{AccessRole, AllowedRoles, Event, Output, Priority};
 use orchestr8_edge as edge;
 use orchestr8_kernel::peer::{About, Ask};
 use orchestr8_kernel::ports::{clock, ids};
@@ -66,7 +66,7 @@ impl World {
         let gate = Arc::new(Semaphore::new(0));
         let (tell, stopped) = mpsc::unbounded_channel();
         for action in tools(&gate, &tell) {
-            kernel.registry().register(action).unwrap();
+            kernel.registry().register(action.allowed_to(AllowedRoles::ANYONE)).unwrap();
         }
         let settings = Settings { eras: plan.eras, ..Settings::new("test-server", "1.2.3", [7; 32]) };
         let stop = plan.http.shutdown.clone();
@@ -228,7 +228,8 @@ fn tools(gate: &Arc<Semaphore>, told: &Told) -> Vec<Action> {
             Ok(Output::text(answer["content"]["name"].as_str().unwrap_or("nobody")).into())
         }),
         Action::tool("who", "Tells who asks.", any(), Policy::quick_read(), |_, context: Context| {
-            let who = json!({"name": &*context.principal.name, "admin": context.principal.has("admin")});
+            let who =
+                json!({"name": &*context.principal.name, "admin": context.principal.has(AccessRole::Admin)});
             std::future::ready(Ok(Output::text(who.to_string()).into()))
         }),
         Action::tool("count", "Counts its runs.", any(), Policy::stored(), move |_, _| {

@@ -53,7 +53,9 @@ fn pull(binary: &Path, data: &Path, show: bool) {
     match process::run(&mut command, PULL_LIMIT, show) {
         Ok(done) if done.success => {}
         Ok(_) | Err(_) => {
-            eprintln!("    no embedding model could be fetched: documents are found by full-text search alone")
+            eprintln!(
+                "    no embedding model could be fetched: documents are found by full-text search alone"
+            )
         }
     }
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use orchestr8_contract::Code;
 use orchestr8_contract::envelope::Role;
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::limits;
-use orchestr8_contract::{AccessRole, Code};
 use orchestr8_edge::{Auth, Token};
 use orchestr8_kernel::Limits;
 use orchestr8_kernel::log::Level;
@@ -232,13 +232,8 @@ impl Review<'_> {
             if let Err(wrong) = Tenant::parse(&token.tenant) {
                 self.complain(&format!("auth.tokens[{index}].tenant"), wrong.to_string());
             }
-            for name in token.roles.iter().filter(|name| AccessRole::parse(name).is_none()) {
-                let known = AccessRole::ALL.map(AccessRole::as_str);
-                let what = match config::suggestion(name, known.into_iter()) {
-                    Some(meant) => format!("names the role '{name}'; did you mean '{meant}'?"),
-                    None => format!("names the role '{name}'; there are {}", known.join(", ")),
-                };
-                self.complain(&format!("auth.tokens[{index}].roles"), what);
+            for (field, what) in tokens::problems(token) {
+                self.complain(&format!("auth.tokens[{index}].{field}"), what);
             }
             if Role::ALL.iter().all(|role| token.roles.iter().any(|word| word == role.as_str())) {
                 self.complain(
@@ -366,6 +361,7 @@ fn level(level: config::LogLevel) -> Level {
 mod embedder;
 mod knowledge;
 mod thinking;
+mod tokens;
 mod vectors;
 mod workflows;
 

@@ -69,7 +69,12 @@ impl Arrival {
         (Ok(Self { parts, correlation: correlation.clone(), body, params: Params(params) }), correlation)
     }
 
-    /// Whoever the edge has verified; none: the person at this machine.
+    /// Whether credentials are required here and the request shows none: only paths with credentials of their own get such.
+    pub fn is_anonymous(&self) -> bool {
+        Caller::of(&self.parts.extensions).is_some_and(|caller| !caller.verified && caller.name.is_empty())
+    }
+
+    /// The principal that the edge has verified; none: the person at this machine.
     pub fn principal(&self) -> Result<Option<Arc<Principal>>, Fault> {
         let Some(caller) = Caller::of(&self.parts.extensions) else { return Ok(None) };
         Ok(caller.principal()?.map(Arc::new))

@@ -32,6 +32,20 @@ pub struct Token {
     pub tenant: String,
 }
 
+impl Token {
+    pub fn role_set(&self) -> RoleSet {
+        role_set(&self.roles)
+    }
+}
+
+/// A token without a role is a viewer.
+fn role_set(names: &[String]) -> RoleSet {
+    match names.is_empty() {
+        true => RoleSet::of(&[AccessRole::Viewer]),
+        false => RoleSet::named(names),
+    }
+}
+
 /// The verified caller of one request, kept in its extensions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
@@ -62,12 +76,8 @@ impl Caller {
         Ok(Some(Principal { name: self.name.as_str().into(), tenant, roles: self.role_set() }))
     }
 
-    /// A token without a role is a viewer.
     pub fn role_set(&self) -> RoleSet {
-        match self.roles.is_empty() {
-            true => RoleSet::of(&[AccessRole::Viewer]),
-            false => RoleSet::named(&self.roles),
-        }
+        role_set(&self.roles)
     }
 
     /// Asked for nothing that needs a name: a health probe.

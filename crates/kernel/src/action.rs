@@ -364,11 +364,6 @@ impl Action {
         self
     }
 
-    /// Whether the caller has a role that may run it.
-    pub fn admits(&self, principal: &Principal) -> bool {
-        self.allowed.is_some_and(|allowed| allowed.admit(principal.roles))
-    }
-
     #[must_use]
     pub fn allowing(mut self, allow: Allow) -> Self {
         self.allow = Some(allow);

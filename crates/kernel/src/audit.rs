@@ -2,17 +2,18 @@
 //!
 //! Arguments appear only as a hash, so that an entry proves what was asked without repeating a secret.
 
-use orchestr8_contract::canonical;
 use orchestr8_contract::chain::{PRUNED, Pruned};
 use orchestr8_contract::id::Tenant;
+use orchestr8_contract::{Fault, Output, canonical};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::outcome::{End, Stored};
 use crate::pipeline::Admitted;
 use crate::ports::clock::iso;
 use crate::ports::store::Link;
 use crate::redact::Redactor;
+use crate::refusals::RefusedCall;
 
 /// The chain of all actions of this server.
 pub const CHAIN: &str = "actions";
@@ -41,6 +42,7 @@ pub fn link(admitted: &Admitted, stored: &Stored, at_ms: i64, redactor: &Redacto
         "phase_id": envelope.and_then(|envelope| envelope.phase_id.as_deref()),
         "cause": envelope.map(|envelope| redactor.value(&envelope.cause)),
         "args_hash": canonical::sha256_hex(submission.args.as_value()),
+        "object": object(submission.args.as_value(), output_value(stored)),
         "correlation_id": submission.correlation,
         "end": stored.end,
         "error_code": stored.fault.as_ref().map(|fault| fault.code),
@@ -51,6 +53,55 @@ pub fn link(admitted: &Admitted, stored: &Stored, at_ms: i64, redactor: &Redacto
         "transport": submission.transport.as_str(),
     });
     Link { chain: CHAIN.into(), at_ms, body: canonical::text(&body) }
+}
+
+/// The entry of a call that was refused for want of a right.
+pub(crate) fn refused(call: &RefusedCall, fault: &Fault, suppressed: u32, at_ms: i64) -> Link {
+    let body = json!({
+        "tool_name": call.action, "action": call.action, "result": "failure", "end": End::Refused,
+        "error_code": fault.code, "reason": fault.message, "object": call.object, "suppressed": suppressed,
+        "principal": &*call.principal.name, "roles": call.principal.roles, "tenant": call.principal.tenant,
+        "transport": call.transport.as_str(), "correlation_id": call.correlation, "run_id": call.run,
+        "timestamp": iso(at_ms),
+    });
+    Link { chain: CHAIN.into(), at_ms, body: canonical::text(&body) }
+}
+
+/// The members that name the object of a call, the most specific first.
+const OBJECTS: [&str; 12] = [
+    "executionId",
+    "sessionId",
+    "document_id",
+    "messageId",
+    "requestId",
+    "taskId",
+    "scheduleId",
+    "workflowId",
+    "agentId",
+    "targetAgentId",
+    "id",
+    "name",
+];
+
+/// The longest id that is repeated; longer ones are cut.
+const OBJECT_CHARACTERS: usize = 256;
+
+/// The id of what a call is about: what it created, else what it names.
+pub(crate) fn object(args: &Value, output: Option<&Value>) -> Option<String> {
+    let of = |value: &Value| {
+        OBJECTS
+            .iter()
+            .find_map(|name| value.get(name)?.as_str())
+            .map(|id| id.chars().take(OBJECT_CHARACTERS).collect())
+    };
+    output.and_then(of).or_else(|| of(args))
+}
+
+fn output_value(stored: &Stored) -> Option<&Value> {
+    match stored.output.as_ref()? {
+        Output::Json { value } => Some(value),
+        Output::Blocks { .. } | Output::Resource { .. } | Output::Prompt { .. } => None,
+    }
 }
 
 /// What is written before the oldest entries are deleted, so that the rest can still be proven.

@@ -1,12 +1,23 @@
 //! Authorization: whether a caller may run an action. The only place where roles are compared.
 
-use orchestr8_contract::{AllowedRoles, Code, Fault, access};
+use orchestr8_contract::{AllowedRoles, Code, Fault, RoleSet, access};
 
 use crate::action::Action;
+use crate::principals::Standing;
 use crate::submission::{Principal, Transport};
 
-pub fn authorize(action: &Action, principal: &Principal, transport: Transport) -> Result<(), Fault> {
-    if !action.admits(principal) {
+/// `standing` is what the principal may do now; it matters for work that runs on behalf of a principal that was recorded
+/// earlier: executions, schedules, queued prompts.
+pub fn authorize(
+    action: &Action,
+    principal: &Principal,
+    transport: Transport,
+    standing: Standing,
+) -> Result<(), Fault> {
+    if standing == Standing::Revoked {
+        return Err(revoked(principal));
+    }
+    if !action.allows(standing.reduce(principal.roles)) {
         return Err(missing_role(action.name.as_str(), action.allowed));
     }
     match &action.allow {
@@ -24,9 +35,26 @@ pub fn authorize_operation(name: &str, principal: &Principal) -> Result<(), Faul
     }
 }
 
+/// The fault of work on behalf of a principal whose credentials are gone.
+pub fn revoked(principal: &Principal) -> Fault {
+    Fault::new(Code::Unauthorized, format!("the credentials of '{}' were revoked", principal.name))
+        .with("reason", "principal_revoked")
+}
+
 fn missing_role(name: &str, allowed: Option<AllowedRoles>) -> Fault {
     let roles = allowed.map(AllowedRoles::names).unwrap_or_default();
     Fault::new(Code::Unauthorized, format!("'{name}' needs the role {}", roles.join(" or ")))
         .with("reason", "role_missing")
         .with("roles", roles)
+}
+
+impl Action {
+    fn allows(&self, roles: RoleSet) -> bool {
+        self.allowed.is_some_and(|allowed| allowed.admit(roles))
+    }
+
+    /// Whether the caller has a role that may run it.
+    pub fn admits(&self, principal: &Principal) -> bool {
+        self.allows(principal.roles)
+    }
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
@@ -22,7 +22,9 @@ use crate::log::Log;
 use crate::outcome::{Settled, Stored};
 use crate::pipeline::{self, Admitted};
 use crate::ports::{Clock, Ids, Random, Store};
+use crate::principals::{PrincipalDirectory, Standing};
 use crate::redact::Redactor;
+use crate::refusals::RefusalBudget;
 use crate::registry::Registry;
 use crate::resilience::Breakers;
 use crate::slots::Slots;
@@ -75,6 +77,8 @@ pub struct Core {
     pub(crate) lanes: Lanes,
     pub(crate) slots: Slots,
     action_slots: Mutex<HashMap<Arc<str>, Slots>>,
+    directory: OnceLock<Arc<dyn PrincipalDirectory>>,
+    pub(crate) refusals: RefusalBudget,
     in_flight: Arc<AtomicUsize>,
     shutting_down: AtomicBool,
 }
@@ -106,6 +110,8 @@ impl Kernel {
             lanes: Lanes::new(),
             slots: Slots::new(limits.concurrent_runs),
             action_slots: Mutex::default(),
+            directory: OnceLock::new(),
+            refusals: RefusalBudget::default(),
             in_flight: Arc::default(),
             shutting_down: AtomicBool::new(false),
             bus,
@@ -153,6 +159,17 @@ impl Kernel {
         identity: &Identity,
     ) -> Result<Option<Arc<Stored>>, Fault> {
         self.0.ledger.look_up(tenant, identity, self.0.ports.clock.now_ms()).await
+    }
+
+    /// Sets the directory that recorded principals are looked up in; once, at start-up.
+    pub fn set_directory(&self, directory: Arc<dyn PrincipalDirectory>) {
+        // A second one would be a mistake of the program, and the first one stays in force.
+        let _ = self.0.directory.set(directory);
+    }
+
+    /// What a recorded principal may do now.
+    pub fn standing(&self, tenant: &Tenant, name: &str) -> Standing {
+        self.0.standing(tenant, name)
     }
 
     pub fn registry(&self) -> &Registry {
@@ -233,6 +250,10 @@ impl Drop for InFlight {
 impl Core {
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.shutting_down.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn standing(&self, tenant: &Tenant, name: &str) -> Standing {
+        self.directory.get().map_or(Standing::Unknown, |directory| directory.standing(tenant, name))
     }
 
     pub(crate) fn count_in(&self) -> InFlight {

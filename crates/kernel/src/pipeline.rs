@@ -22,10 +22,12 @@ use crate::lanes::{Joining, Number, Place};
 use crate::ledger::{Claim, Claimed as Found, Wish};
 use crate::outcome::{End, Settled, Stored};
 use crate::ports::ids::For;
+use crate::principals::Standing;
+use crate::refusals::{self, RefusedCall};
 use crate::run::{self, Ended};
 use crate::settle;
 use crate::slots::Slot;
-use crate::submission::Submission;
+use crate::submission::{Submission, Transport};
 
 /// A submission that may go on: its action is known, its size and its caller are in order, its place is taken.
 pub struct Admitted {
@@ -117,7 +119,10 @@ async fn path(
     action: Option<Arc<Action>>,
     run: RunId,
 ) -> Result<Settled, Exit> {
-    let admitted = admit(core, submission, action, run)?;
+    let admitted = match admit(core, submission, action, run) {
+        Ok(admitted) => admitted,
+        Err(refused) => return Err(Box::pin(note_refusal(core, *refused, run)).await),
+    };
     let claimed = claim(core, admitted).await?;
     let accepted = accept(core, claimed).await?;
     let in_lane = enter(core, accepted).await?;
@@ -127,6 +132,14 @@ async fn path(
     Ok(settle::settle(core, ended).await)
 }
 
+/// Puts a refusal for want of a right on record before it is answered.
+async fn note_refusal(core: &Arc<Core>, (submission, fault): (Box<Submission>, Fault), run: RunId) -> Exit {
+    if refusals::is_refusal(&fault) {
+        refusals::record(core, RefusedCall::of(&submission, run), &fault).await;
+    }
+    Exit::Refused(fault)
+}
+
 /// Step 1: size, then name, then caller (MCP-ORDER-4, MCP-ORDER-5). The place in the lane is taken before anything is waited
 /// for, so that the order of arrival is the order of the lane.
 fn admit(
@@ -134,7 +147,31 @@ fn admit(
     submission: Box<Submission>,
     action: Option<Arc<Action>>,
     run: RunId,
-) -> Result<Admitted, Fault> {
+) -> Result<Admitted, Box<(Box<Submission>, Fault)>> {
+    let action = match check_admission(core, &submission, action) {
+        Ok(action) => action,
+        Err(fault) => return Err(Box::new((submission, fault))),
+    };
+    let in_flight = Some(core.count_in());
+    let ordered = submission.lane.is_some() || submission.id.is_some() || !submission.depends_on.is_empty();
+    let place = ordered.then(|| {
+        Box::new(core.lanes.join(Joining {
+            tenant: submission.principal.tenant.clone(),
+            scope: submission.id_scope.0.clone(),
+            id: submission.id.clone(),
+            lane: submission.lane.clone(),
+            depends_on: submission.depends_on.clone(),
+        }))
+    });
+    let (number, began_us) = (place.as_ref().map(|place| place.number()), core.ports.clock.elapsed_us());
+    Ok(Admitted { submission, action, run, began_us, number, place, in_flight })
+}
+
+fn check_admission(
+    core: &Core,
+    submission: &Submission,
+    action: Option<Arc<Action>>,
+) -> Result<Arc<Action>, Fault> {
     if core.is_shutting_down() {
         return Err(Fault::new(Code::ShuttingDown, "the server is shutting down"));
     }
@@ -150,20 +187,14 @@ fn admit(
         .with("maxPayloadBytes", limit));
     }
     let Some(action) = action else { return Err(core.unknown_action(&submission.action)) };
-    authorize(&action, &submission.principal, submission.transport)?;
-    let in_flight = Some(core.count_in());
-    let ordered = submission.lane.is_some() || submission.id.is_some() || !submission.depends_on.is_empty();
-    let place = ordered.then(|| {
-        Box::new(core.lanes.join(Joining {
-            tenant: submission.principal.tenant.clone(),
-            scope: submission.id_scope.0.clone(),
-            id: submission.id.clone(),
-            lane: submission.lane.clone(),
-            depends_on: submission.depends_on.clone(),
-        }))
-    });
-    let (number, began_us) = (place.as_ref().map(|place| place.number()), core.ports.clock.elapsed_us());
-    Ok(Admitted { submission, action, run, began_us, number, place, in_flight })
+    let (principal, transport) = (&submission.principal, submission.transport);
+    let standing = match transport {
+        // A face has just authenticated the caller.
+        Transport::Stdio | Transport::Http | Transport::WebSocket => Standing::Unknown,
+        Transport::Internal => core.standing(&principal.tenant, &principal.name),
+    };
+    authorize(&action, principal, transport, standing)?;
+    Ok(action)
 }
 
 /// Step 2: a repeat of a key is answered with the first outcome; another request under the same key is refused.

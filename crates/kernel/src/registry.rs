@@ -14,7 +14,8 @@ pub const ACTIONS: usize = 10_000;
 /// The news that a list has changed. Its subject says which: `tools`, `prompts` or `resources`.
 pub const CHANGED: &str = "registry.changed";
 
-/// The news that a resource has changed. Its subject is the address of the resource.
+/// The news that a resource has changed. Its subject is the address of the resource; its data has the `tenant` whose resource
+/// it is, or nothing if it is the server's.
 pub const RESOURCE_UPDATED: &str = "resource.updated";
 
 /// Which tools clients see. A hidden tool is NOT_FOUND.

@@ -17,6 +17,7 @@ use crate::outcome::{End, Settled, Stored};
 use crate::pipeline::{Admitted, Claimed, Held, InLane};
 use crate::ports::ids::For;
 use crate::ports::store::{Batch, Error};
+use crate::refusals::{self, RefusedCall};
 use crate::run::{Ended, Trace};
 use crate::submission::Version;
 use crate::versions::Turn;
@@ -46,13 +47,23 @@ pub async fn settle(core: &Arc<Core>, ended: Ended) -> Settled {
     let Ended { admitted, version, end, result, hold, claim: _ } = ended;
     let result = match result {
         Ok(reply) => Ok(reply.output),
-        Err(Halt::Fault(fault)) => Err(Halt::Fault(worded(&admitted, fault))),
+        Err(Halt::Fault(fault)) => {
+            if refusals::is_refusal(&fault) {
+                Box::pin(note_refusal(core, &admitted, &fault)).await;
+            }
+            Err(Halt::Fault(worded(&admitted, fault)))
+        }
         Err(Halt::Asks(asks)) => Err(Halt::Asks(asks)),
     };
     let settled = answer(core, &admitted, end, result, version);
     tell(core, &admitted, &settled);
     drop(hold);
     settled
+}
+
+/// The work itself found that the caller has no right.
+async fn note_refusal(core: &Core, admitted: &Admitted, fault: &Fault) {
+    refusals::record(core, RefusedCall::of(&admitted.submission, admitted.run), fault).await;
 }
 
 /// Whether there is nothing to write, nothing to give back and nothing to do afterwards.
@@ -80,6 +91,9 @@ async fn write_down(core: &Arc<Core>, ended: Ended) -> Settled {
         Err(Halt::Fault(fault)) if admitted.action.policy.refusals.contains(&fault.kind()) => {
             if let Some(claim) = claim {
                 claim.give_back().await;
+            }
+            if refusals::is_refusal(&fault) {
+                note_refusal(core, &admitted, &fault).await;
             }
             refused(core, admitted.run, admitted.submission.correlation.clone(), fault)
         }

@@ -11,6 +11,11 @@ use crate::fingerprint::Fingerprint;
 use crate::follow::Follow;
 use crate::peer::Peer;
 
+const APPROVAL_LINK: &str = "approval-link";
+
+/// Names that no token may have, since the program uses them for principals of its own. So are names that begin with `svc:`.
+pub const RESERVED_NAMES: [&str; 5] = ["local", APPROVAL_LINK, "signed-link", "schedule", "server"];
+
 /// The authenticated caller.
 #[derive(Debug, Clone)]
 pub struct Principal {
@@ -23,6 +28,15 @@ impl Principal {
     /// The person at this machine: no credentials, and the owner of the data. Other roles must be granted by name.
     pub fn local() -> Self {
         Self { name: "local".into(), tenant: Tenant::local(), roles: RoleSet::of(&[AccessRole::Owner]) }
+    }
+
+    /// The holder of a link to an approval: known by nothing but the link.
+    pub fn approval_link(tenant: Tenant) -> Self {
+        Self { name: APPROVAL_LINK.into(), tenant, roles: RoleSet::of(&[AccessRole::Approver]) }
+    }
+
+    pub fn is_approval_link(&self) -> bool {
+        &*self.name == APPROVAL_LINK
     }
 
     pub fn has(&self, role: AccessRole) -> bool {

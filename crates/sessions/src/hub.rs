@@ -15,6 +15,7 @@ use orchestr8_models::{About, Catalog, Model};
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 
+use crate::access::SessionAccess;
 use crate::limits;
 use crate::record::Header;
 use crate::recover::Recovery;
@@ -132,14 +133,41 @@ impl Hub {
         *self.0.recovery.write() = recovery;
     }
 
-    pub fn find(&self, tenant: &Tenant, id: &str) -> Result<Arc<Session>, Fault> {
+    pub(crate) fn find(&self, tenant: &Tenant, id: &str) -> Result<Arc<Session>, Fault> {
         let sessions = self.0.sessions.read();
         let found = sessions.get(tenant).and_then(|tenants| tenants.sessions.get(id));
         found.cloned().ok_or_else(|| not_found(id))
     }
 
+    /// The session, if the principal may use it this way. One that it may not even read is as unknown as one that never was.
+    pub fn open(
+        &self,
+        principal: &Principal,
+        id: &str,
+        access: SessionAccess,
+    ) -> Result<Arc<Session>, Fault> {
+        let session = self.find(&principal.tenant, id)?;
+        let admits = |access| session.with_header(|header| header.admits(principal, access));
+        match (admits(access), admits(SessionAccess::Read)) {
+            (true, _) => Ok(session),
+            (false, true) => Err(Fault::new(
+                Code::Unauthorized,
+                format!("the session '{id}' is shared with you for reading only"),
+            )
+            .with("sessionId", id)),
+            (false, false) => Err(not_found(id)),
+        }
+    }
+
+    /// The sessions that a principal may read, in order of id.
+    pub fn visible_to(&self, principal: &Principal) -> Vec<Arc<Session>> {
+        let mut all = self.all(&principal.tenant);
+        all.retain(|session| session.with_header(|header| header.admits(principal, SessionAccess::Read)));
+        all
+    }
+
     /// The sessions of a tenant in order of id.
-    pub fn all(&self, tenant: &Tenant) -> Vec<Arc<Session>> {
+    fn all(&self, tenant: &Tenant) -> Vec<Arc<Session>> {
         let sessions = self.0.sessions.read();
         sessions.get(tenant).map(|tenants| tenants.sessions.values().cloned().collect()).unwrap_or_default()
     }
@@ -239,6 +267,7 @@ impl Hub {
                 "sessionName": header.name,
                 "parentSession": header.parent,
                 "sessionFile": header.file,
+                "owner": header.owner.as_deref().filter(|owner| *owner != "local"),
             });
             (info, header.provider.clone(), header.model.clone())
         });

@@ -1,5 +1,6 @@
 //! Agent sessions (seed 001): message trees, the agent loop, and the commands clients send. Start reading at `commands/mod.rs`.
 
+pub mod access;
 pub mod commands;
 mod compact;
 pub mod complete;

@@ -15,6 +15,9 @@ pub const NAME_CHARS: usize = 256;
 /// Characters of a session's id.
 pub const ID_CHARS: usize = 256;
 
+/// Principals that one session is shared with: they are a part of its header, which is written with every change.
+pub const SHARED: usize = 100;
+
 /// Bytes of a path.
 pub const PATH_BYTES: usize = 4096;
 

@@ -1,13 +1,23 @@
 //! What is stored of a session: its header, the entries of its tree, and the messages that wait.
 
+use std::collections::BTreeMap;
+
 use orchestr8_models::{Block, Message, Thinking, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::access::{MessageSender, SessionAccess};
 
 /// What is true of a session now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Header {
+    /// The name of the principal it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Other principals that may use it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shared: BTreeMap<String, SessionAccess>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub cwd: String,
@@ -94,6 +104,9 @@ pub enum Body {
 pub struct Queued {
     pub when: When,
     pub content: Vec<Block>,
+    /// None in messages that an earlier version queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<MessageSender>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

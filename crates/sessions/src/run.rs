@@ -9,6 +9,7 @@ use orchestr8_kernel::{Action, Args, Cancel, Context, Halt, Policy, Reply, schem
 use orchestr8_models::{Message, StopReason};
 use serde_json::{Map, Value, json};
 
+use crate::access::SessionAccess;
 use crate::commands::{level, session_id, text};
 use crate::hub::Hub;
 use crate::limits;
@@ -62,7 +63,7 @@ async fn run(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
 
 async fn converse(hub: &Hub, args: &Args, context: &Context, id: &Arc<str>) -> Result<Said, Fault> {
     let message = args.text("message").unwrap_or_default();
-    match hub.find(&context.principal.tenant, id) {
+    match hub.open(&context.principal, id, SessionAccess::Write) {
         Ok(session) => take_back(hub, context, &session, message).await?,
         Err(_) => create(hub, args, context, id).await?,
     }
@@ -125,7 +126,7 @@ fn unanswered(tree: &Tree, leaf: Option<Place>, message: &str) -> Option<Place> 
 
 /// Deletes the session, also when the work was told to stop.
 async fn remove(hub: &Hub, context: &Context, id: &str) {
-    if hub.find(&context.principal.tenant, id).is_err() {
+    if hub.open(&context.principal, id, SessionAccess::Write).is_err() {
         return;
     }
     let deleted = match wish(context, "delete_session", id, json!({})) {

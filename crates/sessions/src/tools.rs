@@ -10,6 +10,7 @@ use orchestr8_kernel::registry::RESOURCE_UPDATED;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema, tables};
 use serde_json::{Map, Value, json};
 
+use crate::access::SessionAccess;
 use crate::commands::{self, session_id, text};
 use crate::hub::Hub;
 use crate::limits;
@@ -30,16 +31,16 @@ pub fn address(session: &str) -> String {
     format!("session://{session}")
 }
 
-/// Tells those who follow a conversation as a resource that it has changed.
-pub(crate) fn tell_changed(hub: &Hub, session: &str) {
+/// Tells the subscribers of a conversation, of its tenant only, that it has changed.
+pub(crate) fn tell_changed(hub: &Hub, session: &Session) {
     let bus = hub.kernel().bus();
     if bus.has_listeners(RESOURCE_UPDATED) {
         bus.publish(Event {
             name: RESOURCE_UPDATED,
-            subject: address(session).into(),
+            subject: address(&session.id).into(),
             priority: Priority::Normal,
             at_ms: hub.now_ms(),
-            data: Arc::default(),
+            data: Arc::new(json!({"tenant": session.tenant})),
         });
     }
 }
@@ -203,5 +204,5 @@ fn conversation(hub: &Hub) -> Result<Action, schema::Error> {
 }
 
 fn session(hub: &Hub, args: &Args, context: &Context, member: &str) -> Result<Arc<Session>, Fault> {
-    hub.find(&context.principal.tenant, args.text(member).unwrap_or_default())
+    hub.open(&context.principal, args.text(member).unwrap_or_default(), SessionAccess::Read)
 }

@@ -2,6 +2,7 @@
 
 mod actions;
 pub mod agents;
+mod authors;
 pub mod definition;
 pub mod engine;
 pub mod expression;

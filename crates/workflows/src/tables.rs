@@ -59,6 +59,12 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
      CREATE TRIGGER wf_executions_gone AFTER DELETE ON wf_executions
         BEGIN INSERT OR IGNORE INTO wf_gone (execution) VALUES (old.num); END;",
     ),
+    // Who applied a revision, with the roles of that moment; null for revisions of earlier versions.
+    (
+        "workflows-3",
+        "ALTER TABLE wf_workflows ADD COLUMN author TEXT;
+     ALTER TABLE wf_workflows ADD COLUMN author_roles TEXT;",
+    ),
 ];
 
 /// Deletes ended executions, a slice at a time; their journals follow.

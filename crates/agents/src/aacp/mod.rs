@@ -29,5 +29,5 @@ pub use envelope::{EVERYONE, Envelope, Kind, MEMBERS, Target};
 pub(crate) use hub::topic;
 pub use hub::{Hub, MESSAGE_COMPLETED, MESSAGE_FAILED, MESSAGE_PLACED, MESSAGE_RECEIVED, Settings};
 pub use ledger::{Act, Answer, Backoff, Entry, Fact, Moment, RetryPolicy, Status, next};
-pub use registry::{Agents, Condition, Registered, Registration, Secret};
+pub use registry::{Agents, Condition, Registered, Registration, Secret, check_reserved};
 pub use window::{Acked, Arrival, Receiving, Sending};

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use orchestr8_contract::id::{AgentId, Tenant};
 use orchestr8_contract::{AccessRole, Code, Fault};
-use orchestr8_kernel::Principal;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::ports::store::{Error, Row};
+use orchestr8_kernel::{Principal, Transport};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
+use super::envelope::EVERYONE;
 use super::record::Address;
 use crate::limits;
 use crate::tables;
@@ -75,6 +76,24 @@ pub struct Registered {
     pub registered_ms: i64,
     /// Its last sign of life in this process.
     pub seen_ms: Option<i64>,
+}
+
+/// Names that agents of clients cannot have: the program speaks under those that begin with `svc:`, steps of workflows under those
+/// that begin with `workflow:`, and `*` stands for every agent.
+pub fn check_reserved(agent: &AgentId, transport: Transport) -> Result<(), Fault> {
+    let name = agent.as_str();
+    let is_reserved = match transport {
+        Transport::Internal => name == EVERYONE,
+        Transport::Stdio | Transport::Http | Transport::WebSocket => {
+            name == EVERYONE || name.starts_with("svc:") || name.starts_with("workflow:")
+        }
+    };
+    match is_reserved {
+        true => Err(Fault::new(Code::Unauthorized, format!("the agent name '{agent}' is reserved"))
+            .with("reason", "reserved_name")
+            .with("agentId", name)),
+        false => Ok(()),
+    }
 }
 
 impl Registered {
@@ -154,13 +173,16 @@ impl Agents {
 }
 
 impl Registered {
-    /// Nobody speaks or reads for an agent that somebody else has registered.
+    /// Only the principal that registered an agent, and an owner, speak and read for it.
     pub fn check(&self, agent: &AgentId, principal: &Principal) -> Result<(), Fault> {
         if self.owner == principal.name || principal.has(AccessRole::Owner) {
             return Ok(());
         }
-        Err(Fault::new(Code::Unauthorized, format!("the agent '{agent}' was registered by somebody else"))
-            .with("agentId", agent.as_str()))
+        Err(Fault::new(
+            Code::Unauthorized,
+            format!("the agent '{agent}' was registered by another principal"),
+        )
+        .with("agentId", agent.as_str()))
     }
 }
 

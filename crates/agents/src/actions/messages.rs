@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::requests::shown;
 use super::{agent_schema, answer, number, object, reading, recording, wait_schema, working};
 use crate::aacp::desk::Sent;
-use crate::aacp::{Envelope, Hub, Kind, Status};
+use crate::aacp::{Envelope, Hub, Kind, Status, check_reserved};
 use crate::limits::WAIT_MS;
 use crate::tables;
 
@@ -51,6 +51,7 @@ async fn send_one(hub: &Hub, args: Args, context: &Context) -> Result<Reply, Hal
     };
     map.remove("waitMs");
     let mut envelope = Envelope::read(map)?;
+    check_reserved(&envelope.source, context.transport)?;
     let tenant = &context.principal.tenant;
     if wait_ms == 0 || envelope.kind != Kind::Request {
         return answer(told(hub.send(&context.principal, envelope).await?));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::inbox::own;
 use super::{agent_id, agent_schema, answer, object, reading, working};
 use crate::aacp::record::Address;
-use crate::aacp::{Condition, Hub, Registered, Registration, Secret};
+use crate::aacp::{Condition, Hub, Registered, Registration, Secret, check_reserved};
 use crate::limits;
 use crate::tables;
 
@@ -51,6 +51,7 @@ async fn enlist(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
     if address.agent.as_str() == crate::aacp::EVERYONE {
         return Err(Fault::invalid("/agentId: '*' stands for every agent").with("path", "/agentId").into());
     }
+    check_reserved(&address.agent, context.transport)?;
     let known = hub.agents().get(&address);
     if let Some(known) = &known {
         known.check(&address.agent, &context.principal)?;

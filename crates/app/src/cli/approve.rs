@@ -23,9 +23,9 @@ pub struct Approve {
     /// Which step, when an execution waits for several.
     #[arg(long, value_name = "STEP")]
     step: Option<String>,
-    /// Who decides.
+    /// The person for whom you decide. The decision is recorded under your own name as well.
     #[arg(long, value_name = "NAME")]
-    by: Option<String>,
+    on_behalf_of: Option<String>,
     /// Why.
     #[arg(long)]
     comment: Option<String>,
@@ -59,7 +59,7 @@ impl Approve {
 
     fn body(&self) -> Result<Value, Failure> {
         let mut body = json!({"decision": if self.reject { "reject" } else { "approve" }});
-        for (name, value) in [("by", &self.by), ("comment", &self.comment)] {
+        for (name, value) in [("onBehalfOf", &self.on_behalf_of), ("comment", &self.comment)] {
             if let Some(value) = value {
                 body[name] = Value::from(value.as_str());
             }

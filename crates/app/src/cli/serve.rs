@@ -145,7 +145,11 @@ fn edge_settings(runtime: &Runtime) -> edge::Settings {
         max_connections_per_ip: http.max_connections_per_ip,
         drain_timeout_ms: u64::try_from(settings.shutdown_limit.as_millis()).unwrap_or(u64::MAX),
         auth: settings.auth.clone(),
-        own_credentials: orchestr8_knowledge_face::OWN_CREDENTIALS.to_vec(),
+        own_credentials: [
+            &orchestr8_knowledge_face::OWN_CREDENTIALS[..],
+            &orchestr8_workflows_face::APPROVAL_LINKS,
+        ]
+        .concat(),
         pages: None,
         voices: vec![orchestr8_workflows_face::voice(&runtime.kernel), orchestr8_knowledge_face::voice()],
         ids: runtime.kernel.ports().ids.clone(),

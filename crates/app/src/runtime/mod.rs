@@ -7,6 +7,7 @@ mod embedding;
 pub mod examples;
 pub mod knowledge;
 mod messages;
+mod principals;
 mod sessions;
 mod signals;
 mod sink;
@@ -116,6 +117,7 @@ impl Runtime {
         let bus = Bus::new(&bus::Config::default(), clock.clone(), log.clone());
         let ports = Ports { clock, ids, random, store: Arc::new(store.clone()), log: log.clone(), redactor };
         let kernel = Kernel::new(ports, settings.limits.clone(), bus);
+        kernel.set_directory(Arc::new(principals::ConfiguredPrincipals::of(&settings.auth)));
         register(&kernel, &settings)?;
         let messages = messages::register(&kernel, &settings)?;
         let workflows = workflows::register(&kernel, &settings)?;

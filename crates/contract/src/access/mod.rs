@@ -145,6 +145,12 @@ impl RoleSet {
         self.0 & other.0 == other.0
     }
 
+    /// The rights that one of the sets has.
+    #[must_use]
+    pub const fn union(self, other: RoleSet) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// The rights that both sets have.
     #[must_use]
     pub const fn intersection(self, other: RoleSet) -> Self {

@@ -158,6 +158,7 @@ pub const ACCESS: &[(&str, AllowedRoles)] = &[
     ("session.set_model", CALL),
     ("session.set_session_name", CALL),
     ("session.set_thinking_level", CALL),
+    ("session.share_session", CALL),
     ("session.steer", CALL),
     ("session.switch_session", READ),
     ("session.switch_session_file", CALL),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use orchestr8_contract::Event;
+use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::bus::{Bus, Filter};
 use orchestr8_kernel::log::{self, Log};
 pub use orchestr8_kernel::registry::RESOURCE_UPDATED;
@@ -51,12 +52,19 @@ pub struct Listener {
     pub lists: Lists,
     /// The request that opened the stream (modern era); every message on it says so.
     pub subscription: Option<Id>,
+    /// Whose resources it may hear of.
+    tenant: Tenant,
     resources: Mutex<BTreeSet<String>>,
 }
 
 impl Listener {
-    pub fn new(outlet: Arc<dyn Outlet>, lists: Lists, subscription: Option<Id>) -> Self {
-        Self { outlet, lists, subscription, resources: Mutex::default() }
+    pub fn new(outlet: Arc<dyn Outlet>, lists: Lists, subscription: Option<Id>, tenant: Tenant) -> Self {
+        Self { outlet, lists, subscription, tenant, resources: Mutex::default() }
+    }
+
+    /// Resources of a tenant are announced to that tenant only; those of the server to all.
+    fn may_hear(&self, event: &Event) -> bool {
+        event.data.get("tenant").is_none_or(|tenant| tenant.as_str() == Some(self.tenant.as_str()))
     }
 
     pub fn follow(&self, uri: &str) -> Result<(), Error> {
@@ -96,7 +104,7 @@ impl Listener {
 
     fn hear(&self, event: &Event) {
         match event.name {
-            RESOURCE_UPDATED if self.resources.lock().contains(&*event.subject) => {
+            RESOURCE_UPDATED if self.may_hear(event) && self.resources.lock().contains(&*event.subject) => {
                 let params = Map::from_iter([("uri".to_owned(), Value::from(&*event.subject))]);
                 self.notify("notifications/resources/updated", params);
             }

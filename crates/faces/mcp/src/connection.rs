@@ -272,7 +272,7 @@ impl Connection {
 
     /// From now on the client hears of changes (legacy era).
     pub(crate) fn listen_to_changes(self: &Arc<Self>) {
-        let listener = Listener::new(self.outlet.clone(), Lists::ALL, None);
+        let listener = Listener::new(self.outlet.clone(), Lists::ALL, None, self.who.tenant.clone());
         let kernel = self.face.kernel();
         let seat = self.face.audience().join(listener, kernel.bus(), kernel.log());
         *self.seat.lock() = Some(seat);

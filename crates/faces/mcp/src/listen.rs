@@ -51,7 +51,12 @@ pub fn listen(request: &Request<'_>) -> Answer {
         Ok(wanted) => wanted,
         Err(error) => return Err(error).into(),
     };
-    let listener = Listener::new(request.related.clone(), wanted.lists, Some(request.id.clone()));
+    let listener = Listener::new(
+        request.related.clone(),
+        wanted.lists,
+        Some(request.id.clone()),
+        request.who().tenant.clone(),
+    );
     let mut resources = Vec::new();
     for uri in wanted.resources {
         match listener.follow(&uri) {

@@ -1,9 +1,10 @@
-//! Who hears broadcasts: every client of one tenant, and nobody of another.
+//! Broadcasts: to the clients of one tenant, and of these to the principals that may hear them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use orchestr8_contract::id::Tenant;
+use orchestr8_kernel::Principal;
 use parking_lot::{Mutex, RwLock};
 
 use crate::outbox::{Outbox, Weight};
@@ -12,14 +13,24 @@ use crate::wire::Frame;
 /// The clients of one tenant.
 #[derive(Default)]
 pub struct Audience {
-    outboxes: RwLock<Vec<Arc<Outbox>>>,
+    members: RwLock<Vec<Member>>,
+}
+
+struct Member {
+    principal: Arc<Principal>,
+    outbox: Arc<Outbox>,
 }
 
 impl Audience {
-    /// Gives everybody the same frame; it is shared, not copied.
+    /// Gives every client the same frame; it is shared, not copied.
     pub fn tell(&self, frame: &Frame, weight: Weight) {
-        for outbox in self.outboxes.read().iter() {
-            outbox.push(frame.clone(), weight);
+        self.tell_those(frame, weight, |_| true);
+    }
+
+    /// Gives it to the clients whose principal may hear it.
+    pub fn tell_those(&self, frame: &Frame, weight: Weight, may_hear: impl Fn(&Principal) -> bool) {
+        for member in self.members.read().iter().filter(|member| may_hear(&member.principal)) {
+            member.outbox.push(frame.clone(), weight);
         }
     }
 }
@@ -42,18 +53,19 @@ impl Audiences {
         self.by_tenant.lock().get(&tenant).cloned()
     }
 
-    pub fn join(&self, tenant: &Tenant, outbox: &Arc<Outbox>) {
+    pub fn join(&self, principal: &Arc<Principal>, outbox: &Arc<Outbox>) {
         let mut by_tenant = self.by_tenant.lock();
-        by_tenant.entry(tenant.clone()).or_default().outboxes.write().push(outbox.clone());
+        let audience = by_tenant.entry(principal.tenant.clone()).or_default();
+        audience.members.write().push(Member { principal: principal.clone(), outbox: outbox.clone() });
     }
 
     pub fn leave(&self, tenant: &Tenant, outbox: &Arc<Outbox>) {
         let mut by_tenant = self.by_tenant.lock();
         let Some(audience) = by_tenant.get(tenant) else { return };
-        let mut outboxes = audience.outboxes.write();
-        outboxes.retain(|other| !Arc::ptr_eq(other, outbox));
-        let is_empty = outboxes.is_empty();
-        drop(outboxes);
+        let mut members = audience.members.write();
+        members.retain(|member| !Arc::ptr_eq(&member.outbox, outbox));
+        let is_empty = members.is_empty();
+        drop(members);
         // Somebody who is about to join has the audience in hand already.
         if is_empty && Arc::strong_count(audience) == 1 {
             by_tenant.remove(tenant);
@@ -69,7 +81,7 @@ impl Audiences {
     pub fn dropped(&self) -> u64 {
         let all: Vec<_> = self.by_tenant.lock().values().cloned().collect();
         let of = |audience: &Arc<Audience>| {
-            audience.outboxes.read().iter().map(|outbox| outbox.dropped()).sum::<u64>()
+            audience.members.read().iter().map(|member| member.outbox.dropped()).sum::<u64>()
         };
         all.iter().map(of).sum()
     }

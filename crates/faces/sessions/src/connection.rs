@@ -73,7 +73,7 @@ impl Open {
             let summary = to_wire::recovery(data, face.settings.recovery_details);
             connection.outbox.push(summary, Weight::Critical);
         }
-        face.audiences.join(&connection.principal.tenant, &connection.outbox);
+        face.audiences.join(&connection.principal, &connection.outbox);
     }
 }
 

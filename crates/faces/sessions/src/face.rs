@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use orchestr8_contract::AccessRole;
 use orchestr8_contract::id::Tenant;
 use orchestr8_edge::Caller;
 use orchestr8_kernel::bus::Filter;
@@ -25,7 +26,6 @@ use crate::metrics::{Metrics, Now};
 use crate::outbox::Weight;
 use crate::serve_stdio::{self, Ended};
 use crate::settings::Settings;
-use crate::wording::ID_SCOPE;
 use crate::{serve_websocket, to_wire};
 
 /// News of sessions that appear or go by another way than this face. The subject is their tenant.
@@ -39,7 +39,6 @@ pub struct Face(Arc<Inner>);
 pub(crate) struct Inner {
     pub kernel: Kernel,
     pub settings: Settings,
-    pub id_scope: Scope,
     pub commands: Commands,
     pub buckets: Buckets,
     pub metrics: Metrics,
@@ -61,7 +60,6 @@ pub(crate) struct Inner {
 impl Face {
     pub fn new(kernel: Kernel, settings: Settings) -> Self {
         Self(Arc::new(Inner {
-            id_scope: Scope(ID_SCOPE.into()),
             commands: Commands::new(),
             buckets: Buckets::new(settings.bucket_commands, settings.global_commands, settings.ui_responses),
             metrics: Metrics::default(),
@@ -133,6 +131,14 @@ impl Face {
     }
 }
 
+/// Whether a principal may hear of a session: the one it belongs to, and an owner. Without the info, of its end, all may.
+pub(crate) fn may_see(info: Option<&Value>) -> impl Fn(&Principal) -> bool {
+    let owner = info.and_then(|info| info.get("owner")).and_then(Value::as_str).map(str::to_owned);
+    move |principal| {
+        principal.has(AccessRole::Owner) || owner.as_deref().is_none_or(|owner| *owner == *principal.name)
+    }
+}
+
 impl Inner {
     pub fn is_shutting_down(&self) -> bool {
         self.is_shutting_down.load(Ordering::Acquire)
@@ -148,6 +154,15 @@ impl Inner {
     pub fn principal(&self, caller: Option<&Caller>) -> Option<Arc<Principal>> {
         let verified = caller.map_or(Ok(None), Caller::principal).ok()?;
         Some(verified.map_or_else(|| self.local.clone(), Arc::new))
+    }
+
+    /// The ids and keys of one principal do not meet those of another. Those of the local one have the scope that data files of
+    /// earlier versions have.
+    pub fn scope_of(&self, scope: &str, principal: &Principal) -> Scope {
+        match *principal.name == *self.local.name {
+            true => Scope(scope.into()),
+            false => Scope(format!("{scope}@{}", principal.name).into()),
+        }
     }
 
     pub fn now(&self) -> Now {
@@ -191,7 +206,7 @@ impl Inner {
             false => to_wire::session_deleted(session),
         };
         if let Some(audience) = self.audiences.present(tenant) {
-            audience.tell(&frame, Weight::Broadcast);
+            audience.tell_those(&frame, Weight::Broadcast, may_see(data.get("sessionInfo")));
         }
         if name == SESSION_DELETED
             && let Ok(tenant) = Tenant::parse(tenant)

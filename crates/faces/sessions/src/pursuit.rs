@@ -7,7 +7,7 @@ use orchestr8_contract::id::{CorrelationId, Lane};
 use orchestr8_contract::{Code, Fault, Kind};
 use orchestr8_kernel::follow::Follow;
 use orchestr8_kernel::ports::ids::For;
-use orchestr8_kernel::submission::{Identity, Scope, Version, past};
+use orchestr8_kernel::submission::{Identity, Version, past};
 use orchestr8_kernel::{Args, Halt, Settled, Started, Submission};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -15,13 +15,14 @@ use serde_json::{Map, Value};
 use crate::buckets::{Bucket, Charge};
 use crate::commands::{Known, Plane};
 use crate::connection::Connection;
+use crate::face::may_see;
 use crate::following::Follower;
 use crate::from_wire::{Command, kernel_id, kernel_key};
 use crate::metrics::count;
 use crate::outbox::Weight;
 use crate::to_wire::{self, Outcome};
 use crate::wire::{Frame, Lifecycle, Told};
-use crate::wording::{self, Asked};
+use crate::wording::{self, Asked, ID_SCOPE};
 
 /// Commands that are about one session and counted by it, though they are about the sessions there are.
 const COUNTED_BY_SESSION: [&str; 2] = ["delete_session", "switch_session"];
@@ -90,7 +91,8 @@ fn submission(
     let key_scope = command
         .key
         .as_ref()
-        .map(|_| Scope(format!("session-key:{}", command.session.as_deref().unwrap_or("_server_")).into()));
+        .map(|_| format!("session-key:{}", command.session.as_deref().unwrap_or("_server_")))
+        .map(|scope| face.scope_of(&scope, &connection.principal));
     let subject = command.session.clone().or_else(|| command.named.clone());
     let correlation = CorrelationId::from_uuid(ids.fresh(For::Correlation));
     let args = Args::new(args);
@@ -106,9 +108,9 @@ fn submission(
     if let (Some(scope), Some(key)) = (key_scope, command.key.as_deref().and_then(kernel_key)) {
         submission.identities.push(Identity { scope, key, ttl_ms: face.settings.key_ttl_ms });
     }
-    submission.id_scope = face.id_scope.clone();
+    submission.id_scope = face.scope_of(ID_SCOPE, &connection.principal);
     if let Some(id) = command.id.as_deref().and_then(kernel_id) {
-        submission.identities.push(past(&face.id_scope, &id, face.settings.id_ttl_ms));
+        submission.identities.push(past(&submission.id_scope, &id, face.settings.id_ttl_ms));
         submission.id = Some(id);
     }
     submission.fingerprint.clone_from(&command.fingerprint);
@@ -270,7 +272,9 @@ impl Pursuit {
         match &*self.known.name {
             "create_session" | "load_session" | "fork" => {
                 if let Some(session) = member("sessionId").and_then(Value::as_str) {
-                    self.tell(&to_wire::session_created(session, member("sessionInfo")));
+                    let (info, frame) = (member("sessionInfo"), to_wire::session_created);
+                    let audience = &self.connection.audience;
+                    audience.tell_those(&frame(session, info), Weight::Broadcast, may_see(info));
                 }
             }
             "delete_session" => {

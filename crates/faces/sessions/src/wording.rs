@@ -76,7 +76,7 @@ fn conflict(fault: &Fault, asked: &Asked<'_>) -> Option<Failure> {
     }
     let before = detail(fault, "previousAction")?;
     let before = before.strip_prefix(PREFIX).unwrap_or(before);
-    let (what, value, code) = match detail(fault, "scope")? == ID_SCOPE {
+    let (what, value, code) = match detail(fault, "scope")?.starts_with(ID_SCOPE) {
         true => ("id", asked.id?, Code::IdConflict),
         false => ("idempotencyKey", asked.key?, Code::KeyConflict),
     };

@@ -7,7 +7,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use orchestr8_contract::id::CorrelationId;
+use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_edge::ask::{self, Query};
 use orchestr8_edge::{Arrival, Intake, Params};
@@ -21,6 +21,30 @@ use crate::headers::{self, Media};
 
 /// What an endpoint gives: a response, or why there is none.
 pub(crate) type Outcome = Result<Response, Failure>;
+
+/// A request without credentials where tokens are configured: the edge lets through only links to approvals, whose token says
+/// whose they are.
+fn link_holder(arrival: &Arrival) -> Result<Arc<Principal>, Failure> {
+    let Some(token) = arrival.params.id("token", ID_BYTES) else {
+        return Err(Fault::new(Code::Unauthenticated, "this needs a bearer token").into());
+    };
+    let tenant = match token.split_once('.') {
+        Some((_, tenant)) => {
+            Tenant::parse(tenant).map_err(|_| Failure::not_found("nothing waits under this token"))?
+        }
+        None => Tenant::local(),
+    };
+    Ok(Arc::new(Principal::approval_link(tenant)))
+}
+
+/// The keys of one principal do not meet those of another. Those of the local principal have the plain scope that data files of
+/// earlier versions have.
+fn key_scope(action: &str, principal: &Principal) -> Scope {
+    match *principal.name == *orchestr8_edge::LOCAL_NAME {
+        true => Scope(action.into()),
+        false => Scope(format!("{action}:{}", principal.name).into()),
+    }
+}
 
 /// What an action gave, and whether it is the outcome of an earlier request with the same key.
 pub(crate) struct Given {
@@ -47,7 +71,11 @@ impl Call {
         let intake = Intake { limit_bytes, timeout_ms };
         let (arrival, correlation) = Arrival::take(request, &*face.kernel.ports().ids, intake).await;
         let call = arrival.map_err(Failure::from).and_then(|arrival| {
-            let principal = arrival.principal()?.unwrap_or_else(|| face.local.clone());
+            let principal = match arrival.principal()? {
+                Some(principal) => principal,
+                None if arrival.is_anonymous() => link_holder(&arrival)?,
+                None => face.local.clone(),
+            };
             let Arrival { parts, correlation, body, params } = arrival;
             Ok(Self { face, parts, principal, correlation, body, params })
         });
@@ -120,7 +148,7 @@ impl Call {
     pub async fn once(&self, action: &'static str, args: Args) -> Result<Given, Failure> {
         let mut submission = self.submission(action, args)?;
         if let Some(key) = headers::idempotency_key(self.headers())? {
-            let scope = Scope(Arc::from(action));
+            let scope = key_scope(action, &self.principal);
             submission.identities.push(Identity { scope, key, ttl_ms: self.face.settings.key_ttl_ms });
         }
         given(self.face.kernel.submit(submission).await)

@@ -16,6 +16,9 @@ use crate::settings::Settings;
 /// The same API is served under each.
 pub const PREFIXES: [&str; 2] = ["/v1", "/api/v1"];
 
+/// Links to approvals: their token is the credential.
+pub const APPROVAL_LINKS: [&str; 2] = ["/v1/approvals", "/api/v1/approvals"];
+
 /// What is also found at the root, where people look for it first.
 pub(crate) const ROOTS: [&str; 2] = ["/ws", "/openapi.json"];
 

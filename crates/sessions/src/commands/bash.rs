@@ -85,7 +85,7 @@ async fn record(
     draft.trim();
     draft.commit(hub.kernel()).await?;
     session.forget_recent();
-    crate::tools::tell_changed(hub, &session.id);
+    crate::tools::tell_changed(hub, session);
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use orchestr8_models::Block;
 use serde_json::{Map, Value, json};
 
 use super::{PREFIX, answer, session};
+use crate::access::MessageSender;
 use crate::hub::Hub;
 use crate::limits;
 use crate::record::{self, Queued, When};
@@ -28,7 +29,7 @@ pub async fn prompt(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
     };
     match when {
         Some(when) => match session.queue.promise() {
-            Some(coming) => wait(&session, &args, when, Some(coming)),
+            Some(coming) => wait(&session, &args, &context, when, Some(coming)),
             // It came beside the lane, and there is nothing to steer: it takes its turn like any other.
             None => in_lane(&session, args, &context).await,
         },
@@ -62,20 +63,27 @@ pub fn lane(session: &str) -> Result<Lane, Fault> {
 }
 
 pub async fn steer(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    wait(&session(&hub, &args, &context)?, &args, When::Steer, None)
+    wait(&session(&hub, &args, &context)?, &args, &context, When::Steer, None)
 }
 
 pub async fn follow_up(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    wait(&session(&hub, &args, &context)?, &args, When::FollowUp, None)
+    wait(&session(&hub, &args, &context)?, &args, &context, When::FollowUp, None)
 }
 
 /// Puts a message where the turn under way, or the next one, finds it; the one under way waits for what was promised to it.
-fn wait(session: &Arc<Session>, args: &Args, when: When, coming: Option<Coming>) -> Result<Reply, Halt> {
+fn wait(
+    session: &Arc<Session>,
+    args: &Args,
+    context: &Context,
+    when: When,
+    coming: Option<Coming>,
+) -> Result<Reply, Halt> {
     if session.queue.len() >= limits::QUEUED {
         let text = format!("{} messages wait already", limits::QUEUED);
         return Err(Fault::new(Code::ResourceExhausted, text).into());
     }
-    let queued = Queued { when, content: content(args)? };
+    let by = Some(MessageSender::of(&context.principal));
+    let queued = Queued { when, content: content(args)?, by };
     let place = session.queue.place();
     let mut effects = Batch::new();
     effects.then(tables::queue_insert(session.whose(), place, record::text(&queued)));

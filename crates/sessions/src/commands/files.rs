@@ -35,6 +35,7 @@ pub async fn load(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
         Err(_) => hub.settings().cwd.display().to_string(),
     };
     let mut header = blank(&hub, cwd);
+    header.owner = Some(context.principal.name.to_string());
     header.parent.clone_from(&imported.head.parent);
     let session = Arc::new(Session::new(tenant, id, imported.head.created_ms, 0, header));
     let mut draft = Draft::new(&session, hub.now_ms());
@@ -125,7 +126,7 @@ pub async fn list_stored(hub: Hub, _: Args, context: Context) -> Result<Reply, H
     let home = home.canonicalize().unwrap_or(home);
     let mut known = HashSet::new();
     let mut all: Vec<(i64, Value)> = Vec::new();
-    for session in hub.all(tenant) {
+    for session in hub.visible_to(&context.principal) {
         let mut info = hub.info(&session);
         let file = session.with_header(|header| header.file.clone());
         let path = file.map_or_else(|| home.join(format!("{}.jsonl", session.id)), PathBuf::from);

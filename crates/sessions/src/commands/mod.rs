@@ -22,6 +22,7 @@ use orchestr8_kernel::action::{Cost, Effect, OnUnknown, Slotting, Versioning, Wo
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
 use serde_json::{Value, json};
 
+use crate::access::SessionAccess;
 use crate::hub::Hub;
 use crate::limits;
 use crate::session::Session;
@@ -167,6 +168,9 @@ fn of_session() -> Vec<Row> {
         row!("set_session_name", Steady, Data, Session, {"sessionId": id, "name": text(limits::NAME_CHARS)}, ["sessionId", "name"],
             settings::name),
 
+        row!("share_session", Steady, Data, Session, {"sessionId": id, "principal": text(limits::NAME_CHARS),
+            "access": {"enum": ["read", "write", "none"]}}, ["sessionId", "principal", "access"], registry::share),
+
         row!("new_session", Change, Data, Session, {"sessionId": id, "parentSession": text(limits::PATH_BYTES)}, ["sessionId"],
             tree::new_session),
         row!("fork", Change, Data, Session, {"sessionId": id, "entryId": entry}, ["sessionId", "entryId"], tree::fork),
@@ -214,7 +218,7 @@ fn action(hub: &Hub, row: Row) -> Result<Action, schema::Error> {
     let (hub, run) = (hub.clone(), row.run);
     let schema = json!({"type": "object", "properties": row.members, "required": row.required});
     let name = format!("{PREFIX}{}", row.name);
-    let work: Arc<dyn Work> = Arc::new(Command { hub: hub.clone(), run });
+    let work: Arc<dyn Work> = Arc::new(Command { hub: hub.clone(), run, access: access(&row) });
     let policy = policy(row.class, hub.settings());
     let mut action = Action::unlisted(&name, "A command of the session protocol.", schema, policy, work)?;
     let plane = match row.plane {
@@ -234,11 +238,32 @@ fn action(hub: &Hub, row: Row) -> Result<Action, schema::Error> {
 struct Command {
     hub: Hub,
     run: Run,
+    /// What it does with the session it names; none: it names none that exists.
+    access: Option<SessionAccess>,
 }
 
 impl Work for Command {
     fn run(&self, args: Args, context: Context) -> BoxFuture<'static, Result<Reply, Halt>> {
-        (self.run)(self.hub.clone(), args, context)
+        let id = args.text("sessionId").unwrap_or_default();
+        let opened = self.access.map(|access| self.hub.open(&context.principal, id, access));
+        match opened {
+            Some(Err(fault)) => std::future::ready(Err(fault.into())).boxed(),
+            Some(Ok(_)) | None => (self.run)(self.hub.clone(), args, context),
+        }
+    }
+}
+
+/// What a command does with its session.
+fn access(row: &Row) -> Option<SessionAccess> {
+    if !row.required.contains(&"sessionId") {
+        return None;
+    }
+    match row.class {
+        Class::Create => None,
+        Class::Read => Some(SessionAccess::Read),
+        Class::Special | Class::Work | Class::Change | Class::Stop | Class::Steady | Class::Remove => {
+            Some(SessionAccess::Write)
+        }
     }
 }
 
@@ -269,9 +294,9 @@ fn policy(class: Class, settings: &crate::hub::Settings) -> Policy {
     }
 }
 
-/// The session a command is for, if it is this caller's.
+/// The session a command is for, if the caller may read it; whether it may do more was checked before the command ran.
 fn session(hub: &Hub, args: &Args, context: &Context) -> Result<Arc<Session>, Fault> {
-    hub.find(&context.principal.tenant, args.text("sessionId").unwrap_or_default())
+    hub.open(&context.principal, args.text("sessionId").unwrap_or_default(), SessionAccess::Read)
 }
 
 fn answer(value: Value) -> Result<Reply, Halt> {

@@ -1,8 +1,9 @@
 //! What there is to know: of one session, and of all of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
-use orchestr8_contract::Fault;
+use orchestr8_contract::{AccessRole, Fault};
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::Row;
 use orchestr8_kernel::resilience::Kept;
@@ -137,6 +138,11 @@ pub async fn history(hub: Hub, args: Args, context: Context) -> Result<Reply, Ha
     let truncated = i64::try_from(rows.len()).unwrap_or(i64::MAX) > limit;
     let shown = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut entries = rows.iter().take(shown).map(told).collect::<Result<Vec<_>, Fault>>()?;
+    if !context.principal.has(AccessRole::Owner) {
+        let visible: HashSet<Arc<str>> =
+            hub.visible_to(&context.principal).iter().map(|session| session.id.clone()).collect();
+        entries.retain(|entry| entry["sessionId"].as_str().is_some_and(|id| visible.contains(id)));
+    }
     entries.reverse();
     let mut filters = Map::new();
     for name in ["sessionIdFilter", "commandId", "fromTimestamp", "toTimestamp"] {

@@ -1,25 +1,27 @@
 //! Sessions come, are listed, are followed, and go.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use orchestr8_contract::{Event, Fault, Output, Priority};
+use orchestr8_contract::{Code, Event, Fault, Output, Priority};
 use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::{Args, Context, Halt, Reply, Transport};
 use orchestr8_models::Thinking;
 use serde_json::{Value, json};
 
 use super::{answer, session};
+use crate::access::SessionAccess;
 use crate::hub::{Hub, Room};
 use crate::limits;
 use crate::news;
 use crate::record::{self, Header, Stats};
-use crate::session::{Session, Slot};
+use crate::session::{Draft, Session, Slot};
 use crate::tables;
 
 pub async fn list(hub: Hub, _: Args, context: Context) -> Result<Reply, Halt> {
     let sessions: Vec<Value> =
-        hub.all(&context.principal.tenant).iter().map(|session| hub.info(session)).collect();
+        hub.visible_to(&context.principal).iter().map(|session| hub.info(session)).collect();
     answer(json!({"sessions": sessions}))
 }
 
@@ -31,6 +33,7 @@ pub async fn create(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
         None => hub.settings().cwd.display().to_string(),
     };
     let mut header = blank(&hub, cwd);
+    header.owner = Some(context.principal.name.to_string());
     header.name = args.text("sessionName").map(str::to_owned);
     header.system = args.text("systemPrompt").map(str::to_owned);
     if let (Some(provider), Some(model)) = (args.text("provider"), args.text("modelId")) {
@@ -62,6 +65,8 @@ pub fn begin(hub: &Hub, context: &Context, session: Arc<Session>, room: Room, en
 pub fn blank(hub: &Hub, cwd: String) -> Header {
     let model = hub.catalog().default();
     Header {
+        owner: None,
+        shared: BTreeMap::new(),
         name: None,
         cwd,
         provider: model.about().provider.clone(),
@@ -109,6 +114,33 @@ pub async fn delete(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
         hub.remove(&session);
         tell(&hub, context.transport, news::DELETED, &session, json!({}));
     }))
+}
+
+/// Shares a session with another principal, or ends that. Only the one it belongs to decides it.
+pub async fn share(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let session = session(&hub, &args, &context)?;
+    if !session.with_header(|header| header.belongs_to(&context.principal)) {
+        let text = "only the principal that a session belongs to shares it";
+        return Err(Fault::new(Code::Unauthorized, text).into());
+    }
+    let name = args.text("principal").unwrap_or_default().to_owned();
+    let access = match args.text("access") {
+        Some("read") => Some(SessionAccess::Read),
+        Some("write") => Some(SessionAccess::Write),
+        Some(_) | None => None,
+    };
+    let mut draft = Draft::new(&session, hub.now_ms());
+    let shared = &mut draft.header.shared;
+    match access {
+        Some(access) => shared.insert(name, access),
+        None => shared.remove(&name),
+    };
+    if shared.len() > limits::SHARED {
+        let text = format!("a session is shared with at most {} principals", limits::SHARED);
+        return Err(Fault::new(Code::ResourceExhausted, text).into());
+    }
+    let told = json!({"shared": shared});
+    Ok(draft.into_reply(told, hub.kernel()))
 }
 
 /// The face does the following; here is only what it is told.

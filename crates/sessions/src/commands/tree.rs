@@ -109,6 +109,7 @@ pub async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
     let id: Arc<str> = hub.kernel().ports().ids.fresh(For::Session).to_string().into();
     let room = hub.room(&from.tenant, &id)?;
     let fresh = blank(&hub, header.cwd.clone());
+    (header.owner, header.shared) = (Some(context.principal.name.to_string()), fresh.shared);
     (header.parent, header.file) = (Some(from.id.to_string()), None);
     (header.leaf, header.next, header.messages, header.stats) =
         (fresh.leaf, fresh.next, fresh.messages, fresh.stats);

@@ -133,7 +133,7 @@ mod tests {
     use futures::FutureExt;
 
     fn message() -> Queued {
-        Queued { when: When::FollowUp, content: Vec::new() }
+        Queued { when: When::FollowUp, content: Vec::new(), by: None }
     }
 
     #[tokio::test]

@@ -9,11 +9,12 @@ mod live;
 use std::sync::Arc;
 
 use orchestr8_contract::{Code, Fault};
-use orchestr8_kernel::Context;
+use orchestr8_kernel::{Context, Principal};
 use orchestr8_models::{Assistant, Block, Message, StopReason, Usage, User};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::access::MessageSender;
 use crate::compact;
 use crate::hub::Hub;
 use crate::limits;
@@ -68,6 +69,8 @@ pub(crate) struct Turn {
 struct Next {
     content: Vec<Block>,
     queued: Option<u64>,
+    /// Who queued it.
+    by: Option<MessageSender>,
 }
 
 /// Runs a prompt to its end. Faults are those of the store; what goes wrong with the model is a part of the conversation.
@@ -110,7 +113,7 @@ pub async fn run(
     drop(open);
     session.forget_recent();
     drop(held);
-    crate::tools::tell_changed(hub, &session.id);
+    crate::tools::tell_changed(hub, session);
     ended
 }
 
@@ -121,7 +124,7 @@ impl Turn {
         self.added.clear();
         // What was said while nobody worked comes first.
         let mut next = self.waiting(When::Steer);
-        next.extend(content.map(|content| Next { content, queued: None }));
+        next.extend(content.map(|content| Next { content, queued: None, by: None }));
         if next.is_empty() {
             next = self.follow_up();
         }
@@ -176,7 +179,7 @@ impl Turn {
         let waiting = self.session.queue.waiting(when);
         waiting
             .into_iter()
-            .map(|(place, queued)| Next { content: queued.content, queued: Some(place) })
+            .map(|(place, queued)| Next { content: queued.content, queued: Some(place), by: queued.by })
             .collect()
     }
 
@@ -185,8 +188,20 @@ impl Turn {
         self.waiting(When::FollowUp).into_iter().take(1).collect()
     }
 
+    /// From here on the turn has the rights that its starter and the senders of the messages it takes up all have: a message
+    /// must not make tools run with rights that its sender lacks.
+    fn share_rights(&mut self, next: &[Next]) {
+        let own = &self.context.principal;
+        let senders = next.iter().filter_map(|next| next.by.as_ref());
+        let roles = senders.fold(own.roles, |roles, sender| roles.intersection(sender.roles));
+        if roles != own.roles {
+            self.context.principal = Arc::new(Principal { roles, ..Principal::clone(own) });
+        }
+    }
+
     /// Puts what people said into the tree.
     async fn say(&mut self, next: Vec<Next>, first: bool) -> Result<(), Fault> {
+        self.share_rights(&next);
         let mut draft = self.draft();
         if first {
             draft.tell(News::AgentStart);

@@ -2,7 +2,7 @@
 
 use orchestr8_contract::{AccessRole, Code, Fault};
 use orchestr8_kernel::ports::store::{self, Batch};
-use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
+use orchestr8_kernel::{Action, Args, Context, Halt, Principal, Reply, schema};
 use serde_json::{Value, json};
 
 use super::{answer, changing, control, hidden, object, page, reading};
@@ -16,7 +16,7 @@ pub fn open(hub: &Hub) -> Result<Action, schema::Error> {
                "limit": {"type": "integer", "minimum": 1, "maximum": PAGE}}),
         &[],
     );
-    hidden("executions.approvals", "Lists the questions that wait for somebody.", input, reading(), hub, list)
+    hidden("executions.approvals", "Lists open approvals.", input, reading(), hub, list)
 }
 
 pub fn decide(hub: &Hub) -> Result<Action, schema::Error> {
@@ -24,13 +24,13 @@ pub fn decide(hub: &Hub) -> Result<Action, schema::Error> {
         json!({
             "token": {"type": "string", "minLength": 1, "maxLength": 128},
             "decision": {"enum": ["approve", "reject"]},
-            "by": {"type": "string", "maxLength": 256},
+            "onBehalfOf": {"type": "string", "minLength": 1, "maxLength": 256},
             "comment": {"type": "string", "maxLength": 4096},
             "data": {}
         }),
         &["token", "decision"],
     );
-    hidden("executions.approve", "Decides what an execution asks.", input, changing(), hub, decided)
+    hidden("executions.approve", "Approves or rejects.", input, changing(), hub, decided)
 }
 
 async fn list(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
@@ -39,13 +39,18 @@ async fn list(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     if let Some(token) = args.text("token") {
         let found = find(&hub, tenant, token).await?;
         let row = load::by_number(&hub, found.execution).await?.row;
-        return answer(json!({"approvals": [shown(token, &row.id, &found.ask)]}));
+        return answer(json!({"approvals": [shown(Some(token), &row.id, &found.ask)]}));
     }
+    // The token decides, so only those who may decide see it.
+    let may_decide = context.principal.has(AccessRole::Approver);
     let rows = hub.ports().store.query(tables::approvals_open(tenant, args.text("executionId"), limit)).await;
     let approvals: Vec<Value> = rows
         .map_err(fault)?
         .iter()
-        .map(|row| Ok(shown(row.text(0)?, row.text(4)?, &read(row.text(3)?))))
+        .map(|row| {
+            let token = row.text(0)?;
+            Ok(shown(may_decide.then_some(token), row.text(4)?, &read(row.text(3)?)))
+        })
         .collect::<Result<_, store::Error>>()
         .map_err(fault)?;
     answer(json!({"approvals": approvals}))
@@ -55,11 +60,13 @@ fn read(ask: &str) -> Value {
     serde_json::from_str(ask).unwrap_or(Value::Null)
 }
 
-fn shown(token: &str, execution: &str, ask: &Value) -> Value {
+fn shown(token: Option<&str>, execution: &str, ask: &Value) -> Value {
     let mut shown = ask.clone();
     shown["executionId"] = execution.into();
-    shown["token"] = token.into();
-    shown["url"] = format!("/v1/approvals/{token}").into();
+    if let Some(token) = token {
+        shown["token"] = token.into();
+        shown["url"] = format!("/v1/approvals/{token}").into();
+    }
     shown
 }
 
@@ -87,10 +94,10 @@ async fn find(hub: &Hub, tenant: &str, token: &str) -> Result<Found, Fault> {
 async fn decided(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let token = args.text("token").unwrap_or_default();
     let found = find(&hub, context.principal.tenant.as_str(), token).await?;
-    check_who(&found.ask, &context)?;
+    check_who(&found.ask, &context.principal)?;
     let approved = args.text("decision") == Some("approve");
     let data = args.get("data").cloned();
-    // Nothing filled in is an empty form; whoever says no need not fill in anything.
+    // Nothing filled in is an empty form; a rejection needs no form.
     match &data {
         Some(data) => check_form(&found.ask, data)?,
         None if approved => check_form(&found.ask, &json!({}))?,
@@ -98,15 +105,15 @@ async fn decided(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     }
     let step: usize = found.task.parse().map_err(|_| Fault::internal("a question names no step"))?;
     let row = load::by_number(&hub, found.execution).await?.row;
-    let by = args.text("by").unwrap_or(&context.principal.name).to_owned();
     let event = Event::Decided {
         task: Task::of(step),
         approved,
-        by,
+        by: context.principal.name.to_string(),
+        on_behalf_of: args.text("onBehalfOf").map(str::to_owned),
         comment: args.text("comment").map(str::to_owned),
         data: data.unwrap_or(Value::Null),
     };
-    // Of two who decide at once, one row changes for one of them only.
+    // Of two concurrent decisions only one changes the row.
     let mut effects = Batch::new();
     effects.then_one(tables::approval_take(token));
     let answer = json!({"executionId": row.id, "stepId": found.ask["stepId"],
@@ -114,9 +121,24 @@ async fn decided(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     control::tell_with(&hub, &row, event, answer, effects)
 }
 
-fn check_who(ask: &Value, context: &Context) -> Result<(), Fault> {
+/// Whether this principal may decide. The holder of a link is known by nothing but the link, so an approval that says who may
+/// or may not decide asks for credentials.
+fn check_who(ask: &Value, principal: &Principal) -> Result<(), Fault> {
     let who: Vec<&str> = ask["who"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let principal = &context.principal;
+    let excludes_starter = ask["excludeStarter"] == true;
+    if principal.is_approval_link() && (excludes_starter || !who.is_empty()) {
+        return Err(Fault::new(
+            Code::Unauthorized,
+            "this approval needs credentials; the link alone does not decide it",
+        ));
+    }
+    if excludes_starter && ask["startedBy"].as_str() == Some(&principal.name) {
+        return Err(Fault::new(
+            Code::Unauthorized,
+            "this approval must be decided by a principal other than the one that started the execution",
+        )
+        .with("reason", "starter_excluded"));
+    }
     let is_meant = |one: &&str| match one.strip_prefix("role:") {
         Some(role) => AccessRole::parse(role).is_some_and(|role| principal.has(role)),
         None => **one == *principal.name,

@@ -4,7 +4,7 @@ use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
 use serde_json::{Map, Value, json};
 
 use super::{answer, hidden, object, reading};
-use crate::runtime::{Hub, fault};
+use crate::runtime::{Hub, breakers, fault};
 use crate::tables;
 
 pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
@@ -40,7 +40,8 @@ fn queue(hub: &Hub) -> Value {
 }
 
 async fn system(hub: Hub, _: Args, context: Context) -> Result<Reply, Halt> {
-    let breakers = context.kernel.breakers().snapshot();
+    let mut breakers = context.kernel.breakers().snapshot();
+    breakers.retain(|breaker| breakers::is_visible(&context.principal.tenant, &breaker.key));
     answer(json!({"queue": queue(&hub), "breakers": breakers, "inFlight": context.kernel.in_flight(),
                   "runningActions": context.kernel.running()}))
 }

@@ -75,7 +75,7 @@ async fn validate(hub: Hub, args: Args, _: Context) -> Result<Reply, Halt> {
 async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let source = args.get("workflow").cloned().unwrap_or(Value::Null);
     let workflow = hub.definitions().get_or_read(&source).map_err(orchestr8_contract::Fault::from)?;
-    let applied = stored::apply(&hub, context.principal.tenant.as_str(), &workflow).await?;
+    let applied = stored::apply(&hub, &context.principal, &workflow).await?;
     Ok(Reply::new(Output::json(applied.answer), applied.effects))
 }
 

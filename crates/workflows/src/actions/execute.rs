@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 use super::{changing, hidden, map, object};
+use crate::authors::Authors;
 use crate::definition::model::Workflow;
 use crate::runtime::{Accepted, Hub, Request};
 use crate::stored;
@@ -30,27 +31,32 @@ pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
         }),
         &[],
     );
-    // Its own journal is the record of an execution, with who asked for it; the kernel's would say the same again.
-    let policy = Policy { journalled: false, audited: false, ..changing() };
+    // Its own journal is the record of an execution; the kernel's would say the same again.
+    let policy = Policy { journalled: false, ..changing() };
     hidden("workflows.execute", "Starts an execution of a workflow.", input, policy, hub, execute)
 }
 
 async fn execute(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    let workflow = definition(&hub, &args, &context).await?;
-    let accepted = accept(&hub, workflow, &args, &context)?;
+    let definition = definition(&hub, &args, &context).await?;
+    let accepted = accept(&hub, definition, &args, &context)?;
     Ok(reply(&hub, accepted))
 }
 
 /// The workflow that is given, or the stored one that is named.
-pub async fn definition(hub: &Hub, args: &Args, context: &Context) -> Result<Arc<Workflow>, Fault> {
+pub async fn definition(
+    hub: &Hub,
+    args: &Args,
+    context: &Context,
+) -> Result<(Arc<Workflow>, Authors), Fault> {
     match (args.get("workflow"), args.text("workflowId")) {
         (Some(_), Some(_)) => {
             Err(Fault::invalid("/workflowId: give workflow or workflowId, not both")
                 .with("path", "/workflowId"))
         }
-        (Some(source), None) => Ok(hub.definitions().get_or_read(source)?),
+        (Some(source), None) => Ok((hub.definitions().get_or_read(source)?, Authors::default())),
         (None, Some(id)) => {
-            stored::find(hub, context.principal.tenant.as_str(), id, args.text("version")).await
+            let tenant = context.principal.tenant.as_str();
+            Ok(stored::find(hub, tenant, id, args.text("version")).await?.into_parts())
         }
         (None, None) => {
             Err(Fault::invalid("/workflow: a definition is missing; or name a stored one with workflowId")
@@ -59,7 +65,12 @@ pub async fn definition(hub: &Hub, args: &Args, context: &Context) -> Result<Arc
     }
 }
 
-pub fn accept(hub: &Hub, workflow: Arc<Workflow>, args: &Args, context: &Context) -> Result<Accepted, Fault> {
+pub fn accept(
+    hub: &Hub,
+    (workflow, authors): (Arc<Workflow>, Authors),
+    args: &Args,
+    context: &Context,
+) -> Result<Accepted, Fault> {
     let given = args.get("context");
     let mut variables = given
         .and_then(|given| given.get("variables"))
@@ -80,6 +91,7 @@ pub fn accept(hub: &Hub, workflow: Arc<Workflow>, args: &Args, context: &Context
         correlation,
         trace: context.trace,
         principal: context.principal.clone(),
+        authors,
         timeout_ms: given.and_then(|given| given.get("timeout")).and_then(Value::as_u64),
         priority: args
             .get("priority")

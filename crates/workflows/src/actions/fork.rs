@@ -32,6 +32,8 @@ async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
         Some(source) => hub.definitions().get_or_read(source).map_err(Fault::from)?,
         None => loaded.state.workflow().clone(),
     };
+    // What was taken over was decided by the same people as before.
+    let authors = loaded.row.given.authors.clone();
     let from = args.text("fromStep").unwrap_or_default();
     let Some(place) = workflow.place(from) else {
         return Err(Fault::new(Code::NotFound, format!("the workflow has no step named '{from}'"))
@@ -48,6 +50,7 @@ async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
         correlation: loaded.row.correlation.clone(),
         trace: context.trace,
         principal: context.principal.clone(),
+        authors,
         timeout_ms: loaded.row.given.timeout_ms,
         priority: Some(loaded.row.priority),
         parent: None,

@@ -62,7 +62,7 @@ pub fn summary(row: &Row, now_ms: i64) -> Value {
     json!({
         "executionId": row.id, "status": row.status,
         "workflow": {"id": row.workflow, "name": row.name, "version": row.version},
-        "correlationId": row.correlation, "createdAt": iso(row.created_ms), "startedAt": row.started_ms.map(iso),
+        "startedBy": row.given.principal, "correlationId": row.correlation, "createdAt": iso(row.created_ms), "startedAt": row.started_ms.map(iso),
         "completedAt": row.ended_ms.map(iso),
         "duration": row.started_ms.map(|started| row.ended_ms.unwrap_or(now_ms) - started), "error": error,
     })

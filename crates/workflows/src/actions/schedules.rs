@@ -1,13 +1,13 @@
 //! Schedules: workflows that start by themselves.
 
-use orchestr8_contract::{Fault, Output};
+use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
 use serde_json::{Value, json};
 
 use super::{answer, changing, hidden, object, page, reading};
 use crate::limits::PAGE;
-use crate::runtime::Hub;
+use crate::runtime::{Hub, Request};
 use crate::schedules::{self, Schedule, Spec};
 use crate::stored;
 
@@ -55,7 +55,7 @@ async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     spec.roles = context.principal.roles;
     spec.check()?;
     // A schedule for what does not exist would fail every time, with nobody looking.
-    stored::find(&hub, tenant(&context), &spec.workflow_id, None).await?;
+    spec.revision = Some(stored::find(&hub, tenant(&context), &spec.workflow_id, None).await?.revision);
     let schedule = Schedule::new(tenant(&context), id, spec, paused, hub.ports().clock.now_ms())?;
     let mut change = Batch::new();
     change.then(schedules::put(&schedule));
@@ -108,7 +108,16 @@ async fn switch(hub: Hub, args: &Args, context: &Context, paused: bool) -> Resul
 
 async fn trigger(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let schedule = named(&hub, &args, &context).await?;
-    let mut accepted = hub.accept(schedules::request(&hub, &schedule).await?)?;
+    if schedule.is_orphaned(&hub) {
+        let text = format!(
+            "the credentials of '{}', the author of this schedule, were revoked",
+            schedule.spec.principal
+        );
+        return Err(Fault::new(Code::Unauthorized, text).with("reason", "principal_revoked").into());
+    }
+    // It has the rights that its author and the caller have, and is recorded under the caller's name.
+    let request = schedules::request(&hub, &schedule).await?;
+    let mut accepted = hub.accept(Request { principal: context.principal.clone(), ..request })?;
     let answer = json!({"id": schedule.id, "executionId": accepted.id, "status": accepted.status});
     let effects = std::mem::take(&mut accepted.batch);
     Ok(Reply::new(Output::json(answer), effects).then(move || hub.launch(accepted)))

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{answer, hidden, number, object, reading};
 use crate::agents::Usage;
-use crate::agents::workers::{Failure, Task, Workers};
+use crate::agents::workers::{Failure, HeldTask, QueueKey, Task, Workers};
 
 pub fn actions(workers: &Workers) -> Result<Vec<Action>, schema::Error> {
     let lease = || json!({"type": "string", "minLength": 1, "maxLength": 128});
@@ -55,7 +55,9 @@ pub fn actions(workers: &Workers) -> Result<Vec<Action>, schema::Error> {
 async fn poll(workers: Workers, args: Args, context: Context) -> Result<Reply, Halt> {
     let wait = Duration::from_millis(number(&args, "waitMs").unwrap_or(0));
     let limit = number(&args, "limit").and_then(|limit| usize::try_from(limit).ok()).unwrap_or(1);
-    let (queue, worker) = (args.text("queue").unwrap_or_default(), args.text("workerId").unwrap_or_default());
+    let worker = args.text("workerId").unwrap_or_default();
+    let name = args.text("queue").unwrap_or_default().into();
+    let queue = QueueKey { tenant: context.principal.tenant.clone(), name };
     let tasks = tokio::select! {
         tasks = workers.poll(queue, worker, wait, limit) => tasks?,
         () = context.cancel.fired() => Vec::new(),
@@ -76,12 +78,14 @@ fn shown(task: &Task) -> Value {
 /// How long a worker waits for its output to be on record.
 const RECORD_LIMIT: Duration = Duration::from_secs(20);
 
-fn task_id(args: &Args) -> Result<Uuid, Fault> {
-    let text = args.text("taskId").unwrap_or_default();
-    Uuid::parse_str(text).map_err(|_| {
+/// The task that a worker says it holds.
+fn held<'a>(args: &'a Args, context: &'a Context) -> Result<HeldTask<'a>, Fault> {
+    let id = Uuid::parse_str(args.text("taskId").unwrap_or_default()).map_err(|_| {
         Fault::new(Code::NotFound, "there is no such task: it was ended, cancelled or timed out")
             .with("path", "/taskId")
-    })
+    })?;
+    let token = args.text("leaseToken").unwrap_or_default();
+    Ok(HeldTask { tenant: &context.principal.tenant, id, token })
 }
 
 async fn complete(workers: Workers, args: Args, context: Context) -> Result<Reply, Halt> {
@@ -93,8 +97,7 @@ async fn complete(workers: Workers, args: Args, context: Context) -> Result<Repl
         .map_err(|error| Fault::invalid(format!("/usage: {error}")).with("path", "/usage"))?
         .unwrap_or_default();
     let output = args.get("output").cloned().unwrap_or(Value::Null);
-    let lease = args.text("leaseToken").unwrap_or_default();
-    let recorded = workers.complete(task_id(&args)?, lease, output, usage)?;
+    let recorded = workers.complete(&held(&args, &context)?, output, usage)?;
     // A worker that is told so may forget the task: nothing is acknowledged before it is durable.
     tokio::select! {
         () = recorded.cancelled() => answer(json!({"accepted": true})),
@@ -104,18 +107,18 @@ async fn complete(workers: Workers, args: Args, context: Context) -> Result<Repl
     }
 }
 
-async fn fail(workers: Workers, args: Args, _: Context) -> Result<Reply, Halt> {
+async fn fail(workers: Workers, args: Args, context: Context) -> Result<Reply, Halt> {
     let error = args.get("error").cloned().unwrap_or(Value::Null);
     let failure = Failure {
         message: error["message"].as_str().unwrap_or_default().to_owned(),
         code: error["code"].as_str().map(str::to_owned),
         retryable: error["retryable"].as_bool().unwrap_or(false),
     };
-    workers.fail(task_id(&args)?, args.text("leaseToken").unwrap_or_default(), failure)?;
+    workers.fail(&held(&args, &context)?, failure)?;
     answer(json!({"accepted": true}))
 }
 
-async fn heartbeat(workers: Workers, args: Args, _: Context) -> Result<Reply, Halt> {
-    let cancelled = workers.heartbeat(task_id(&args)?, args.text("leaseToken").unwrap_or_default())?;
+async fn heartbeat(workers: Workers, args: Args, context: Context) -> Result<Reply, Halt> {
+    let cancelled = workers.heartbeat(&held(&args, &context)?)?;
     answer(json!({"cancelled": cancelled}))
 }

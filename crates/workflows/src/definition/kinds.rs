@@ -15,7 +15,7 @@ use crate::expression::Template;
 
 pub(super) const STORED: &[&str] = &["id", "version"];
 pub(super) const WAIT: &[&str] = &["durationMs", "duration", "until", "event", "timeoutMs"];
-pub(super) const APPROVAL: &[&str] = &["message", "who", "timeoutMs", "onTimeout", "form"];
+pub(super) const APPROVAL: &[&str] = &["message", "who", "excludeStarter", "timeoutMs", "onTimeout", "form"];
 pub(super) const SWITCH: &[&str] = &["on", "cases", "default"];
 pub(super) const CASE: &[&str] = &["value", "steps"];
 
@@ -107,7 +107,7 @@ fn timely(fields: &Fields<'_>, name: &str, fits: fn(&Value) -> bool, hint: &str)
     Some(template)
 }
 
-/// `approval: {message, who?, timeoutMs?, onTimeout?, form?}`
+/// `approval: {message, who?, excludeStarter?, timeoutMs?, onTimeout?, form?}`
 pub(super) fn approval(fields: &Fields<'_>) -> Option<Approval> {
     let own = fields.object("approval", APPROVAL)?;
     own.need("message", "Say what is to be decided.");
@@ -127,6 +127,7 @@ pub(super) fn approval(fields: &Fields<'_>) -> Option<Approval> {
     Some(Approval {
         message: own.text_template("message")?,
         who: who.into_iter().map(|(_, name)| name.to_owned()).collect(),
+        exclude_starter: own.flag("excludeStarter").unwrap_or(false),
         timeout_ms,
         on_timeout: on_timeout.unwrap_or(OnTimeout::Fail),
         form: form.cloned(),

@@ -190,8 +190,10 @@ pub enum Wait {
 #[derive(Debug, Clone)]
 pub struct Approval {
     pub message: Template,
-    /// Who may decide: names of principals, or `role:<name>`. Empty: anybody who has the token.
+    /// Who may decide: names of principals, or `role:<name>`. Empty: every approver, and the holder of the link.
     pub who: Vec<String>,
+    /// Whether the principal that started the execution may not decide.
+    pub exclude_starter: bool,
     pub timeout_ms: Option<u64>,
     pub on_timeout: OnTimeout,
     /// JSON Schema of what the decider fills in.

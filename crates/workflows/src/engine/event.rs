@@ -116,7 +116,11 @@ pub enum Event {
     Decided {
         task: Task,
         approved: bool,
+        /// The authenticated principal.
         by: String,
+        /// The person for whom the principal says that it decides. Not verified.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on_behalf_of: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         comment: Option<String>,
         #[serde(default)]

@@ -71,8 +71,9 @@ fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
             state.hear(id);
             waits::signal(state, name, payload, at_ms, out);
         }
-        Event::Decided { task, approved, by, comment, data } => {
-            waits::decided(state, task, waits::Verdict { approved, by, comment, data }, at_ms, out);
+        Event::Decided { task, approved, by, on_behalf_of, comment, data } => {
+            let verdict = waits::Verdict { approved, by, on_behalf_of, comment, data };
+            waits::decided(state, task, verdict, at_ms, out);
         }
         Event::CancelAsked { reason, graceful: _ } => {
             state.status = Status::Cancelling;

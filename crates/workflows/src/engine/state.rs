@@ -15,6 +15,8 @@ use crate::limits;
 /// Who it is, which never changes.
 #[derive(Debug, Clone)]
 pub struct Identity {
+    /// The name of the principal that started it.
+    pub started_by: Arc<str>,
     pub execution: Arc<str>,
     pub correlation: CorrelationId,
     pub workflow: Arc<Workflow>,

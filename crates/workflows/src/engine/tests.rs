@@ -22,6 +22,7 @@ fn whole(source: Value) -> State {
     let workflow = definition::read_value(&source).unwrap_or_else(|problems| panic!("{problems:?} {source}"));
     State::new(Arc::new(Identity {
         execution: "exec-1".into(),
+        started_by: "local".into(),
         correlation: CorrelationId::parse("test").unwrap(),
         variables: workflow.variables.clone(),
         workflow,

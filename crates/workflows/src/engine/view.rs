@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::event::Task;
 use super::state::{Outcome, Phase, State, Step, Undone};
+use crate::authors::{Author, Authors};
 
 /// The facts of an execution that are not in its state.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +14,7 @@ pub struct Facts {
     pub created_ms: i64,
     pub parent: Option<String>,
     pub forked_from: Option<String>,
+    pub authors: Authors,
     pub last_sequence: u64,
 }
 
@@ -43,6 +45,7 @@ pub fn resource(state: &State, facts: &Facts, now_ms: i64) -> Value {
         "errors": errors,
         "variables": state.identity.variables,
         "createdAt": iso(facts.created_ms),
+        "startedBy": state.identity.started_by,
         "startedAt": state.started_ms.map(iso),
         "completedAt": state.ended_ms.map(iso),
         "duration": duration,
@@ -56,6 +59,10 @@ pub fn resource(state: &State, facts: &Facts, now_ms: i64) -> Value {
         }
     };
     add("parentExecutionId", facts.parent.clone().map(Value::from));
+    let name = |author: &Option<Author>| author.as_ref().map(|author| Value::from(&*author.name));
+    add("definedBy", name(&facts.authors.defined_by));
+    add("editedBy", name(&facts.authors.edited_by));
+    add("scheduledBy", name(&facts.authors.scheduled_by));
     add("forkedFrom", facts.forked_from.clone().map(Value::from));
     add("pauseReason", state.pause.as_ref().map(|pause| pause.reason.clone().into()));
     add("cancelReason", state.cancel.as_ref().map(|cancel| cancel.reason.clone().into()));

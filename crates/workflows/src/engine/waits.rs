@@ -21,6 +21,7 @@ const LONGEST_MS: i64 = 10 * 366 * 86_400_000;
 pub struct Verdict {
     pub approved: bool,
     pub by: String,
+    pub on_behalf_of: Option<String>,
     pub comment: Option<String>,
     pub data: Value,
 }
@@ -119,10 +120,13 @@ pub fn decided(state: &mut State, task: Task, verdict: Verdict, at_ms: i64, out:
     }
     out.push(Decision::Unask { task });
     state.work.remove(&task);
-    let Verdict { approved, by, comment, data } = verdict;
+    let Verdict { approved, by, on_behalf_of, comment, data } = verdict;
     let decision = if approved { "approved" } else { "rejected" };
-    let output = json!({"decision": decision, "approved": approved, "by": by, "comment": comment,
-                        "data": data, "at": iso(at_ms)});
+    let mut output = json!({"decision": decision, "approved": approved, "by": by, "comment": comment,
+                            "data": data, "at": iso(at_ms)});
+    if let Some(person) = on_behalf_of {
+        output["onBehalfOf"] = person.into();
+    }
     complete(state, task.step, output, at_ms, out);
 }
 

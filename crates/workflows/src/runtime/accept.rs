@@ -17,6 +17,7 @@ use super::gates::{Entry, Pass};
 use super::load::Tail;
 use super::scheduler::Slot;
 use super::{Hub, load};
+use crate::authors::Authors;
 use crate::definition::model::Workflow;
 use crate::engine::event::{Event, Status, Task};
 use crate::engine::state::{Identity, State};
@@ -31,7 +32,10 @@ pub struct Request {
     pub correlation: CorrelationId,
     /// The trace it is a part of, which its steps pass on.
     pub trace: Option<TraceParent>,
+    /// Who starts it.
     pub principal: Arc<Principal>,
+    /// Who else answers for what it does. It has the rights that all of them and the starter have.
+    pub authors: Authors,
     pub timeout_ms: Option<u64>,
     pub priority: Option<i32>,
     pub parent: Option<Parent>,
@@ -62,6 +66,8 @@ pub struct Given {
     pub principal: String,
     #[serde(default, skip_serializing_if = "RoleSet::is_empty")]
     pub roles: RoleSet,
+    #[serde(default, skip_serializing_if = "Authors::is_empty")]
+    pub authors: Authors,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -214,12 +220,17 @@ impl Hub {
         let id: Arc<str> = format!("exec-{}", ports.ids.fresh(For::Execution)).into();
         let mut variables = request.workflow.variables.clone();
         variables.extend(request.variables.clone());
+        let principal = Arc::new(Principal {
+            roles: request.authors.reduce(request.principal.roles),
+            ..Principal::clone(&request.principal)
+        });
         let given = Given {
             variables: request.variables,
             timeout_ms: request.timeout_ms,
             trace: request.trace,
             principal: request.principal.name.to_string(),
-            roles: request.principal.roles,
+            roles: principal.roles,
+            authors: request.authors,
             parent: request.parent,
             forked_from: request.forked_from,
             kept: request.kept,
@@ -230,6 +241,7 @@ impl Hub {
             variables,
             timeout_ms: request.timeout_ms,
             workflow: request.workflow.clone(),
+            started_by: principal.name.clone(),
         };
         Seed {
             num: self.0.fresh_number(),
@@ -238,7 +250,7 @@ impl Hub {
             given: Arc::new(given),
             priority: request.priority.unwrap_or(request.workflow.policies.priority),
             created_ms: ports.clock.now_ms(),
-            principal: request.principal,
+            principal,
             pass: None,
         }
     }

@@ -3,13 +3,29 @@
 use std::time::Duration;
 
 use orchestr8_contract::Fault;
+use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::bus::{CIRCUIT_CLOSE, CIRCUIT_OPEN, Filter};
 use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::Batch;
-use orchestr8_kernel::resilience::Snapshot;
+use orchestr8_kernel::resilience::{Snapshot, breaker};
 use serde_json::json;
 
 use super::{Hub, Shared, fault, tables};
+
+/// The key of the breaker of an agent and its target. Tenants have breakers of their own, so that the failures of one do not stop
+/// the calls of another; those of the local tenant have the plain form of the contract.
+pub fn key(tenant: &Tenant, agent: &str, target: Option<&str>) -> String {
+    if *tenant == Tenant::local() {
+        return breaker::key(agent, target);
+    }
+    breaker::key(agent, Some(&format!("@{}/{}", tenant.as_str(), target.unwrap_or_default())))
+}
+
+/// Whether a tenant may see a breaker: its own, and those of the server.
+pub fn is_visible(tenant: &Tenant, key: &str) -> bool {
+    let Some((_, rest)) = key.split_once(":@") else { return true };
+    rest.strip_prefix(tenant.as_str()).is_some_and(|rest| rest.starts_with('/'))
+}
 
 /// Counts of failures below the threshold are kept this often; openings and closings at once.
 const EVERY: Duration = Duration::from_secs(5);
@@ -62,4 +78,22 @@ async fn write(hub: &Hub, snapshots: &[Snapshot]) -> Result<(), Fault> {
         batch.then(tables::breaker_keep(&snapshot.key, text));
     }
     hub.0.ports.store.commit(batch).await.map_err(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_has_breakers_of_its_own_and_sees_only_those() {
+        let (acme, rival) = (Tenant::parse("acme").unwrap(), Tenant::parse("acm").unwrap());
+        assert_eq!(
+            key(&Tenant::local(), "@orchestr8/http", Some("a.example")),
+            "cb:@orchestr8/http:a.example"
+        );
+        let own = key(&acme, "@orchestr8/http", Some("a.example"));
+        assert_ne!(own, key(&rival, "@orchestr8/http", Some("a.example")));
+        assert!(is_visible(&acme, &own) && !is_visible(&rival, &own) && !is_visible(&Tenant::local(), &own));
+        assert!(is_visible(&rival, "cb:@orchestr8/http:a.example"));
+    }
 }

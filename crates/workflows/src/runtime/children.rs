@@ -1,15 +1,18 @@
 //! What an execution asks of others: child executions, and people.
 
 use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::ids::For;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use uuid::Uuid;
 
 use super::accept::{Accepted, Parent, Request, check_depth};
 use super::actor::Actor;
 use super::tables;
+use crate::authors::Authors;
 use crate::definition::model::{Kind, Which, Workflow};
 use crate::engine::event::{Event, Task};
 use crate::engine::scope::Frame;
@@ -28,10 +31,12 @@ impl Actor {
     pub async fn begin_children(&mut self) {
         for task in std::mem::take(&mut self.beginning) {
             let definition = match self.wanted(task) {
-                Wanted::Inline(workflow) => Ok(workflow),
+                Wanted::Inline(workflow) => Ok((workflow, self.seed.given.authors.clone())),
                 Wanted::Stored { id, version } => {
                     let (hub, tenant) = (self.hub.clone(), self.seed.tenant.clone());
-                    stored::find(&hub, tenant.as_str(), &id, version.as_deref()).await
+                    stored::find(&hub, tenant.as_str(), &id, version.as_deref())
+                        .await
+                        .map(stored::StoredDefinition::into_parts)
                 }
                 Wanted::Nothing => Err(Fault::internal("the step is no workflow")),
             };
@@ -59,7 +64,7 @@ impl Actor {
         }
     }
 
-    fn child(&self, task: Task, definition: Arc<Workflow>) -> Result<Accepted, Fault> {
+    fn child(&self, task: Task, (definition, authors): (Arc<Workflow>, Authors)) -> Result<Accepted, Fault> {
         let workflow = self.state.workflow().clone();
         let Kind::Workflow(child) = &workflow.steps[task.step].kind else {
             return Err(Fault::internal("the step is no workflow"));
@@ -72,7 +77,8 @@ impl Actor {
             variables,
             correlation: self.state.identity.correlation.clone(),
             trace: self.seed.given.trace,
-            principal: self.seed.principal.clone(),
+            principal: self.hub.current_principal(&self.seed)?,
+            authors,
             timeout_ms: None,
             priority: Some(self.seed.priority),
             parent: Some(Parent {
@@ -110,8 +116,9 @@ impl Actor {
                 return self.give(Event::Failed { task, attempts: 1, fault });
             }
         };
-        let token = self.hub.0.ports.ids.fresh(For::Record).simple().to_string();
+        let token = approval_token(&self.seed.tenant, self.hub.0.ports.ids.fresh(For::Record));
         let ask = json!({"stepId": step.id, "message": message, "who": approval.who, "form": approval.form,
+                         "excludeStarter": approval.exclude_starter, "startedBy": self.seed.given.principal,
                          "expiresAt": due_ms.map(iso)});
         let (tenant, num) = (self.seed.tenant.clone(), self.seed.num);
         self.statement(tables::approval_ask(
@@ -121,5 +128,14 @@ impl Actor {
             &task.to_string(),
             ask.to_string(),
         ));
+    }
+}
+
+/// A link to an approval works without credentials, so its token says which tenant it belongs to; that of the local tenant
+/// needs no name.
+fn approval_token(tenant: &Tenant, random: Uuid) -> String {
+    match *tenant == Tenant::local() {
+        true => random.simple().to_string(),
+        false => format!("{}.{}", random.simple(), tenant.as_str()),
     }
 }

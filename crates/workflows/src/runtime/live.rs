@@ -25,7 +25,7 @@ impl Actor {
     /// Does what became durable.
     pub(super) fn act(&mut self) {
         self.seen.send_replace(self.seq);
-        self.hub.0.tell_changed(&self.seed.identity.execution);
+        self.hub.0.tell_changed(&self.seed.tenant, &self.seed.identity.execution);
         for recorded in std::mem::take(&mut self.recorded) {
             recorded.cancel();
         }

@@ -65,6 +65,7 @@ impl Seed {
             created_ms: self.created_ms,
             parent: self.given.parent.as_ref().map(|parent| parent.id.to_string()),
             forked_from: self.given.forked_from.as_ref().map(ToString::to_string),
+            authors: self.given.authors.clone(),
             last_sequence: seq,
         }
     }
@@ -143,6 +144,7 @@ pub async fn seed(hub: &Hub, row: &Row) -> Result<Seed, Fault> {
         variables,
         timeout_ms: given.timeout_ms,
         workflow,
+        started_by: given.principal.as_str().into(),
     };
     let principal =
         Principal { name: given.principal.as_str().into(), tenant: row.tenant.clone(), roles: given.roles };

@@ -9,7 +9,7 @@
 
 mod accept;
 mod actor;
-mod breakers;
+pub(crate) mod breakers;
 mod children;
 mod deliver;
 mod gates;
@@ -18,6 +18,7 @@ pub(crate) mod load;
 mod recent;
 mod record;
 mod recover;
+mod rights;
 mod run_task;
 mod scheduler;
 pub(crate) mod tables;
@@ -35,6 +36,7 @@ use orchestr8_kernel::ports::store;
 use orchestr8_kernel::registry::RESOURCE_UPDATED;
 use orchestr8_kernel::{Kernel, Log, Ports};
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -305,7 +307,7 @@ impl Shared {
     }
 
     /// Tells those who follow the resource of an execution that it has changed; costs next to nothing without them.
-    fn tell_changed(&self, execution: &str) {
+    fn tell_changed(&self, tenant: &Tenant, execution: &str) {
         let bus = self.kernel.bus();
         if bus.has_listeners(RESOURCE_UPDATED) {
             bus.publish(Event {
@@ -313,7 +315,7 @@ impl Shared {
                 subject: format!("execution://{execution}").into(),
                 priority: Priority::Normal,
                 at_ms: self.now_ms(),
-                data: Arc::default(),
+                data: Arc::new(json!({"tenant": tenant})),
             });
         }
     }

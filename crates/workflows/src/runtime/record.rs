@@ -33,7 +33,8 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64, grace_ms: u64) -> Entr
     match event {
         Event::Begun { .. } => {
             let workflow = state.workflow();
-            let data = json!({"status": "running", "workflowId": workflow.id, "version": workflow.version, "hash": workflow.hash});
+            let data = json!({"status": "running", "workflowId": workflow.id, "version": workflow.version, "hash": workflow.hash,
+                              "startedBy": state.identity.started_by});
             entry("execution-start", None, "info", data)
         }
         Event::Started { task, attempt } => {
@@ -77,9 +78,10 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64, grace_ms: u64) -> Entr
             "info",
             json!({"name": name, "payload": shown(state, "payload", payload)}),
         ),
-        Event::Decided { task, approved, by, comment, data } => {
+        Event::Decided { task, approved, by, on_behalf_of, comment, data } => {
             let decision = if *approved { "approved" } else { "rejected" };
-            let data = json!({"decision": decision, "by": by, "comment": comment, "data": shown(state, "data", data)});
+            let data = json!({"decision": decision, "by": by, "onBehalfOf": on_behalf_of, "comment": comment,
+                              "data": shown(state, "data", data)});
             entry("approval-decided", Some(task.step), "info", data)
         }
         Event::CancelAsked { reason, graceful } => {
@@ -205,6 +207,7 @@ mod tests {
         let workflow = crate::definition::read_value(&source).unwrap();
         let state = State::new(Arc::new(Identity {
             execution: "exec-1".into(),
+            started_by: "local".into(),
             correlation: CorrelationId::parse("test").unwrap(),
             variables: workflow.variables.clone(),
             workflow,

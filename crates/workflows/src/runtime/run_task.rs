@@ -16,8 +16,8 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::Hub;
 use super::actor::{Actor, Message};
+use super::{Hub, breakers};
 use crate::agents::{Agent, Answer, Call, Heartbeat};
 use crate::engine::event::{Event, Task};
 use crate::engine::scope;
@@ -75,13 +75,15 @@ pub fn prepare(
         Ok(resolved) => resolved,
         Err(fault) => return failed(fault),
     };
+    let principal = match hub.current_principal(&actor.seed) {
+        Ok(principal) => principal,
+        Err(fault) => return failed(fault),
+    };
     let Some(agent) = hub.0.agents.find(&resolved.call.agent) else {
         return failed(unknown_agent(hub, &resolved.call.agent));
     };
-    let breaker = resilience::breaker::key(
-        &resolved.call.agent,
-        agent.target(&resolved.input, &resolved.config).as_deref(),
-    );
+    let target = agent.target(&resolved.input, &resolved.config);
+    let breaker = breakers::key(&actor.seed.tenant, &resolved.call.agent, target.as_deref());
     let call = Call {
         execution: state.identity.execution.clone(),
         workflow: state.workflow().id.clone(),
@@ -93,7 +95,7 @@ pub fn prepare(
         config: resolved.config,
         correlation: state.identity.correlation.clone(),
         trace: actor.seed.given.trace,
-        principal: actor.seed.principal.clone(),
+        principal,
         cancel: cancel.clone(),
         heartbeat: Heartbeat::default(),
         recorded,
@@ -184,7 +186,7 @@ impl Run {
             }
         };
         let never = CancellationToken::new();
-        let breakers = self.hub.0.kernel.breakers();
+        let registry = self.hub.0.kernel.breakers();
         let (clock, random) = (&*ports.clock, &*ports.random);
         let result = {
             let running = resilience::run_telling(
@@ -193,7 +195,7 @@ impl Run {
                 work,
                 tell,
                 &never,
-                breakers,
+                registry,
                 clock,
                 random,
             );

@@ -17,10 +17,12 @@ use orchestr8_contract::{Code, Fault, RoleSet};
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::{self, Batch, Statement};
+use orchestr8_kernel::principals::Standing;
 use orchestr8_kernel::{Principal, log};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::authors::{Author, Authors};
 use crate::engine::event::Event;
 use crate::runtime::{Hub, Request, fault, load};
 use crate::stored;
@@ -74,7 +76,10 @@ pub struct Spec {
     pub overlap: Overlap,
     #[serde(default)]
     pub backfill: Backfill,
-    /// On whose behalf it starts.
+    /// The revision of the workflow that it starts; none in schedules of earlier versions, which start the newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
+    /// Its author, on whose behalf it starts.
     #[serde(default)]
     pub principal: String,
     #[serde(default)]
@@ -147,6 +152,12 @@ impl Schedule {
         Ok(Self { paused, next_ms: self.spec.next_after(now_ms)?, ..self })
     }
 
+    /// Whether its author has lost the credentials.
+    pub fn is_orphaned(&self, hub: &Hub) -> bool {
+        Tenant::parse(&self.tenant)
+            .is_ok_and(|tenant| hub.standing(&tenant, &self.spec.principal) == Standing::Revoked)
+    }
+
     fn read(row: &store::Row) -> Result<Self, Fault> {
         let source = row.text(1).map_err(fault)?.to_owned();
         let spec = serde_json::from_str(&source)
@@ -168,7 +179,7 @@ impl Schedule {
         json!({"id": self.id, "workflowId": spec.workflow_id, "cron": spec.cron, "timeZone": spec.time_zone,
                "inputs": spec.inputs, "overlap": spec.overlap, "backfill": spec.backfill, "paused": self.paused,
                "nextAt": self.next_ms.filter(|_| !self.paused).map(iso), "lastAt": self.last_ms.map(iso),
-               "lastExecutionId": self.last_execution})
+               "lastExecutionId": self.last_execution, "author": spec.principal, "revision": spec.revision})
     }
 }
 
@@ -205,6 +216,10 @@ pub async fn fire(hub: &Hub, now_ms: i64) -> Result<Option<i64>, Fault> {
     let store = &hub.ports().store;
     for row in store.query(tables::due(now_ms, PAGE)).await.map_err(fault)? {
         let schedule = Schedule::read(&row)?;
+        if schedule.is_orphaned(hub) {
+            stop_orphaned(hub, schedule, now_ms).await?;
+            continue;
+        }
         if let Err(fault) = start_due(hub, &schedule, now_ms).await {
             let fields = json!({"scheduleId": schedule.id, "error": log::error(&fault)});
             hub.ports().log.error("a schedule could not start its workflow", fields);
@@ -214,6 +229,15 @@ pub async fn fire(hub: &Hub, now_ms: i64) -> Result<Option<i64>, Fault> {
     let next = store.query(tables::next_due()).await.map_err(fault)?;
     // One that waits for the execution before it stays due, and is looked at again after a while.
     Ok(next.first().and_then(|row| row.int(0).ok()).map(|next_ms| next_ms.max(now_ms + LOOK_AGAIN_MS)))
+}
+
+/// Pauses a schedule whose author has lost the credentials: nobody answers for what it starts.
+async fn stop_orphaned(hub: &Hub, schedule: Schedule, now_ms: i64) -> Result<(), Fault> {
+    let fields = json!({"scheduleId": schedule.id, "author": schedule.spec.principal});
+    hub.ports().log.warn("a schedule was paused: the credentials of its author were revoked", fields);
+    let mut batch = Batch::new();
+    batch.then(switch(&schedule.switched(true, now_ms)?));
+    hub.ports().store.commit(batch).await.map_err(fault)
 }
 
 async fn skip(hub: &Hub, schedule: &Schedule, now_ms: i64) -> Result<(), Fault> {
@@ -299,14 +323,20 @@ async fn may_start(hub: &Hub, schedule: &Schedule) -> Result<Turn, Fault> {
     }
 }
 
-/// What a schedule wants executed.
+/// What a schedule wants executed, on behalf of its author.
 pub async fn request(hub: &Hub, schedule: &Schedule) -> Result<Request, Fault> {
     let spec = &schedule.spec;
     let tenant = Tenant::parse(&schedule.tenant)
         .map_err(|_| Fault::new(Code::StoreCorrupt, "the tenant of a schedule cannot be read"))?;
-    let workflow = stored::find(hub, &schedule.tenant, &spec.workflow_id, None).await?;
+    let definition = match spec.revision {
+        Some(revision) => stored::pinned(hub, &schedule.tenant, &spec.workflow_id, revision).await?,
+        None => stored::find(hub, &schedule.tenant, &spec.workflow_id, None).await?,
+    };
+    let author = Author { name: spec.principal.as_str().into(), roles: spec.roles };
+    let (workflow, authors) = definition.into_parts();
     Ok(Request {
         workflow,
+        authors: Authors { scheduled_by: Some(author), ..authors },
         variables: spec.inputs.clone(),
         correlation: CorrelationId::from_uuid(hub.ports().ids.fresh(For::Correlation)),
         trace: None,

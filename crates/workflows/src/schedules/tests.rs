@@ -7,6 +7,7 @@ use super::{Backfill, Overlap, Spec, missed};
 
 fn spec(cron: &str, zone: &str) -> Spec {
     Spec {
+        revision: None,
         workflow_id: "w".into(),
         cron: cron.into(),
         time_zone: zone.into(),

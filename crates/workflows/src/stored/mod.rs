@@ -4,11 +4,13 @@ mod tables;
 
 use std::sync::Arc;
 
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, Fault, RoleSet};
+use orchestr8_kernel::Principal;
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::store::{self, Batch};
 use serde_json::{Value, json};
 
+use crate::authors::{Author, Authors};
 use crate::definition::model::Workflow;
 use crate::runtime::{Hub, fault, load};
 
@@ -24,6 +26,25 @@ pub struct Revision {
     pub about: Value,
     pub hash: String,
     pub applied_ms: i64,
+    /// None: it was applied by an earlier version, which did not record it.
+    pub author: Option<Author>,
+}
+
+/// A stored definition and the principals that answer for it.
+pub struct StoredDefinition {
+    pub workflow: Arc<Workflow>,
+    pub revision: i64,
+    /// Who applied its first revision.
+    pub defined_by: Option<Author>,
+    /// Who applied this one.
+    pub edited_by: Option<Author>,
+}
+
+impl StoredDefinition {
+    pub fn into_parts(self) -> (Arc<Workflow>, Authors) {
+        let authors = Authors { defined_by: self.defined_by, edited_by: self.edited_by, scheduled_by: None };
+        (self.workflow, authors)
+    }
 }
 
 impl Revision {
@@ -37,13 +58,20 @@ impl Revision {
             about: serde_json::from_str(&text(4)?).unwrap_or(Value::Null),
             hash: text(5)?,
             applied_ms: row.int(6).map_err(fault)?,
+            author: match (row.optional_text(7).map_err(fault)?, row.optional_text(8).map_err(fault)?) {
+                (Some(name), Some(roles)) => Some(Author {
+                    name: name.into(),
+                    roles: serde_json::from_str(roles).unwrap_or(RoleSet::NONE),
+                }),
+                (_, _) => None,
+            },
         })
     }
 
     pub fn summary(&self) -> Value {
         json!({"id": self.id, "name": self.name, "version": self.version, "revision": self.revision, "hash": self.hash,
                "description": self.about["description"], "tags": self.about["tags"], "steps": self.about["steps"],
-               "appliedAt": iso(self.applied_ms)})
+               "appliedAt": iso(self.applied_ms), "appliedBy": self.author.as_ref().map(|author| &author.name)})
     }
 }
 
@@ -58,13 +86,37 @@ async fn query(hub: &Hub, statement: store::Statement) -> Result<Vec<Revision>, 
 }
 
 /// The newest revision, or the newest with this version.
-pub async fn find(hub: &Hub, tenant: &str, id: &str, version: Option<&str>) -> Result<Arc<Workflow>, Fault> {
+pub async fn find(
+    hub: &Hub,
+    tenant: &str,
+    id: &str,
+    version: Option<&str>,
+) -> Result<StoredDefinition, Fault> {
     let statement = match version {
         Some(version) => tables::with_version(tenant, id, version),
         None => tables::newest(tenant, id),
     };
     let found = query(hub, statement).await?.into_iter().next().ok_or_else(|| unknown(id, version))?;
-    load::definition(hub, tenant, &found.hash).await
+    with_authors(hub, tenant, found).await
+}
+
+/// The revision with this number, as long as the workflow is not deleted.
+pub async fn pinned(hub: &Hub, tenant: &str, id: &str, revision: i64) -> Result<StoredDefinition, Fault> {
+    let found = query(hub, tables::with_number(tenant, id, revision)).await?.into_iter().next();
+    with_authors(hub, tenant, found.ok_or_else(|| unknown(id, None))?).await
+}
+
+async fn with_authors(hub: &Hub, tenant: &str, found: Revision) -> Result<StoredDefinition, Fault> {
+    let first = match found.revision {
+        1 => None,
+        _ => query(hub, tables::first(tenant, &found.id)).await?.into_iter().next(),
+    };
+    Ok(StoredDefinition {
+        workflow: load::definition(hub, tenant, &found.hash).await?,
+        revision: found.revision,
+        defined_by: first.map_or_else(|| found.author.clone(), |first| first.author),
+        edited_by: found.author,
+    })
 }
 
 /// What applying a definition changes.
@@ -73,7 +125,8 @@ pub struct Applied {
     pub effects: Batch,
 }
 
-pub async fn apply(hub: &Hub, tenant: &str, workflow: &Workflow) -> Result<Applied, Fault> {
+pub async fn apply(hub: &Hub, principal: &Principal, workflow: &Workflow) -> Result<Applied, Fault> {
+    let tenant = principal.tenant.as_str();
     let newest = query(hub, tables::newest(tenant, &workflow.id)).await?.into_iter().next();
     let answer = |revision: i64, unchanged: bool| {
         json!({"id": workflow.id, "name": workflow.name, "version": workflow.version, "revision": revision,
@@ -98,6 +151,8 @@ pub async fn apply(hub: &Hub, tenant: &str, workflow: &Workflow) -> Result<Appli
         about: about.to_string(),
         hash: &workflow.hash,
         applied_ms: hub.ports().clock.now_ms(),
+        author: &principal.name,
+        author_roles: json!(principal.roles).to_string(),
     }));
     Ok(Applied { answer: answer(revision, false), effects })
 }
@@ -124,7 +179,8 @@ pub async fn show(hub: &Hub, tenant: &str, id: &str, revision: Option<i64>) -> R
     answer["inputs"] = workflow.inputs.clone().unwrap_or(Value::Null);
     answer["revisions"] = revisions
         .iter()
-        .map(|one| json!({"revision": one.revision, "version": one.version, "hash": one.hash, "appliedAt": iso(one.applied_ms)}))
+        .map(|one| json!({"revision": one.revision, "version": one.version, "hash": one.hash, "appliedAt": iso(one.applied_ms),
+                         "appliedBy": one.author.as_ref().map(|author| &author.name)}))
         .collect();
     Ok(answer)
 }

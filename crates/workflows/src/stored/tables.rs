@@ -2,7 +2,7 @@
 
 use orchestr8_kernel::ports::store::Statement;
 
-const COLUMNS: &str = "id, revision, version, name, about, hash, applied_ms";
+const COLUMNS: &str = "id, revision, version, name, about, hash, applied_ms, author, author_roles";
 
 /// The newest revision. The columns of `COLUMNS`.
 pub fn newest(tenant: &str, id: &str) -> Statement {
@@ -27,6 +27,17 @@ pub fn with_version(tenant: &str, id: &str, version: &str) -> Statement {
     }
 }
 
+/// The revision with this number. The columns of `COLUMNS`.
+pub fn with_number(tenant: &str, id: &str, revision: i64) -> Statement {
+    Statement {
+        sql: format!(
+            "SELECT {COLUMNS} FROM wf_workflows WHERE tenant = ?1 AND id = ?2 AND revision = ?3 AND deleted = 0"
+        )
+        .into(),
+        cells: vec![tenant.into(), id.into(), revision.into()],
+    }
+}
+
 /// All revisions, the newest first. The columns of `COLUMNS`.
 pub fn revisions(tenant: &str, id: &str, limit: i64) -> Statement {
     Statement {
@@ -36,6 +47,18 @@ pub fn revisions(tenant: &str, id: &str, limit: i64) -> Statement {
         )
         .into(),
         cells: vec![tenant.into(), id.into(), limit.into()],
+    }
+}
+
+/// The first revision that was ever applied. The columns of `COLUMNS`.
+pub fn first(tenant: &str, id: &str) -> Statement {
+    Statement {
+        sql: format!(
+            "SELECT {COLUMNS} FROM wf_workflows WHERE tenant = ?1 AND id = ?2 AND deleted = 0
+             ORDER BY revision LIMIT 1"
+        )
+        .into(),
+        cells: vec![tenant.into(), id.into()],
     }
 }
 
@@ -68,6 +91,8 @@ pub struct Revision<'a> {
     pub about: String,
     pub hash: &'a str,
     pub applied_ms: i64,
+    pub author: &'a str,
+    pub author_roles: String,
 }
 
 /// The one before is not the newest any more.
@@ -81,8 +106,8 @@ pub fn supersede(tenant: &str, id: &str) -> Statement {
 /// Changes one row, or somebody else has added this revision meanwhile.
 pub fn add(row: Revision<'_>) -> Statement {
     Statement::new(
-        "INSERT INTO wf_workflows (tenant, id, revision, version, name, about, hash, applied_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
+        "INSERT INTO wf_workflows (tenant, id, revision, version, name, about, hash, applied_ms, author, author_roles)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
         vec![
             row.tenant.into(),
             row.id.into(),
@@ -92,6 +117,8 @@ pub fn add(row: Revision<'_>) -> Statement {
             row.about.into(),
             row.hash.into(),
             row.applied_ms.into(),
+            row.author.into(),
+            row.author_roles.into(),
         ],
     )
 }

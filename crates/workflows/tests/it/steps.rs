@@ -113,11 +113,11 @@ async fn an_approval_waits_for_somebody_and_is_decided_once() {
     let token = open["approvals"][0]["token"].as_str().unwrap().to_owned();
     let wrong = json!({"token": token, "decision": "approve", "data": {"amount": "many"}});
     assert_eq!(world.refused("executions.approve", wrong).await.code.as_str(), "INVALID_ARGUMENT");
-    let right = json!({"token": token, "decision": "approve", "by": "ada", "data": {"amount": 12}});
+    let right = json!({"token": token, "decision": "approve", "onBehalfOf": "ada", "data": {"amount": 12}});
     world.ask("executions.approve", right.clone()).await;
     assert_eq!(world.refused("executions.approve", right).await.code.as_str(), "NOT_FOUND");
     let end = world.end(&id).await;
-    assert_eq!((&end["outputs"]["pay"], &end["outputs"]["ask"]["by"]), (&json!(12), &json!("ada")));
+    assert_eq!((&end["outputs"]["pay"], &end["outputs"]["ask"]["onBehalfOf"]), (&json!(12), &json!("ada")));
 }
 
 #[tokio::test]

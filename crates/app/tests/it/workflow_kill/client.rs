@@ -136,7 +136,7 @@ impl Client<'_> {
 fn decide(http: &mut Http, id: &str) -> Result<(), Gone> {
     let open = ask(http, "GET", &format!("/v1/approvals?executionId={id}"), "", None)?.json();
     let Some(token) = open["approvals"][0]["token"].as_str() else { return Ok(()) };
-    let body = json!({"decision": "approve", "by": id}).to_string();
+    let body = json!({"decision": "approve", "onBehalfOf": id}).to_string();
     let answer = ask(http, "POST", &format!("/v1/approvals/{token}"), "", Some(&body))?;
     assert!(matches!(answer.status, 200 | 404), "{answer:?}");
     Ok(())

@@ -110,7 +110,7 @@ impl Shape {
             }
             Shape::Approval => {
                 assert_eq!(outputs["w"]["decision"], "approved", "{resource:#}");
-                assert_eq!(outputs["w"]["by"], id, "whose decision was it? {resource:#}");
+                assert_eq!(outputs["w"]["onBehalfOf"], id, "whose decision was it? {resource:#}");
             }
             Shape::Child => {
                 let inner = outputs["child"]["y"]["body"]["key"].as_str().unwrap();

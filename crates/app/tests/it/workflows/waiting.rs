@@ -14,7 +14,7 @@ fn an_approval_is_given_by_a_second_command() {
     let id = json_of(&said)["executionId"].as_str().unwrap().to_owned();
     let refused = place.run(&["approve", &id, "--data", r#"{"headline": 5}"#]);
     assert_eq!(refused.code, Some(2), "the form says text: {refused:?}");
-    let args = ["approve", &id, "--by", "ada", "--data", r#"{"headline": "News"}"#, "--json"];
+    let args = ["approve", &id, "--on-behalf-of", "ada", "--data", r#"{"headline": "News"}"#, "--json"];
     let approved = place.run(&args);
     assert_eq!(approved.code, Some(0), "{approved:?}");
     let outputs = &json_of(&approved)["outputs"];

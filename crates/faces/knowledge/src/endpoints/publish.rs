@@ -6,6 +6,7 @@ use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::authorize::authorize;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::principals::Standing;
 use orchestr8_kernel::{Principal, Transport};
 
 use crate::call::{Call, Outcome};
@@ -45,7 +46,7 @@ async fn checked(
     labels: &mut Labels,
 ) -> Result<(), Failure> {
     let (action, principal) = admitted(call, who.clone(), envelope, labels)?;
-    authorize(&action, &principal, Transport::Http)?;
+    authorize(&action, &principal, Transport::Http, Standing::Unknown)?;
     let reply_to = envelope.reply_to.as_deref().map(|text| Subject::reply(&principal.tenant, text));
     let reply_to = reply_to.transpose().map_err(|wrong| Failure::invalid("/reply_to", wrong.to_string()))?;
     let message = Message {

@@ -35,7 +35,7 @@ pub(crate) fn form(approval: &Map<String, Value>, action: &str) -> String {
         body.push_str(&field(name, property, is_required(approval.get("form"), name)));
     }
     body.push_str(
-        "<label>Your name<input name=\"by\" maxlength=\"200\"></label>\
+        "<label>Your name<input name=\"onBehalfOf\" maxlength=\"200\"></label>\
          <label>Comment<textarea name=\"comment\" rows=\"3\" maxlength=\"2000\"></textarea></label>\
          <button name=\"decision\" value=\"approve\">Approve</button>\
          <button name=\"decision\" value=\"reject\" formnovalidate>Reject</button></form>",
@@ -60,8 +60,8 @@ pub(crate) fn read_form(body: &[u8], schema: Option<&Value>) -> Result<Map<Strin
             ("decision", _) => {
                 args.insert("decision".into(), value.into_owned().into());
             }
-            ("by" | "comment", _) if value.is_empty() => {}
-            ("by" | "comment", _) => {
+            ("onBehalfOf" | "comment", _) if value.is_empty() => {}
+            ("onBehalfOf" | "comment", _) => {
                 args.insert(name.into_owned(), value.into_owned().into());
             }
             (_, Some(field)) => {
@@ -201,12 +201,12 @@ mod tests {
             "n": {"type": "integer"}, "x": {"type": "number"}, "ok": {"type": "boolean"}, "no": {"type": "boolean"},
             "s": {"type": "string"},
         }});
-        let body = b"data.n=3&data.x=2.5&data.ok=on&data.s=&data.strange=1&by=Ann&comment=&decision=approve";
+        let body =
+            b"data.n=3&data.x=2.5&data.ok=on&data.s=&data.strange=1&onBehalfOf=Ann&comment=&decision=approve";
         let args = read_form(body, Some(&schema)).unwrap();
-        let expected =
-            json!({"decision": "approve", "by": "Ann", "data": {"n": 3, "x": 2.5, "ok": true, "no": false}});
+        let expected = json!({"decision": "approve", "onBehalfOf": "Ann", "data": {"n": 3, "x": 2.5, "ok": true, "no": false}});
         assert_eq!(Value::Object(args), expected);
-        assert!(read_form(b"by=Ann", None).is_err());
+        assert!(read_form(b"onBehalfOf=Ann", None).is_err());
         assert!(read_form(b"decision=maybe", None).is_err());
         assert!(read_form(b"decision=approve&token=other", None).is_err());
     }

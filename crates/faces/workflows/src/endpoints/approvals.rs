@@ -33,7 +33,7 @@ pub(crate) async fn list(call: Call) -> Outcome {
 /// `POST /approvals`: the token is in the body.
 pub(crate) async fn decide(call: Call) -> Outcome {
     call.query(&[])?;
-    let body = call.read(&["token", "decision", "by", "comment", "data"])?;
+    let body = call.read(&["token", "decision", "onBehalfOf", "comment", "data"])?;
     let given = call.once(APPROVE, Args::new(body.members)).await?;
     let mut response = answer::json(StatusCode::OK, &given.value);
     answer::mark_replayed(&mut response, given.replayed);
@@ -58,7 +58,7 @@ pub(crate) async fn show(call: Call) -> Outcome {
 pub(crate) async fn answer(call: Call) -> Outcome {
     call.query(&[])?;
     if headers::media(call.headers()) != Media::Form {
-        let mut body = call.read(&["decision", "by", "comment", "data"])?;
+        let mut body = call.read(&["decision", "onBehalfOf", "comment", "data"])?;
         body.members.insert("token".into(), call.param("token")?.into());
         let given = call.once(APPROVE, Args::new(body.members)).await?;
         let mut response = answer::json(StatusCode::OK, &given.value);

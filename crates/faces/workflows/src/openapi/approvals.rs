@@ -25,7 +25,7 @@ fn listing() -> Operation {
 
 fn word() -> Value {
     json!({
-        "decision": one_of(&["approve", "reject"]), "by": {"type": "string", "maxLength": 256},
+        "decision": one_of(&["approve", "reject"]), "onBehalfOf": {"type": "string", "minLength": 1, "maxLength": 256},
         "comment": {"type": "string", "maxLength": 4096}, "data": true,
     })
 }
@@ -58,7 +58,7 @@ fn show() -> Operation {
 fn answer() -> Operation {
     let form = json!({
         "type": "object", "required": ["decision"],
-        "properties": {"decision": one_of(&["approve", "reject"]), "by": text(), "comment": text()},
+        "properties": {"decision": one_of(&["approve", "reject"]), "onBehalfOf": text(), "comment": text()},
         "patternProperties": {"^data\\.": text()}, "additionalProperties": false,
     });
     let mut operation =

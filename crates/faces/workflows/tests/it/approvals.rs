@@ -32,12 +32,13 @@ async fn programs_list_and_answer_in_json() {
     assert_eq!(world.heard_once("executions.approvals").args, json!({"executionId": "e1"}));
     assert_eq!(world.get("/v1/approvals/tok-1").await.json()["stepId"], "review");
     assert_eq!(world.get("/v1/approvals/tok-2").await.error(404), "NOT_FOUND");
-    let decision = json!({"decision": "approve", "by": "ann", "comment": "ok", "data": {"amount": 3}});
+    let decision =
+        json!({"decision": "approve", "onBehalfOf": "ann", "comment": "ok", "data": {"amount": 3}});
     let answer = world.post("/v1/approvals/tok-1", decision).await;
     assert_eq!((answer.status.as_u16(), &answer.json()["decision"]), (200, &json!("approved")));
     assert_eq!(
         world.heard_once("executions.approve").args,
-        json!({"token": "tok-1", "decision": "approve", "by": "ann", "comment": "ok", "data": {"amount": 3}})
+        json!({"token": "tok-1", "decision": "approve", "onBehalfOf": "ann", "comment": "ok", "data": {"amount": 3}})
     );
     let answer = world.post("/v1/approvals", json!({"token": "tok-1", "decision": "reject"})).await;
     assert_eq!(answer.status, 200);
@@ -61,11 +62,12 @@ async fn people_get_a_page_and_its_form_works() {
     assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
 
     let form = [("content-type", "application/x-www-form-urlencoded"), browser[0]];
-    let sent = "data.amount=3&by=Ann+B&comment=&decision=approve".to_owned();
+    let sent = "data.amount=3&onBehalfOf=Ann+B&comment=&decision=approve".to_owned();
     let done = world.ask(Method::POST, "/v1/approvals/tok-1", &form, Some(sent)).await;
     assert_eq!(done.status, 200);
     assert!(done.text.contains("Recorded: approved"), "{}", done.text);
-    let expected = json!({"token": "tok-1", "decision": "approve", "by": "Ann B", "data": {"amount": 3}});
+    let expected =
+        json!({"token": "tok-1", "decision": "approve", "onBehalfOf": "Ann B", "data": {"amount": 3}});
     assert_eq!(world.heard_once("executions.approve").args, expected);
 
     world.fails("executions.approve", Fault::new(Code::VersionMismatch, "it was answered <before>"));

@@ -11,6 +11,8 @@ use crate::record::{Entry, Stats};
 
 fn header(name: &str, leaf: Option<Place>) -> Header {
     Header {
+        owner: None,
+        shared: Default::default(),
         name: Some(name.into()),
         cwd: "/work".into(),
         provider: "offline".into(),

@@ -12,6 +12,8 @@ use crate::tree::Node;
 
 fn header(name: Option<String>, parent: Option<String>, leaf: Option<Place>) -> Header {
     Header {
+        owner: None,
+        shared: Default::default(),
         name,
         cwd: "/work".into(),
         provider: "p".into(),

@@ -20,6 +20,8 @@ use crate::tables;
 async fn session() -> (Kernel, Arc<Session>) {
     let kernel = Parts::on(Arc::new(memory(&[tables::MIGRATIONS]))).kernel();
     let header = Header {
+        owner: None,
+        shared: Default::default(),
         name: None,
         cwd: "/".into(),
         provider: "offline".into(),

@@ -7,11 +7,12 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
+use orchestr8_contract::id::Tenant;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use uuid::Uuid;
 
-use super::super::workers::Failure;
+use super::super::workers::{Failure, HeldTask, QueueKey};
 use super::super::{Usage, Workers};
 use super::world::World;
 
@@ -35,7 +36,15 @@ async fn poll(
     Json(body): Json<Value>,
 ) -> Answered {
     let wait = Duration::from_millis(body["waitMs"].as_u64().unwrap());
-    let tasks = workers.poll(&queue, body["workerId"].as_str().unwrap(), wait, 1).await.unwrap();
+    let tasks = workers
+        .poll(
+            QueueKey { tenant: Tenant::local(), name: queue.into() },
+            body["workerId"].as_str().unwrap(),
+            wait,
+            1,
+        )
+        .await
+        .unwrap();
     let shown = tasks.iter().map(|task| {
         json!({"taskId": task.id, "leaseToken": task.lease_token, "leaseMs": task.lease_ms, "input": task.call.input,
                "executionId": &*task.call.execution, "stepId": &*task.call.step})
@@ -49,19 +58,19 @@ async fn answer(
     Json(body): Json<Value>,
 ) -> Answered {
     let (token, error) = (body["leaseToken"].as_str().unwrap(), &body["error"]);
+    let tenant = Tenant::local();
+    let held = HeldTask { tenant: &tenant, id, token };
     let answered = match what.as_str() {
-        "complete" => {
-            workers.complete(id, token, body["output"].clone(), Usage::default()).map(|_| json!({}))
-        }
+        "complete" => workers.complete(&held, body["output"].clone(), Usage::default()).map(|_| json!({})),
         "fail" => {
             let failure = Failure {
                 message: error["message"].as_str().unwrap().to_owned(),
                 code: error["code"].as_str().map(str::to_owned),
                 retryable: error["retryable"].as_bool().unwrap(),
             };
-            workers.fail(id, token, failure).map(|()| json!({}))
+            workers.fail(&held, failure).map(|()| json!({}))
         }
-        "heartbeat" => workers.heartbeat(id, token).map(|cancelled| json!({"cancelled": cancelled})),
+        "heartbeat" => workers.heartbeat(&held).map(|cancelled| json!({"cancelled": cancelled})),
         _ => return Err(StatusCode::BAD_REQUEST),
     };
     answered.map(Json).map_err(|_| StatusCode::NOT_FOUND)

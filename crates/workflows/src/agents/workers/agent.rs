@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::super::{Agent, Answer, Call, until_cancelled};
+use super::task_queues::QueueKey;
 use super::{Workers, is_queue, lease};
 
 /// Stands for all queues.
@@ -51,15 +52,15 @@ impl Workers {
     /// Offers the call and watches over its lease until a worker has answered.
     async fn work(&self, call: Call) -> Result<Answer, Fault> {
         let queue = call.agent.strip_prefix(FAMILY).filter(|queue| is_queue(queue));
-        let queue =
-            queue.ok_or_else(|| Fault::invalid("an agent of workers is called @worker/<queue>"))?.to_owned();
+        let queue = queue.ok_or_else(|| Fault::invalid("an agent of workers is called @worker/<queue>"))?;
+        let queue = QueueKey { tenant: call.principal.tenant.clone(), name: queue.into() };
         let lease_ms = lease::length_ms(&call.config)?;
         let id = self.0.ids.fresh(For::Task);
-        let mut offered = self.0.desk.lock().offer(id, &queue, Arc::new(call), lease_ms)?;
+        let mut offered = self.0.queues.lock().offer(id, queue, Arc::new(call), lease_ms)?;
         let _withdrawing = Withdraw { workers: self, id };
         loop {
             let now_us = self.0.clock.elapsed_us();
-            let end_us = self.0.desk.lock().lease_end_us(id, now_us);
+            let end_us = self.0.queues.lock().lease_end_us(id, now_us);
             let lapse = async {
                 match end_us {
                     Some(end_us) => {
@@ -87,21 +88,20 @@ struct Withdraw<'w> {
 
 impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
-        self.workers.0.desk.lock().withdraw(self.id);
+        self.workers.0.queues.lock().withdraw(self.id);
     }
 }
 
 /// A place at a queue for one poll.
 pub struct Seat {
     workers: Workers,
-    queue: Arc<str>,
+    queue: QueueKey,
     bell: Arc<Notify>,
 }
 
 impl Seat {
-    pub fn take(workers: &Workers, queue: &str) -> Result<Self, Fault> {
-        let queue: Arc<str> = queue.into();
-        let bell = workers.0.desk.lock().sit(&queue)?;
+    pub fn take(workers: &Workers, queue: QueueKey) -> Result<Self, Fault> {
+        let bell = workers.0.queues.lock().enter_poll(&queue)?;
         Ok(Self { workers: workers.clone(), queue, bell })
     }
 
@@ -112,6 +112,6 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.workers.0.desk.lock().rise(&self.queue);
+        self.workers.0.queues.lock().leave_poll(&self.queue);
     }
 }

@@ -5,8 +5,8 @@
 //! its key tells the worker so.
 
 mod agent;
-mod desk;
 mod lease;
+mod task_queues;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,16 +22,17 @@ use uuid::Uuid;
 use super::http::status::shorten;
 use super::{Answer, Call, Usage};
 use crate::limits::{WORKER_BATCH, WORKER_MESSAGE_BYTES, WORKER_WAIT_MS};
-use desk::Desk;
+use task_queues::TaskQueues;
 
 pub use agent::Worker;
+pub use task_queues::{HeldTask, QueueKey};
 
 /// The queues of this process. Clones share them.
 #[derive(Clone)]
 pub struct Workers(Arc<Inner>);
 
 struct Inner {
-    desk: Mutex<Desk>,
+    queues: Mutex<TaskQueues>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
 }
@@ -61,29 +62,29 @@ pub struct Failure {
 
 impl Workers {
     pub fn new(clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
-        Self(Arc::new(Inner { desk: Mutex::default(), clock, ids }))
+        Self(Arc::new(Inner { queues: Mutex::default(), clock, ids }))
     }
 
     /// Up to `limit` tasks of a queue; waits for the first one, at most `wait`.
     pub async fn poll(
         &self,
-        queue: &str,
+        queue: QueueKey,
         worker: &str,
         wait: Duration,
         limit: usize,
     ) -> Result<Vec<Task>, Fault> {
-        check_names(queue, worker)?;
+        check_names(&queue.name, worker)?;
         if !(1..=WORKER_BATCH).contains(&limit) {
             return Err(
                 Fault::invalid(format!("`limit` must be from 1 to {WORKER_BATCH}")).with("path", "limit")
             );
         }
         let wait = wait.min(Duration::from_millis(WORKER_WAIT_MS));
-        let seat = agent::Seat::take(self, queue)?;
+        let seat = agent::Seat::take(self, queue.clone())?;
         let over = self.0.clock.sleep(wait);
         tokio::pin!(over);
         loop {
-            let tasks = self.hand_out(queue, limit);
+            let tasks = self.hand_out(&queue, limit);
             if !tasks.is_empty() || wait.is_zero() {
                 return Ok(tasks);
             }
@@ -99,17 +100,16 @@ impl Workers {
     /// task would come again.
     pub fn complete(
         &self,
-        task: Uuid,
-        lease_token: &str,
+        task: &HeldTask<'_>,
         output: Value,
         usage: Usage,
     ) -> Result<CancellationToken, Fault> {
         let now_us = self.0.clock.elapsed_us();
-        self.0.desk.lock().finish(task, lease_token, now_us, Ok(Answer { output, usage }))
+        self.0.queues.lock().finish(task, now_us, Ok(Answer { output, usage }))
     }
 
     /// Ends a task with a failure.
-    pub fn fail(&self, task: Uuid, lease_token: &str, failure: Failure) -> Result<(), Fault> {
+    pub fn fail(&self, task: &HeldTask<'_>, failure: Failure) -> Result<(), Fault> {
         let code = if failure.retryable { Code::Unavailable } else { Code::AgentFailed };
         let message = shorten(&failure.message, WORKER_MESSAGE_BYTES).into_owned();
         let mut fault =
@@ -118,24 +118,24 @@ impl Workers {
             fault = fault.with("workerCode", shorten(&word, 128));
         }
         let now_us = self.0.clock.elapsed_us();
-        self.0.desk.lock().finish(task, lease_token, now_us, Err(fault)).map(|_| ())
+        self.0.queues.lock().finish(task, now_us, Err(fault)).map(|_| ())
     }
 
-    /// Says that the worker is still at it; true when nobody wants the result any more.
-    pub fn heartbeat(&self, task: Uuid, lease_token: &str) -> Result<bool, Fault> {
+    /// Renews the worker's lease. Returns true if the task was cancelled.
+    pub fn heartbeat(&self, task: &HeldTask<'_>) -> Result<bool, Fault> {
         let now_us = self.0.clock.elapsed_us();
-        self.0.desk.lock().beat(task, lease_token, now_us)
+        self.0.queues.lock().renew(task, now_us)
     }
 
     /// How many tasks wait for a worker, and how many are with one.
     pub fn depth(&self) -> (usize, usize) {
-        self.0.desk.lock().depth()
+        self.0.queues.lock().depth()
     }
 
-    fn hand_out(&self, queue: &str, limit: usize) -> Vec<Task> {
+    fn hand_out(&self, queue: &QueueKey, limit: usize) -> Vec<Task> {
         let (now_us, now_ms) = (self.0.clock.elapsed_us(), self.0.clock.now_ms());
         let token = || self.0.ids.fresh(For::Task).simple().to_string();
-        self.0.desk.lock().hand_out(queue, limit, &token, now_us, now_ms)
+        self.0.queues.lock().hand_out(queue, limit, &token, now_us, now_ms)
     }
 }
 

@@ -1,0 +1,38 @@
+//! The rights of an execution, resolved when a step runs: what was recorded at its start, reduced to what its starter and its
+//! authors are still granted.
+
+use std::sync::Arc;
+
+use orchestr8_contract::Fault;
+use orchestr8_contract::id::Tenant;
+use orchestr8_kernel::Principal;
+use orchestr8_kernel::authorize::revoked;
+use orchestr8_kernel::principals::Standing;
+
+use super::Hub;
+use super::accept::Seed;
+
+impl Hub {
+    /// What a recorded principal may do now.
+    pub fn standing(&self, tenant: &Tenant, name: &str) -> Standing {
+        self.0.kernel.standing(tenant, name)
+    }
+
+    /// The principal that a step of this execution runs as. Fails once the credentials of its starter or of an author are gone.
+    pub(super) fn current_principal(&self, seed: &Seed) -> Result<Arc<Principal>, Fault> {
+        let recorded = &seed.principal;
+        let names = seed.given.authors.iter().map(|author| &author.name);
+        let mut roles = recorded.roles;
+        for name in std::iter::once(&recorded.name).chain(names) {
+            let standing = self.standing(&seed.tenant, name);
+            if standing == Standing::Revoked {
+                return Err(revoked(&Principal { name: name.clone(), ..Principal::clone(recorded) }));
+            }
+            roles = standing.reduce(roles);
+        }
+        Ok(match roles == recorded.roles {
+            true => recorded.clone(),
+            false => Arc::new(Principal { roles, ..Principal::clone(recorded) }),
+        })
+    }
+}

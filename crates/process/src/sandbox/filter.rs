@@ -148,9 +148,9 @@ impl Filters {
 
     /// For the calling thread and all it starts.
     pub fn apply(&self) -> Result<(), Error> {
-        self.0.iter().try_for_each(|program| {
-            apply_filter(program).map_err(|error| Error::Filter(error.to_string()))
-        })
+        self.0
+            .iter()
+            .try_for_each(|program| apply_filter(program).map_err(|error| Error::Filter(error.to_string())))
     }
 }
 

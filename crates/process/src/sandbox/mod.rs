@@ -56,7 +56,9 @@ pub enum Error {
     Changed(PathBuf),
     #[error("the program cannot be started: {0}")]
     Program(#[source] io::Error),
-    #[error("programs cannot be confined on this host ({0}); set `sandbox.mode` to \"best-effort\" to run them unconfined")]
+    #[error(
+        "programs cannot be confined on this host ({0}); set `sandbox.mode` to \"best-effort\" to run them unconfined"
+    )]
     Unavailable(String),
     #[error("programs that an earlier server started are still running")]
     Busy,

@@ -9,10 +9,10 @@ use landlock::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 
-use super::{Error, processes};
 use super::filter::Filters;
 use super::spec::{LaunchSpec, SandboxLevel};
 use super::system::{DEVICES, ETC, FOLDERS, LASTING, TEMPORARY};
+use super::{Error, processes};
 
 /// Before it, a file that may not be written could still be emptied.
 const NEEDED: ABI = ABI::V3;
@@ -72,9 +72,9 @@ fn confine_files(spec: &LaunchSpec) -> Result<RulesetStatus, RulesetError> {
         .create()?
         .set_compatibility(CompatLevel::BestEffort);
     let rules = match spec.level {
-        SandboxLevel::Namespaces | SandboxLevel::Unconfined => {
-            rules.add_rules(path_beneath_rules(["/"], read))?.add_rules(path_beneath_rules(["/dev/shm", LASTING], all))?
-        }
+        SandboxLevel::Namespaces | SandboxLevel::Unconfined => rules
+            .add_rules(path_beneath_rules(["/"], read))?
+            .add_rules(path_beneath_rules(["/dev/shm", LASTING], all))?,
         SandboxLevel::Landlock => rules
             .add_rules(path_beneath_rules(FOLDERS.iter().chain(&ETC).chain(&["/proc"]), read))?
             .add_rules(path_beneath_rules(&spec.readable, read))?,

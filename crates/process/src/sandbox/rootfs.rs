@@ -148,13 +148,16 @@ fn remount_all(path: &Path, more: MountFlags) -> io::Result<()> {
 
 /// The table of mounts writes white space in octal.
 fn unescape(text: &str) -> PathBuf {
-    let plain = text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\");
+    let plain =
+        text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\");
     PathBuf::from(plain)
 }
 
 fn temporary(at: &str, spec: &LaunchSpec) -> Result<(), Error> {
     let options = format!("mode=1777,size={}", spec.limits.file_bytes);
-    folder_at(Path::new(at)).and_then(|()| tmpfs(Path::new(at), &options)).map_err(|error| Error::At(at.into(), error))
+    folder_at(Path::new(at))
+        .and_then(|()| tmpfs(Path::new(at), &options))
+        .map_err(|error| Error::At(at.into(), error))
 }
 
 fn devices(spec: &LaunchSpec) -> Result<(), Error> {

@@ -1,6 +1,7 @@
 //! The server's side: which sandbox programs get here, and the command that starts one.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -62,6 +63,12 @@ struct Inner {
     clock: Arc<dyn Clock>,
     report: OnceCell<SandboxReport>,
     alone: OnceCell<()>,
+}
+
+impl fmt::Debug for Sandbox {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Sandbox").field("settings", &self.0.settings).finish_non_exhaustive()
+    }
 }
 
 /// What to start.

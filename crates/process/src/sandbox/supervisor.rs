@@ -10,8 +10,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use rustix::process::{Pid, PidfdFlags, Signal, getppid, kill_process, kill_process_group, pidfd_open};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, getppid, kill_process, kill_process_group, pidfd_open};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::sync::oneshot;

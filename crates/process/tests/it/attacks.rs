@@ -25,7 +25,9 @@ async fn a_program_works_in_its_directory() {
         assert_eq!(std::fs::read_to_string(world.path("work/file")).unwrap(), "hi\n");
         let ran = world.shell("kill -9 $$").await;
         assert_eq!(ran.code, Some(137), "a signal is 128 and its number");
-        let ran = world.shell("echo '{\"a\": 1}' | python3 -c 'import json,sys; print(json.load(sys.stdin))'").await;
+        let ran = world
+            .shell("echo '{\"a\": 1}' | python3 -c 'import json,sys; print(json.load(sys.stdin))'")
+            .await;
         assert_eq!(ran.output, "{'a': 1}\n", "pipes between programs are no sockets");
         let pair = python("a, b = socket.socketpair(); a.send(b'x'); assert b.recv(1) == b'x'");
         assert_eq!(world.shell(&pair).await.output, "SUCCEEDED\n", "nor are pairs");
@@ -72,9 +74,11 @@ async fn files_outside_are_neither_read_nor_written() {
 #[tokio::test]
 async fn what_is_hidden_is_not_in_reach_even_inside_of_the_directory() {
     let world = World::at(SandboxLevel::Namespaces);
-    let ran = world.shell_in(world.home.path(), "ls -A data; cat data/orchestr8.sqlite3; cat outside/secret").await;
+    let ran =
+        world.shell_in(world.home.path(), "ls -A data; cat data/orchestr8.sqlite3; cat outside/secret").await;
     assert!(ran.output.ends_with("s3cret") && ran.output.matches("s3cret").count() == 1, "{}", ran.output);
-    let ran = world.shell_in(world.home.path(), "umount data; rm -rf data; mv data other; echo x > data/x").await;
+    let ran =
+        world.shell_in(world.home.path(), "umount data; rm -rf data; mv data other; echo x > data/x").await;
     assert_ne!(ran.code, Some(0));
     assert_eq!(std::fs::read_to_string(world.path("data/orchestr8.sqlite3")).unwrap(), "s3cret");
     for level in LEVELS {
@@ -156,7 +160,9 @@ async fn bombs_are_bounded() {
             let forks = world.shell("bomb() { bomb | bomb & }; bomb; sleep 20; echo SURVIVED").await;
             assert!(!forks.output.contains("SURVIVED"), "{level}: {}", forks.output);
         }
-        let many = python("import time\nfor _ in range(2000):\n  if os.fork() == 0:\n    time.sleep(20)\n    os._exit(0)");
+        let many = python(
+            "import time\nfor _ in range(2000):\n  if os.fork() == 0:\n    time.sleep(20)\n    os._exit(0)",
+        );
         let ran = world.shell(&many).await;
         assert!(!ran.output.contains("SUCCEEDED"), "{level}: {}", ran.output);
         let memory = world.shell(&python("x = bytearray(1 << 30)")).await;
@@ -198,12 +204,15 @@ async fn a_program_that_was_replaced_is_not_run() {
         std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         drop(file);
         let identity = Some(FileIdentity::of(&std::fs::metadata(&script).unwrap()));
-        let tool =
-            || SandboxRun { program: script.clone(), args: Vec::new(), directory: None, identity };
+        let tool = || SandboxRun { program: script.clone(), args: Vec::new(), directory: None, identity };
         assert_eq!(world.run(tool()).await.output, "tool\n", "{level}: it can be read wherever it lies");
         std::fs::rename(&script, world.path("outside/old.sh")).unwrap();
         std::fs::copy("/usr/bin/id", &script).unwrap();
         let ran = world.run(tool()).await;
-        assert!(ran.code == Some(125) && ran.output.contains("is not the file it was"), "{level}: {}", ran.output);
+        assert!(
+            ran.code == Some(125) && ran.output.contains("is not the file it was"),
+            "{level}: {}",
+            ran.output
+        );
     }
 }

@@ -15,8 +15,7 @@ use crate::world::{World, run};
 const LEVELS: [SandboxLevel; 2] = [SandboxLevel::Namespaces, SandboxLevel::Landlock];
 
 /// A process that left its group, its session and its parent, and ticks into a file while it lives.
-const DAEMON: &str =
-    "(setsid bash -c 'trap \"\" TERM INT HUP; while :; do echo tick >> ticks; sleep 0.02; done' &) ; \
+const DAEMON: &str = "(setsid bash -c 'trap \"\" TERM INT HUP; while :; do echo tick >> ticks; sleep 0.02; done' &) ; \
      until [ -s ticks ]; do sleep 0.01; done";
 
 /// Whether something still writes to the file.
@@ -44,8 +43,7 @@ async fn what_is_stopped_or_dropped_is_gone_afterwards() {
         let ticks = world.path("work/ticks");
         let script = format!("{DAEMON}; trap '' TERM; while :; do sleep 1; done");
         let start = async || {
-            let mut command =
-                world.sandbox().command(run(Some(&world.path("work")), &script)).await.unwrap();
+            let mut command = world.sandbox().command(run(Some(&world.path("work")), &script)).await.unwrap();
             command.command.stdin(Stdio::null());
             command.start(Arc::new(Real::new())).unwrap()
         };

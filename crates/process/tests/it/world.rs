@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use orchestr8_kernel::ports::clock::Real;
 use orchestr8_process::sandbox::{
-    Launcher, Sandbox, SandboxLevel, SandboxLimits, SandboxMode, SandboxRun, SandboxSettings, WorkingDirectory,
+    Launcher, Sandbox, SandboxLevel, SandboxLimits, SandboxMode, SandboxRun, SandboxSettings,
+    WorkingDirectory,
 };
 use orchestr8_process::{Ended, Tail, as_one};
 use tempfile::TempDir;

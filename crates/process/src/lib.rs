@@ -26,6 +26,8 @@ struct Running {
     group: Group,
     /// The process is the supervisor of a sandbox: it ends after everything in it.
     is_supervised: bool,
+    /// Dropped when all of it is gone.
+    held: Option<Box<dyn Send>>,
 }
 
 /// The processes of a program: dropped, they are killed.
@@ -60,13 +62,21 @@ impl Child {
         let process = command.process_group(0).kill_on_drop(true).spawn()?;
         // The child leads its group, so the group has the child's id.
         let group = Group(process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
-        Ok(Self { running: Some(Running { process, group, is_supervised: false }), clock })
+        Ok(Self { running: Some(Running { process, group, is_supervised: false, held: None }), clock })
     }
 
     /// The program is the supervisor of a sandbox, which is asked to end the sandbox before it is killed itself.
     pub(crate) fn supervised(mut self) -> Self {
         if let Some(running) = &mut self.running {
             running.is_supervised = true;
+        }
+        self
+    }
+
+    /// Keeps a value until the program and all it has started are gone, however this handle ends.
+    pub fn holding(mut self, value: impl Send + 'static) -> Self {
+        if let Some(running) = &mut self.running {
+            running.held = Some(Box::new(value));
         }
         self
     }
@@ -106,7 +116,7 @@ impl Child {
         let Some(running) = &mut self.running else {
             return Err(io::Error::other("the program was ended before"));
         };
-        let Running { process, group, is_supervised } = running;
+        let Running { process, group, is_supervised, .. } = running;
         let pause = |ms| self.clock.sleep(Duration::from_millis(ms));
         let mut talking = std::pin::pin!(talking);
         let mut talked = false;

@@ -56,15 +56,20 @@ pub struct SandboxLimits {
     pub open_files: u64,
 }
 
+impl SandboxLimits {
+    /// Enough for a compiler, too little to harm a host.
+    pub const PRESET: Self = Self {
+        memory_bytes: 4 << 30,
+        processes: 512,
+        file_bytes: 1 << 30,
+        cpu_seconds: 3_600,
+        open_files: 1_024,
+    };
+}
+
 impl Default for SandboxLimits {
     fn default() -> Self {
-        Self {
-            memory_bytes: 4 << 30,
-            processes: 512,
-            file_bytes: 1 << 30,
-            cpu_seconds: 3_600,
-            open_files: 1_024,
-        }
+        Self::PRESET
     }
 }
 

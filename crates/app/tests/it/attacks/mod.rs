@@ -1,0 +1,4 @@
+//! Attacks that were tried from outside, one file per family. Each must fail.
+
+mod exec;
+mod sandbox;

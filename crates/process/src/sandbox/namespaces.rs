@@ -4,7 +4,10 @@ use std::fs;
 use std::io;
 
 use rustix::process::{getegid, geteuid};
-use rustix::thread::UnshareFlags;
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, UnshareFlags, capabilities, configure_capability_in_ambient_set,
+    set_capabilities,
+};
 
 use super::Error;
 
@@ -28,11 +31,20 @@ pub fn enter_user() -> Result<bool, Error> {
             let map = |id: u32| format!("{id} {id} 1");
             fs::write("/proc/self/uid_map", map(uid.as_raw())).map_err(failed("uid_map"))?;
             fs::write("/proc/self/gid_map", map(gid.as_raw())).map_err(failed("gid_map"))?;
+            keep_mounting().map_err(failed("capabilities"))?;
             Ok(true)
         }
         Err(_) if uid.is_root() => Ok(false),
         Err(error) => Err(Error::Setup("user namespaces", error)),
     }
+}
+
+/// A user other than root loses its capabilities in the namespace when it becomes another program, as the first process does.
+/// This one stays until the program itself is started, which gets none.
+fn keep_mounting() -> io::Result<()> {
+    let has = capabilities(None)?;
+    set_capabilities(None, CapabilitySets { inheritable: CapabilitySet::SYS_ADMIN, ..has })?;
+    Ok(configure_capability_in_ambient_set(CapabilitySet::SYS_ADMIN, true)?)
 }
 
 /// The other namespaces. The next child of this process is the first one of a new process namespace; until then, and after it,

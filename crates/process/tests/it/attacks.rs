@@ -216,3 +216,45 @@ async fn a_program_that_was_replaced_is_not_run() {
         );
     }
 }
+
+/// Other users have no capability to begin with, so that both levels are built differently for them.
+#[tokio::test]
+async fn without_root_it_is_the_same() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65534;
+    if !rustix::process::geteuid().is_root() {
+        // Then all other tests show it.
+        return;
+    }
+    for level in LEVELS {
+        let world = World::at(level);
+        let open = |path: &std::path::Path| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        open(world.home.path());
+        let launcher = world.path("launcher");
+        std::fs::copy(env!("CARGO_BIN_EXE_confine"), &launcher).unwrap();
+        open(&launcher);
+        for folder in ["work", "data"] {
+            chown(world.path(folder), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let script = "id -u; echo x > file && echo written; cat ../outside/secret; cat ../data/orchestr8.sqlite3; \
+                      grep CapPrm /proc/self/status; \
+                      python3 -c 'import socket; socket.socket()'; ulimit -u; exit 0";
+        let ran = std::process::Command::new(&launcher)
+            .args(["serve", level.as_str()])
+            .args([world.path("data"), world.path("work")])
+            .arg(format!("{{ {script}; }} > said 2>&1"))
+            .current_dir("/")
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .status()
+            .unwrap();
+        assert!(ran.success(), "{level}");
+        let said = std::fs::read_to_string(world.path("work/said")).unwrap();
+        assert!(said.starts_with("65534\nwritten\n"), "{level}: {said}");
+        assert!(!said.contains("s3cret") && said.contains("CapPrm:\t0000000000000000"), "{level}: {said}");
+        assert!(said.contains("Operation not permitted"), "{level}: {said}");
+    }
+}

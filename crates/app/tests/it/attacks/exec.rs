@@ -61,7 +61,7 @@ fn place() -> Place {
 
 fn definition(config: &Value) -> Value {
     json!({"id": "w", "version": "1.0.0", "name": "w",
-        "steps": [{"id": "a", "agentId": "@orchestr8/exec", "config": config, "retry": {"maxAttempts": 1}}]})
+        "steps": [{"id": "a", "agentId": "@orchestr8/exec", "config": config, "maxRetries": 0}]})
 }
 
 fn run(http: &mut Http, config: Value) -> Value {

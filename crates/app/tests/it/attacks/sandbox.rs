@@ -3,20 +3,27 @@
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 
+use orchestr8_workspace::plan::Status;
+
+use crate::governed::{GOOD, Governed, plant};
 use crate::program::{PATIENCE, Place};
 use crate::server::Server;
 
 /// A client of sessions.
 struct Client {
     socket: WebSocket<TcpStream>,
-    count: u32,
+    /// Of the last command. No two commands have the same: it would be a repeat, over restarts too.
+    id: String,
 }
+
+static COMMANDS: AtomicU32 = AtomicU32::new(0);
 
 impl Client {
     fn connect(address: SocketAddr, token: Option<&str>) -> Self {
@@ -26,12 +33,12 @@ impl Client {
         if let Some(token) = token {
             request.headers_mut().insert("Authorization", format!("Bearer {token}").parse().unwrap());
         }
-        Self { socket: client(request, stream).unwrap().0, count: 0 }
+        Self { socket: client(request, stream).unwrap().0, id: String::new() }
     }
 
     fn send(&mut self, kind: &str, mut command: Value) {
-        self.count += 1;
-        (command["type"], command["id"]) = (json!(kind), json!(self.count.to_string()));
+        self.id = COMMANDS.fetch_add(1, Ordering::Relaxed).to_string();
+        (command["type"], command["id"]) = (json!(kind), json!(self.id));
         self.socket.send(Message::text(command.to_string())).unwrap();
     }
 
@@ -40,7 +47,7 @@ impl Client {
         loop {
             let Message::Text(text) = self.socket.read().unwrap() else { continue };
             let heard: Value = serde_json::from_str(&text).unwrap();
-            if heard["type"] == "response" && heard["id"] == self.count.to_string() {
+            if heard["type"] == "response" && heard["id"] == self.id {
                 return heard;
             }
         }
@@ -103,7 +110,8 @@ fn folders_that_are_none_of_the_sessions_are_refused() {
         assert_eq!(answer["success"], false, "{}: {answer}", cwd.display());
         assert!(answer["error"].to_string().contains("sessions.roots"), "{answer}");
     }
-    assert_eq!(client.session("mine", &place.path().join("home/project"))["success"], true);
+    let answer = client.session("mine", &place.path().join("home/project"));
+    assert_eq!(answer["success"], true, "{answer}");
 }
 
 #[test]
@@ -116,7 +124,8 @@ fn with_credentials_folders_must_be_listed() {
     let server = Server::start(&place, &[]);
     let mut client = Client::connect(server.address, Some("rival-token"));
     let project = place.path().join("home/project");
-    assert_eq!(client.session("s", &project)["success"], false);
+    let answer = client.session("s", &project);
+    assert_eq!(answer["success"], false, "{answer}");
     assert_eq!(client.ask("create_session", json!({"sessionId": "t"}))["success"], true);
     let shell = client.ask("bash", json!({"sessionId": "t", "command": "id"}));
     assert!(shell["success"] == false && shell["error"].to_string().contains("sessions.roots"), "{shell}");
@@ -131,8 +140,10 @@ fn with_credentials_folders_must_be_listed() {
     );
     let server = Server::start(&place, &[]);
     let mut client = Client::connect(server.address, Some("rival-token"));
-    assert_eq!(client.session("u", place.path())["success"], false);
-    assert_eq!(client.session("v", &project)["success"], true);
+    let answer = client.session("u", place.path());
+    assert_eq!(answer["success"], false, "{answer}");
+    let answer = client.session("v", &project);
+    assert_eq!(answer["success"], true, "{answer}");
     assert_eq!(client.bash("v", "cat readme")["output"], "hello");
 }
 
@@ -145,7 +156,8 @@ fn sha256(bytes: &[u8]) -> String {
 fn files_sockets_and_the_server_itself_are_out_of_reach() {
     let (place, server, mut client) = start("");
     // The folder the server was started in: data directory and home lie beneath it.
-    assert_eq!(client.session("s", place.path())["success"], true);
+    let answer = client.session("s", place.path());
+    assert_eq!(answer["success"], true, "{answer}");
     let secret = UnixListener::bind(place.path().join("agent.sock")).unwrap();
     secret.set_nonblocking(true).unwrap();
     let port = server.address.port();
@@ -177,7 +189,8 @@ fn files_sockets_and_the_server_itself_are_out_of_reach() {
 fn exports_stay_in_the_folder() {
     let (place, _server, mut client) = start("");
     let project = place.path().join("home/project");
-    assert_eq!(client.session("s", &project)["success"], true);
+    let answer = client.session("s", &project);
+    assert_eq!(answer["success"], true, "{answer}");
     std::os::unix::fs::symlink(place.path().join("outside"), project.join("link")).unwrap();
     let data = place.data_file().parent().unwrap().to_owned();
     for target in [
@@ -194,7 +207,8 @@ fn exports_stay_in_the_folder() {
     assert_eq!(client.ask("export_html", json!({"sessionId": "s", "outputPath": inside}))["success"], true);
     assert!(inside.exists());
     // The folder above the data directory is allowed, the data directory in it is not.
-    assert_eq!(client.session("h", &place.path().join("home"))["success"], true);
+    let answer = client.session("h", &place.path().join("home"));
+    assert_eq!(answer["success"], true, "{answer}");
     let inside = data.join("pwn.html");
     assert_eq!(client.ask("export_html", json!({"sessionId": "h", "outputPath": inside}))["success"], false);
 }
@@ -203,7 +217,8 @@ fn exports_stay_in_the_folder() {
 fn nothing_outlives_the_command_nor_the_server() {
     let (place, server, mut client) = start("");
     let project = place.path().join("home/project");
-    assert_eq!(client.session("s", &project)["success"], true);
+    let answer = client.session("s", &project);
+    assert_eq!(answer["success"], true, "{answer}");
     let ticks = project.join("ticks");
     let daemon = "(setsid bash -c 'trap \"\" TERM HUP; while :; do echo tick >> ticks; sleep 0.02; done' &); \
                   until [ -s ticks ]; do sleep 0.01; done";
@@ -219,7 +234,8 @@ fn nothing_outlives_the_command_nor_the_server() {
 #[test]
 fn limits_hold_for_all_processes_together() {
     let (place, _server, mut client) = start("[sandbox]\nmemoryMb = 128\nprocesses = 32\n");
-    assert_eq!(client.session("s", &place.path().join("home/project"))["success"], true);
+    let answer = client.session("s", &place.path().join("home/project"));
+    assert_eq!(answer["success"], true, "{answer}");
     let bomb = client.bash("s", "bomb() { bomb | bomb & }; bomb; sleep 30; echo SURVIVED");
     assert!(!bomb["output"].as_str().unwrap().contains("SURVIVED"), "{bomb}");
     let memory = client.bash("s", "python3 -c 'x = bytearray(1 << 30)' && echo SURVIVED");
@@ -230,7 +246,8 @@ fn limits_hold_for_all_processes_together() {
 #[test]
 fn what_is_in_force_is_said_as_it_is() {
     let (place, _server, mut client) = start("[sandbox]\nmode = \"off\"\n");
-    assert_eq!(client.session("s", &place.path().join("home/project"))["success"], true);
+    let answer = client.session("s", &place.path().join("home/project"));
+    assert_eq!(answer["success"], true, "{answer}");
     let ran = client.bash("s", "echo open");
     assert_eq!((&ran["confined"], &ran["sandbox"]), (&json!(false), &json!("none")));
     let doctor = place.run(&["doctor", "--json"]);
@@ -238,4 +255,19 @@ fn what_is_in_force_is_said_as_it_is() {
     place.write("orchestr8.toml", "[sandbox]\nmode = \"required\"\n");
     let doctor = place.run(&["doctor", "--json"]);
     assert!(doctor.out.contains("namespaces of their own"), "{doctor:?}");
+}
+
+#[test]
+fn commands_of_a_plan_run_in_the_same_sandbox() {
+    let place = Place::new();
+    place.write("secret", "PRIVATE-KEY");
+    let gate = "`test ! -e ../secret && test ! -e /etc/shadow && touch src/seen` (limit 30 s)";
+    let plan = GOOD.replace("`true` (limit 30 s)", gate);
+    let mut governed = Governed::start(place, "executor", &[]);
+    let hash = plant(&governed.place, &plan, Status::Approved);
+    governed.begin();
+    let write = json!({"path": "src/a.rs", "plan": hash, "content": "fn f() {}\n",
+        "intent": "Try what a command of a plan can see outside"});
+    governed.call("write_file", write).unwrap();
+    assert!(governed.root().join("src/seen").exists(), "it works in the workspace");
 }

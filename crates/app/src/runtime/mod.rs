@@ -28,7 +28,7 @@ use orchestr8_kernel::ports::{Clock, Ids, Random, clock, ids, random};
 use orchestr8_kernel::redact::Redactor;
 use orchestr8_kernel::{Action, Cancel, Kernel, Log, Ports};
 use orchestr8_mcp::Face;
-use orchestr8_process::sandbox::Sandbox;
+use orchestr8_process::sandbox::{Sandbox, SandboxSettings};
 use orchestr8_stores::Sqlite;
 use orchestr8_tools::remote::{self, Remote};
 use orchestr8_workflows::Hub;
@@ -123,7 +123,7 @@ impl Runtime {
         register(&kernel, &settings)?;
         let messages = messages::register(&kernel, &settings)?;
         // One for all, because it waits once for programs of an earlier process.
-        let sandbox = Sandbox::new(settings.sandbox.clone(), kernel.ports().clock.clone());
+        let sandbox = sandbox(&settings, opened.durable, kernel.ports().clock.clone());
         let workflows = workflows::register(&kernel, &settings, &sandbox)?;
         let sessions = sessions::register(&kernel, &settings, &sandbox)?;
         let embedder = embedding::embedder(&kernel, &settings.embedder)?;
@@ -277,6 +277,12 @@ fn offer(kernel: &Kernel, action: Action) -> Result<(), Failure> {
 }
 
 /// Every action of every domain. To add a domain: its lines here.
+/// A process beside the one that owns the data does not wait for that one's programs.
+fn sandbox(settings: &Settings, owns_data: bool, clock: Arc<dyn Clock>) -> Sandbox {
+    let lock = settings.sandbox.lock.clone().filter(|_| owns_data);
+    Sandbox::new(SandboxSettings { lock, ..settings.sandbox.clone() }, clock)
+}
+
 fn register(kernel: &Kernel, settings: &Settings) -> Result<(), Failure> {
     let tools = orchestr8_tools::Settings {
         state_bytes: settings.state_bytes,

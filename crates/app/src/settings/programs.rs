@@ -46,7 +46,7 @@ const BESIDE_DATA_FILE: [&str; 5] = ["", "-wal", "-shm", ".lock", PROGRAMS_LOCK]
 /// Locked while programs run.
 const PROGRAMS_LOCK: &str = ".programs";
 
-/// What belongs to the server and to nobody else.
+/// What belongs to the server alone.
 pub fn data_paths(config: &config::Config, place: &Place) -> Vec<PathBuf> {
     match place {
         Place::Memory => Vec::new(),

@@ -112,8 +112,8 @@ fn runtime() -> Result<tokio::runtime::Runtime, Error> {
     runtime.map_err(|error| Error::Setup("a runtime", error))
 }
 
-/// To whoever reads what the program says.
+/// Reports on stderr, where the output of the program goes.
 fn complain(what: &str) {
-    // If nobody hears it, the exit code is left.
+    // Without a reader, the exit code is left.
     let _ = writeln!(io::stderr(), "sandbox: {what}");
 }

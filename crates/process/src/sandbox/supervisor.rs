@@ -64,13 +64,13 @@ pub(super) fn ended(process: OwnedFd) -> oneshot::Receiver<()> {
     std::thread::spawn(move || {
         let mut waited = [PollFd::new(&process, PollFlags::IN)];
         while let Err(rustix::io::Errno::INTR) | Ok(0) = poll(&mut waited, None) {}
-        // Nobody may be interested any more.
+        // The receiver may be gone.
         let _ = tell.send(());
     });
     told
 }
 
-/// The next server on the same data waits until nobody holds it.
+/// The next server on the same data waits until it is released.
 pub(super) fn hold(path: &Path) -> Result<File, Error> {
     let locked = File::open(path).and_then(|file| file.lock_shared().map(|()| file));
     locked.map_err(|error| Error::At(path.to_owned(), error))
@@ -153,7 +153,7 @@ struct Temporary(PathBuf);
 impl Temporary {
     fn make() -> Result<Self, Error> {
         let path = std::env::temp_dir().join(format!("orchestr8-sandbox-{}", std::process::id()));
-        // One that is left of an earlier process with this id is in the way, and nobody's.
+        // One that an earlier process with this id left is in the way.
         let _ = std::fs::remove_dir_all(&path);
         DirBuilder::new().mode(0o700).create(&path).map_err(|error| Error::At(path.clone(), error))?;
         Ok(Self(path))

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use orchestr8_contract::access::AccessRole;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::Principal;
 use orchestr8_process::sandbox::FileIdentity;
@@ -26,7 +27,7 @@ pub struct ExecTemplateSource {
     /// Where it works. None: an empty temporary folder.
     pub directory: Option<PathBuf>,
     pub timeout_ms: Option<u64>,
-    /// Who may use it; everybody who may run workflows, if it names no role.
+    /// Who may use it, beside the owner; all who may run workflows, if it names no role.
     pub roles: Vec<String>,
 }
 
@@ -44,7 +45,7 @@ pub struct ExecTemplate {
     env: BTreeMap<String, String>,
     pub directory: Option<PathBuf>,
     pub timeout_ms: Option<u64>,
-    roles: Vec<String>,
+    roles: Vec<AccessRole>,
 }
 
 /// What a step asks for, checked against its template.
@@ -78,6 +79,9 @@ impl ExecTemplate {
         if source.directory.as_ref().is_some_and(|directory| !directory.is_absolute()) {
             return Err(String::from("directory: must be an absolute path"));
         }
+        let role = |name: &String| {
+            AccessRole::parse(name).ok_or_else(|| format!("roles: there is no role named '{name}'"))
+        };
         Ok(Self {
             name: name.to_owned(),
             written: source.program,
@@ -89,18 +93,19 @@ impl ExecTemplate {
             env: source.env,
             directory: source.directory,
             timeout_ms: source.timeout_ms,
-            roles: source.roles,
+            roles: source.roles.iter().map(role).collect::<Result<_, _>>()?,
         })
     }
 
     /// Whether this principal may use it. The owner may use everything.
     pub fn permit(&self, principal: &Principal) -> Result<(), Fault> {
-        let is_permitted = self.roles.is_empty() || principal.has(OWNER);
-        if is_permitted || self.roles.iter().any(|role| principal.has(role)) {
+        let is_permitted = self.roles.is_empty() || principal.has(AccessRole::Owner);
+        if is_permitted || self.roles.iter().any(|role| principal.has(*role)) {
             return Ok(());
         }
-        let text = format!("the template '{}' is for the roles {}", self.name, self.roles.join(", "));
-        Err(Fault::new(Code::Unauthorized, text).with("roles", self.roles.clone()))
+        let roles: Vec<&str> = self.roles.iter().map(|role| role.as_str()).collect();
+        let text = format!("the template '{}' is for the roles {}", self.name, roles.join(", "));
+        Err(Fault::new(Code::Unauthorized, text).with("roles", roles))
     }
 
     /// Puts the values of a step into the holes. What the template does not name is refused.
@@ -151,8 +156,6 @@ impl ExecTemplate {
         Fault::invalid(text).with("path", member)
     }
 }
-
-const OWNER: &str = "owner";
 
 /// The real path of a program and which file it is.
 fn pin(path: &Path) -> Result<(PathBuf, FileIdentity), String> {

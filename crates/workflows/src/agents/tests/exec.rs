@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orchestr8_contract::Code;
+use orchestr8_contract::access::RoleSet;
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::ports::clock::Real;
 use orchestr8_process::sandbox::{Sandbox, SandboxMode, SandboxSettings};
@@ -95,7 +96,7 @@ async fn templates_name_roles_and_time_limits() {
     let mut call = world.call(EXEC, json!(1));
     call.config = json!({"template": "admins"});
     assert!(world.agent(EXEC).call(call.clone()).await.is_ok(), "the owner may use everything");
-    let viewer = Principal { roles: ["viewer".to_owned()].into(), ..Principal::local() };
+    let viewer = Principal { roles: RoleSet::named(["viewer"]), ..Principal::local() };
     call.principal = Arc::new(viewer);
     assert_eq!(world.agent(EXEC).call(call).await.unwrap_err().code, Code::Unauthorized);
     let slow = json!({"template": "slow", "values": {"script": "sleep 600", "argument": ""}});
@@ -116,6 +117,7 @@ fn a_template_is_checked_before_it_is_used() {
         (ExecTemplateSource { holes: pairs("file", "text"), ..cat.clone() }, "holes.file"),
         (ExecTemplateSource { holes: pairs("file", "path"), ..cat.clone() }, "holes.file"),
         (ExecTemplateSource { variables: vec!["LD_PRELOAD".into()], ..cat.clone() }, "variables"),
+        (ExecTemplateSource { roles: vec!["boss".into()], ..cat.clone() }, "roles"),
         (ExecTemplateSource { directory: Some("work".into()), ..cat.clone() }, "directory"),
     ] {
         assert!(new(wrong.clone()).unwrap_err().starts_with(member), "{wrong:?}");

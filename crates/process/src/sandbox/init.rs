@@ -15,12 +15,12 @@ use rustix::process::{
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::filter::Filters;
-use super::processes::{Processes, Usage};
+use super::processes::{SandboxProcesses, SandboxUsage};
 use super::restrict::{limit, restrict};
 use super::spec::{FileIdentity, LaunchSpec, SandboxLevel};
 use super::supervisor::{ended, hold, parent};
 use super::system::TEMPORARY;
-use super::{Error, Report, rootfs};
+use super::{Error, ProbeReport, rootfs};
 
 /// How often the use of all processes together is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -66,7 +66,9 @@ pub fn run(spec: &LaunchSpec, program: &[OsString]) -> Result<u8, Error> {
         let children = signal(SignalKind::child()).map_err(|error| Error::Setup("signals", error))?;
         let child = apart(spec, filters, move || command.spawn().map_err(Error::Program))?;
         let main = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        Watch { spec, processes: Processes::of(spec.level), main, supervisor, children }.until_end().await
+        InitLoop { spec, processes: SandboxProcesses::of(spec.level), main, supervisor, children }
+            .until_end()
+            .await
     })
 }
 
@@ -125,23 +127,23 @@ fn check_identity(spec: &LaunchSpec, program: &Path) -> Result<(), Error> {
 
 /// What a probe learns, as JSON on stdout.
 fn report() -> Result<u8, Error> {
-    let report = Report { processes: Path::new("/proc/self/stat").exists() };
+    let report = ProbeReport { processes: Path::new("/proc/self/stat").exists() };
     let text = serde_json::to_string(&report).map_err(|error| Error::Setup("the report", error.into()))?;
     io::Write::write_all(&mut io::stdout(), text.as_bytes())
         .map_err(|error| Error::Setup("the report", error))?;
     Ok(0)
 }
 
-struct Watch<'a> {
+struct InitLoop<'a> {
     spec: &'a LaunchSpec,
-    processes: Processes,
+    processes: SandboxProcesses,
     main: Option<Pid>,
     /// None: the kernel ends this process with it.
     supervisor: Option<std::os::fd::OwnedFd>,
     children: tokio::signal::unix::Signal,
 }
 
-impl Watch<'_> {
+impl InitLoop<'_> {
     async fn until_end(mut self) -> Result<u8, Error> {
         let failed = |error: io::Error| Error::Setup("signals", error);
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
@@ -193,7 +195,7 @@ impl Watch<'_> {
 
     fn excess(&self) -> Option<String> {
         let limits = &self.spec.limits;
-        let Usage { processes, memory_bytes } = self.processes.usage();
+        let SandboxUsage { processes, memory_bytes } = self.processes.usage();
         if processes > limits.processes {
             return Some(format!("more than {} processes (sandbox.processes)", limits.processes));
         }

@@ -73,7 +73,7 @@ impl Error {
 
 /// What a probe finds inside.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-struct Report {
+struct ProbeReport {
     /// Whether the sandbox has a table of its processes.
     processes: bool,
 }

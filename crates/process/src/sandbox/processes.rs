@@ -10,7 +10,7 @@ use super::spec::SandboxLevel;
 
 /// What all processes of a sandbox use together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct SandboxUsage {
     /// Processes and threads.
     pub processes: u64,
     /// Resident, with what several share counted for each.
@@ -18,13 +18,13 @@ pub struct Usage {
 }
 
 /// Finds the processes of a sandbox.
-pub struct Processes {
+pub struct SandboxProcesses {
     /// Whether the table shows only those of the sandbox.
     is_own: bool,
     page_bytes: u64,
 }
 
-impl Processes {
+impl SandboxProcesses {
     pub fn of(level: SandboxLevel) -> Self {
         let is_own = match level {
             SandboxLevel::Namespaces => true,
@@ -42,8 +42,8 @@ impl Processes {
         if self.is_own { pids.collect() } else { descendants(own, pids) }
     }
 
-    pub fn usage(&self) -> Usage {
-        let mut usage = Usage::default();
+    pub fn usage(&self) -> SandboxUsage {
+        let mut usage = SandboxUsage::default();
         for pid in self.all() {
             let pid = pid.as_raw_nonzero();
             let Ok(memory) = fs::read_to_string(format!("/proc/{pid}/statm")) else { continue };

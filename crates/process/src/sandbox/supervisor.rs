@@ -37,12 +37,12 @@ pub fn supervise(spec: LaunchSpec, program: &[OsString]) -> Result<u8, Error> {
             namespaces::enter_others()?;
             None
         }
-        SandboxLevel::Landlock | SandboxLevel::Unconfined => Some(Temporary::make()?),
+        SandboxLevel::Landlock | SandboxLevel::Unconfined => Some(TemporaryDirectory::make()?),
     };
     inner.temporary = temporary.as_ref().map(|folder| folder.0.clone());
     let runtime = super::runtime()?;
     runtime.block_on(async {
-        let signals = Heard::listen()?;
+        let signals = SupervisorSignals::listen()?;
         let child = start(&inner, program)?;
         watch(child, server, signals, inner.level).await
     })
@@ -89,12 +89,12 @@ fn start(inner: &LaunchSpec, program: &[OsString]) -> Result<Child, Error> {
         .map_err(|error| Error::Setup("the first process", error))
 }
 
-struct Heard {
+struct SupervisorSignals {
     terminate: Signals,
     interrupt: Signals,
 }
 
-impl Heard {
+impl SupervisorSignals {
     fn listen() -> Result<Self, Error> {
         let listen = |kind| signal(kind).map_err(|error| Error::Setup("signals", error));
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
@@ -104,7 +104,7 @@ impl Heard {
 async fn watch(
     mut child: Child,
     mut server: oneshot::Receiver<()>,
-    mut signals: Heard,
+    mut signals: SupervisorSignals,
     level: SandboxLevel,
 ) -> Result<u8, Error> {
     let failed = |error: io::Error| Error::Setup("the end of the sandbox", error);
@@ -148,9 +148,9 @@ pub(super) fn code(status: ExitStatus) -> u8 {
 }
 
 /// The temporary folder of a sandbox that shares the host's mounts; it goes with the sandbox.
-struct Temporary(PathBuf);
+struct TemporaryDirectory(PathBuf);
 
-impl Temporary {
+impl TemporaryDirectory {
     fn make() -> Result<Self, Error> {
         let path = std::env::temp_dir().join(format!("orchestr8-sandbox-{}", std::process::id()));
         // One that an earlier process with this id left is in the way.
@@ -160,7 +160,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         // Nothing depends on it any more.
         let _ = std::fs::remove_dir_all(&self.0);

@@ -10,7 +10,7 @@ use super::template::plain;
 
 /// What a hole may be filled with.
 #[derive(Debug, Clone)]
-pub enum Hole {
+pub enum ArgumentHole {
     Text,
     Integer,
     Number,
@@ -22,27 +22,29 @@ pub enum Hole {
 
 /// An argument in pieces. However it is filled, it stays one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Argument(Vec<Piece>);
+pub struct ArgumentTemplate(Vec<ArgumentPiece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum ArgumentPiece {
     Fixed(String),
     Hole(String),
 }
 
-impl Hole {
+impl ArgumentHole {
     pub fn parse(kind: &str) -> Result<Self, String> {
         match (kind, kind.split_once(':')) {
-            ("text", _) => Ok(Hole::Text),
-            ("integer", _) => Ok(Hole::Integer),
-            ("number", _) => Ok(Hole::Number),
-            ("boolean", _) => Ok(Hole::Boolean),
+            ("text", _) => Ok(ArgumentHole::Text),
+            ("integer", _) => Ok(ArgumentHole::Integer),
+            ("number", _) => Ok(ArgumentHole::Number),
+            ("boolean", _) => Ok(ArgumentHole::Boolean),
             (_, Some(("enum", choices))) if !choices.is_empty() => {
-                Ok(Hole::Choice(choices.split('|').map(str::to_owned).collect()))
+                Ok(ArgumentHole::Choice(choices.split('|').map(str::to_owned).collect()))
             }
             (_, Some(("pattern", pattern))) => {
                 let whole = Regex::new(&format!("^(?:{pattern})$"));
-                whole.map(Hole::Pattern).map_err(|_| format!("'{pattern}' is not a regular expression"))
+                whole
+                    .map(ArgumentHole::Pattern)
+                    .map_err(|_| format!("'{pattern}' is not a regular expression"))
             }
             _ => Err(format!(
                 "'{kind}' is no type; it may be text, integer, number, boolean, enum:a|b or pattern:<regular expression>"
@@ -55,17 +57,19 @@ impl Hole {
         let path = format!("values.{name}");
         let text = plain(&path, value)?;
         let wanted = match self {
-            Hole::Text => None,
-            Hole::Integer => text.parse::<i64>().is_err().then(|| String::from("a whole number")),
-            Hole::Number => {
+            ArgumentHole::Text => None,
+            ArgumentHole::Integer => text.parse::<i64>().is_err().then(|| String::from("a whole number")),
+            ArgumentHole::Number => {
                 let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
                 (!is_number).then(|| String::from("a number"))
             }
-            Hole::Boolean => (text != "true" && text != "false").then(|| String::from("true or false")),
-            Hole::Choice(choices) => {
+            ArgumentHole::Boolean => {
+                (text != "true" && text != "false").then(|| String::from("true or false"))
+            }
+            ArgumentHole::Choice(choices) => {
                 (!choices.contains(&text)).then(|| format!("one of {}", choices.join(", ")))
             }
-            Hole::Pattern(pattern) => {
+            ArgumentHole::Pattern(pattern) => {
                 (!pattern.is_match(&text)).then(|| format!("a text that matches {pattern}"))
             }
         };
@@ -76,7 +80,7 @@ impl Hole {
     }
 }
 
-impl Argument {
+impl ArgumentTemplate {
     /// `{name}` is a hole; braces around anything else are themselves.
     pub fn parse(text: &str) -> Self {
         let (mut pieces, mut fixed, mut rest) = (Vec::new(), String::new(), text);
@@ -87,9 +91,9 @@ impl Argument {
             match name {
                 Some(name) => {
                     if !fixed.is_empty() {
-                        pieces.push(Piece::Fixed(std::mem::take(&mut fixed)));
+                        pieces.push(ArgumentPiece::Fixed(std::mem::take(&mut fixed)));
                     }
-                    pieces.push(Piece::Hole(name.to_owned()));
+                    pieces.push(ArgumentPiece::Hole(name.to_owned()));
                     rest = &after[name.len() + 2..];
                 }
                 None => {
@@ -100,15 +104,15 @@ impl Argument {
         }
         fixed.push_str(rest);
         if !fixed.is_empty() || pieces.is_empty() {
-            pieces.push(Piece::Fixed(fixed));
+            pieces.push(ArgumentPiece::Fixed(fixed));
         }
         Self(pieces)
     }
 
     pub fn holes(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
-            Piece::Hole(name) => Some(name.as_str()),
-            Piece::Fixed(_) => None,
+            ArgumentPiece::Hole(name) => Some(name.as_str()),
+            ArgumentPiece::Fixed(_) => None,
         })
     }
 
@@ -116,31 +120,31 @@ impl Argument {
     pub fn fill(
         &self,
         values: &BTreeMap<&str, String>,
-        holes: &BTreeMap<String, Hole>,
+        holes: &BTreeMap<String, ArgumentHole>,
     ) -> Result<String, Fault> {
         let text: String = self
             .0
             .iter()
             .map(|piece| match piece {
-                Piece::Fixed(text) => text.as_str(),
-                Piece::Hole(name) => values.get(name.as_str()).map_or("", String::as_str),
+                ArgumentPiece::Fixed(text) => text.as_str(),
+                ArgumentPiece::Hole(name) => values.get(name.as_str()).map_or("", String::as_str),
             })
             .collect();
         match self.0.first() {
-            Some(Piece::Hole(name)) if text.starts_with('-') && !is_choice(holes.get(name)) => {
+            Some(ArgumentPiece::Hole(name)) if text.starts_with('-') && !is_choice(holes.get(name)) => {
                 let path = format!("values.{name}");
                 Err(Fault::invalid(format!(
                     "`{path}` must not begin with '-', which would make it an option"
                 ))
                 .with("path", path))
             }
-            Some(Piece::Hole(_) | Piece::Fixed(_)) | None => Ok(text),
+            Some(ArgumentPiece::Hole(_) | ArgumentPiece::Fixed(_)) | None => Ok(text),
         }
     }
 }
 
-fn is_choice(hole: Option<&Hole>) -> bool {
-    matches!(hole, Some(Hole::Choice(_)))
+fn is_choice(hole: Option<&ArgumentHole>) -> bool {
+    matches!(hole, Some(ArgumentHole::Choice(_)))
 }
 
 fn is_name(name: &str) -> bool {
@@ -155,18 +159,18 @@ mod tests {
 
     #[test]
     fn holes_are_found_and_other_braces_left() {
-        let holes = |text: &str| Argument::parse(text).holes().map(str::to_owned).collect::<Vec<_>>();
+        let holes = |text: &str| ArgumentTemplate::parse(text).holes().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(holes("--size={w}x{h}"), ["w", "h"]);
         for plain in ["", "{}", "{a b}", "awk '{print $1}'", "{", "}{"] {
             assert!(holes(plain).is_empty(), "{plain}");
-            let filled = Argument::parse(plain).fill(&BTreeMap::new(), &BTreeMap::new());
+            let filled = ArgumentTemplate::parse(plain).fill(&BTreeMap::new(), &BTreeMap::new());
             assert_eq!(filled.unwrap(), plain);
         }
     }
 
     #[test]
     fn values_are_of_their_type_and_no_option() {
-        let read = |kind: &str, value: Value| Hole::parse(kind).unwrap().read("x", &value).ok();
+        let read = |kind: &str, value: Value| ArgumentHole::parse(kind).unwrap().read("x", &value).ok();
         assert_eq!(read("integer", json!(5)).as_deref(), Some("5"));
         assert_eq!(read("integer", json!("5")).as_deref(), Some("5"));
         assert_eq!(read("enum:png|jpeg", json!("png")).as_deref(), Some("png"));
@@ -184,14 +188,14 @@ mod tests {
             assert_eq!(read(kind, value.clone()), None, "{kind} {value}");
         }
         for wrong in ["", "string", "enum:", "pattern:("] {
-            assert!(Hole::parse(wrong).is_err(), "{wrong}");
+            assert!(ArgumentHole::parse(wrong).is_err(), "{wrong}");
         }
         let holes = BTreeMap::from([
-            (String::from("t"), Hole::Text),
-            (String::from("c"), Hole::Choice(vec![String::from("-v")])),
+            (String::from("t"), ArgumentHole::Text),
+            (String::from("c"), ArgumentHole::Choice(vec![String::from("-v")])),
         ]);
         let fill = |arg: &str, value: &str| {
-            Argument::parse(arg)
+            ArgumentTemplate::parse(arg)
                 .fill(&BTreeMap::from([("t", value.to_owned()), ("c", value.to_owned())]), &holes)
         };
         assert!(fill("{t}", "--upload-pack=id").is_err());

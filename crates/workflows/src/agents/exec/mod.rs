@@ -20,8 +20,8 @@ use super::discreet::Discretion;
 use super::members::Members;
 use super::{Agent, Answer, Call, settings, until_cancelled};
 use child::Ended;
-use template::Filled;
-use turns::Turns;
+use template::ExecInvocation;
+use turns::StepTurns;
 
 use crate::limits::{OUTPUT_BYTES, STDERR_SHOWN_BYTES};
 
@@ -33,13 +33,13 @@ struct Inner {
     settings: Option<settings::Exec>,
     clock: Arc<dyn Clock>,
     discretion: Discretion,
-    turns: Turns,
+    turns: StepTurns,
 }
 
 impl Exec {
     pub fn new(settings: Option<&settings::Exec>, clock: Arc<dyn Clock>, discretion: Discretion) -> Self {
         let settings = settings.filter(|settings| !settings.templates.is_empty()).cloned();
-        Self(Arc::new(Inner { settings, clock, discretion, turns: Turns::default() }))
+        Self(Arc::new(Inner { settings, clock, discretion, turns: StepTurns::default() }))
     }
 }
 
@@ -106,7 +106,7 @@ impl Inner {
 
 async fn command(
     settings: &settings::Exec,
-    filled: Filled,
+    filled: ExecInvocation,
     directory: Option<&std::path::Path>,
 ) -> Result<SandboxedCommand, Fault> {
     let sandbox = settings.sandbox.as_ref();

@@ -10,7 +10,7 @@ use orchestr8_process::sandbox::FileIdentity;
 use serde_json::Value;
 
 use super::super::members::Members;
-use super::hole::{Argument, Hole};
+use super::hole::{ArgumentHole, ArgumentTemplate};
 use super::variables;
 
 /// A template as it is written in the settings.
@@ -39,8 +39,8 @@ pub struct ExecTemplate {
     written: PathBuf,
     program: PathBuf,
     identity: FileIdentity,
-    args: Vec<Argument>,
-    holes: BTreeMap<String, Hole>,
+    args: Vec<ArgumentTemplate>,
+    holes: BTreeMap<String, ArgumentHole>,
     variables: BTreeSet<String>,
     env: BTreeMap<String, String>,
     pub directory: Option<PathBuf>,
@@ -50,7 +50,7 @@ pub struct ExecTemplate {
 
 /// What a step asks for, checked against its template.
 #[derive(Debug)]
-pub struct Filled {
+pub struct ExecInvocation {
     pub program: PathBuf,
     pub identity: FileIdentity,
     pub args: Vec<String>,
@@ -63,10 +63,14 @@ impl ExecTemplate {
         let (program, identity) = pin(&source.program).map_err(|why| format!("program: {why}"))?;
         let mut holes = BTreeMap::new();
         for (hole, kind) in &source.holes {
-            holes.insert(hole.clone(), Hole::parse(kind).map_err(|why| format!("holes.{hole}: {why}"))?);
+            holes.insert(
+                hole.clone(),
+                ArgumentHole::parse(kind).map_err(|why| format!("holes.{hole}: {why}"))?,
+            );
         }
-        let args: Vec<Argument> = source.args.iter().map(|arg| Argument::parse(arg)).collect();
-        let used: BTreeSet<&str> = args.iter().flat_map(Argument::holes).collect();
+        let args: Vec<ArgumentTemplate> =
+            source.args.iter().map(|arg| ArgumentTemplate::parse(arg)).collect();
+        let used: BTreeSet<&str> = args.iter().flat_map(ArgumentTemplate::holes).collect();
         if let Some(hole) = used.iter().find(|hole| !holes.contains_key(**hole)) {
             return Err(format!("args: there is no hole named {{{hole}}}; describe it in holes"));
         }
@@ -109,7 +113,11 @@ impl ExecTemplate {
     }
 
     /// Puts the values of a step into the holes. What the template does not name is refused.
-    pub fn fill(&self, members: &Members<'_>, base: &BTreeMap<String, String>) -> Result<Filled, Fault> {
+    pub fn fill(
+        &self,
+        members: &Members<'_>,
+        base: &BTreeMap<String, String>,
+    ) -> Result<ExecInvocation, Fault> {
         let mut values: BTreeMap<&str, String> = BTreeMap::new();
         for (hole, value) in members.entries("values")? {
             let Some(kind) = self.holes.get(hole) else {
@@ -131,7 +139,7 @@ impl ExecTemplate {
         }
         env.extend(self.env.iter().map(|(name, value)| (name.clone(), value.clone())));
         self.check_program()?;
-        Ok(Filled { program: self.program.clone(), identity: self.identity, args, env })
+        Ok(ExecInvocation { program: self.program.clone(), identity: self.identity, args, env })
     }
 
     /// The same file as when the server started. The sandbox looks again, when nothing can change any more.

@@ -8,9 +8,9 @@ use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
 /// Who is at work, by the key of the step.
 #[derive(Default)]
-pub struct Turns(Mutex<HashMap<Arc<str>, Arc<Turn<()>>>>);
+pub struct StepTurns(Mutex<HashMap<Arc<str>, Arc<Turn<()>>>>);
 
-impl Turns {
+impl StepTurns {
     /// Waits until nothing of an earlier attempt runs. The guard goes with the program.
     pub async fn take(&self, key: &Arc<str>) -> OwnedMutexGuard<()> {
         let turn = {

@@ -4,14 +4,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
+use orchestr8_testing::until;
+use orchestr8_workspace::plan::Status;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 
-use orchestr8_workspace::plan::Status;
-
+use super::is_unlocked;
 use crate::governed::{GOOD, Governed, plant};
 use crate::program::{PATIENCE, Place};
 use crate::server::Server;
@@ -79,22 +79,6 @@ fn start(more: &str) -> (Place, Server, Client) {
     let server = Server::start(&place, &[]);
     let client = Client::connect(server.address, None);
     (place, server, client)
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "waited for {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Whether nothing adds to a file any more.
-fn is_quiet(path: &Path) -> bool {
-    let size = || std::fs::metadata(path).map_or(0, |file| file.len());
-    let before = size();
-    std::thread::sleep(Duration::from_millis(300));
-    size() == before
 }
 
 #[test]
@@ -213,22 +197,23 @@ fn exports_stay_in_the_folder() {
     assert_eq!(client.ask("export_html", json!({"sessionId": "h", "outputPath": inside}))["success"], false);
 }
 
-#[test]
-fn nothing_outlives_the_command_nor_the_server() {
+#[tokio::test]
+async fn nothing_outlives_the_command_nor_the_server() {
     let (place, server, mut client) = start("");
     let project = place.path().join("home/project");
     let answer = client.session("s", &project);
     assert_eq!(answer["success"], true, "{answer}");
-    let ticks = project.join("ticks");
-    let daemon = "(setsid bash -c 'trap \"\" TERM HUP; while :; do echo tick >> ticks; sleep 0.02; done' &); \
-                  until [ -s ticks ]; do sleep 0.01; done";
+    // What left its group and session, and does not end when it is asked to, has the lock as long as it lives.
+    let daemon = "exec 9>lock; flock 9; (setsid bash -c 'trap \"\" TERM HUP; while :; do sleep 1; done' &); touch begun";
     assert_eq!(client.bash("s", daemon)["exitCode"], 0);
-    assert!(is_quiet(&ticks), "what left its session ended with the command");
-    std::fs::remove_file(&ticks).unwrap();
+    let (lock, begun) = (project.join("lock"), project.join("begun"));
+    assert!(begun.exists() && is_unlocked(&lock), "it ended with the command");
+    std::fs::remove_file(&begun).unwrap();
     client.send("bash", json!({"sessionId": "s", "command": format!("{daemon}; sleep 600")}));
-    wait_until("the command to begin", || ticks.exists());
+    until("the command to begin", || begun.exists()).await;
+    assert!(!is_unlocked(&lock), "it lives");
     server.kill();
-    wait_until("the command to end", || is_quiet(&ticks));
+    until("everything to end", || is_unlocked(&lock)).await;
 }
 
 #[test]

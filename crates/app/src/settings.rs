@@ -79,6 +79,8 @@ pub struct Settings {
     pub models: orchestr8_models::Settings,
     pub sessions: orchestr8_sessions::Settings,
     pub sessions_face: orchestr8_sessions_face::Settings,
+    /// What programs of sessions, workflows and plans run in.
+    pub sandbox: orchestr8_process::sandbox::SandboxSettings,
     pub workspace: Workspace,
     /// Whether a failed call tells its stack (ERR-9).
     pub debug_stack: bool,
@@ -123,7 +125,9 @@ impl Settings {
         let tool_filter = ToolFilter { only: loaded.config.tools.filter.clone(), never: Vec::new() };
         let workflows = Workflows::new(&loaded.config.workflows, tool_filter.clone(), environment)?;
         let models = thinking::models(&loaded.config.models, &workflows.secrets, environment)?;
-        let sessions = thinking::sessions(&loaded.config.sessions, &tool_filter, &place, environment);
+        let roots = programs::session_roots(&loaded.config, &auth, &place, environment);
+        let sessions = thinking::sessions(&loaded.config.sessions, roots, &tool_filter, &place, environment);
+        let sandbox = programs::sandbox(&loaded.config, &place, environment);
         let sessions_face = thinking::face(&loaded.config);
         let answers = thinking::answers(&loaded.config.models)?;
         let knowledge = Knowledge::new(&loaded.config.knowledge, answers)?;
@@ -166,6 +170,7 @@ impl Settings {
             models,
             sessions,
             sessions_face,
+            sandbox,
             workspace: Workspace::new(config.workspace, environment),
             debug_stack: environment.get("DEBUG_STACK") == Some("true"),
             sessions_port: config.sessions.port,
@@ -360,6 +365,7 @@ fn level(level: config::LogLevel) -> Level {
 
 mod embedder;
 mod knowledge;
+mod programs;
 mod thinking;
 mod tokens;
 mod vectors;
@@ -367,7 +373,7 @@ mod workflows;
 
 pub use embedder::{Embedder, model_folder};
 pub use knowledge::Knowledge;
-pub use thinking::CONFINE;
+pub use programs::CONFINE;
 pub use vectors::Vectors;
 pub use workflows::{Workflows, read_private};
 

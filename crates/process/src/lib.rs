@@ -1,7 +1,8 @@
-//! Programs of this machine, each in a process group of its own that is never left behind.
+//! Programs of this machine: each in a sandbox, or at least in a process group of its own, that is never left behind.
 
 mod ears;
 pub mod limits;
+pub mod sandbox;
 
 use std::io;
 use std::process::ExitStatus;
@@ -23,6 +24,10 @@ pub struct Child {
 struct Running {
     process: tokio::process::Child,
     group: Group,
+    /// The process is the supervisor of a sandbox: it ends after everything in it.
+    is_supervised: bool,
+    /// Dropped when all of it is gone.
+    held: Option<Box<dyn Send>>,
 }
 
 /// The processes of a program: dropped, they are killed.
@@ -30,7 +35,10 @@ struct Group(Option<Pid>);
 
 /// Kills a program from elsewhere while it runs.
 #[derive(Clone, Copy)]
-pub struct Killer(Option<Pid>);
+pub struct Killer {
+    group: Option<Pid>,
+    signal: Signal,
+}
 
 /// How it came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +62,23 @@ impl Child {
         let process = command.process_group(0).kill_on_drop(true).spawn()?;
         // The child leads its group, so the group has the child's id.
         let group = Group(process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
-        Ok(Self { running: Some(Running { process, group }), clock })
+        Ok(Self { running: Some(Running { process, group, is_supervised: false, held: None }), clock })
+    }
+
+    /// The program is the supervisor of a sandbox, which is asked to end the sandbox before it is killed itself.
+    pub(crate) fn supervised(mut self) -> Self {
+        if let Some(running) = &mut self.running {
+            running.is_supervised = true;
+        }
+        self
+    }
+
+    /// Keeps a value until the program and all it has started are gone, however this handle ends.
+    pub fn holding(mut self, value: impl Send + 'static) -> Self {
+        if let Some(running) = &mut self.running {
+            running.held = Some(Box::new(value));
+        }
+        self
     }
 
     /// Once; later there are none left.
@@ -70,7 +94,9 @@ impl Child {
     }
 
     pub fn killer(&self) -> Killer {
-        Killer(self.running.as_ref().and_then(|running| running.group.0))
+        let supervised = self.running.as_ref().is_some_and(|running| running.is_supervised);
+        let signal = if supervised { Signal::INT } else { Signal::KILL };
+        Killer { group: self.running.as_ref().and_then(|running| running.group.0), signal }
     }
 
     /// Waits for its end while somebody talks with it. What it leaves behind in its group ends with it.
@@ -87,9 +113,10 @@ impl Child {
         talking: impl Future<Output = ()>,
         stop: impl Future<Output = ()>,
     ) -> io::Result<Ended> {
-        let Some(Running { process, group }) = &mut self.running else {
+        let Some(running) = &mut self.running else {
             return Err(io::Error::other("the program was ended before"));
         };
+        let Running { process, group, is_supervised, .. } = running;
         let pause = |ms| self.clock.sleep(Duration::from_millis(ms));
         let mut talking = std::pin::pin!(talking);
         let mut talked = false;
@@ -112,6 +139,9 @@ impl Child {
                     () = &mut grace => break,
                     () = &mut talking, if !talked => talked = true,
                 }
+            }
+            if *is_supervised {
+                group.end_sandbox(process, &self.clock).await;
             }
         }
         // Whoever holds the pipes now was left behind; its words are not waited for.
@@ -141,8 +171,11 @@ impl Drop for Child {
 async fn end(mut running: Running, clock: Arc<dyn Clock>) {
     running.group.signal(Signal::TERM);
     tokio::select! {
-        _ = running.process.wait() => {}
+        _ = running.process.wait() => return,
         () = clock.sleep(Duration::from_millis(limits::TERM_MS)) => {}
+    }
+    if running.is_supervised {
+        running.group.end_sandbox(&mut running.process, &clock).await;
     }
 }
 
@@ -151,6 +184,15 @@ impl Group {
         if let Some(group) = self.0 {
             // The group may be gone already.
             let _ = kill_process_group(group, signal);
+        }
+    }
+
+    /// Waits until nothing in the sandbox lives, so that nothing overlaps what is started next.
+    async fn end_sandbox(&self, supervisor: &mut tokio::process::Child, clock: &Arc<dyn Clock>) {
+        self.signal(Signal::INT);
+        tokio::select! {
+            _ = supervisor.wait() => {}
+            () = clock.sleep(Duration::from_millis(limits::END_MS)) => {}
         }
     }
 }
@@ -163,9 +205,9 @@ impl Drop for Group {
 
 impl Killer {
     pub fn kill(self) {
-        if let Some(group) = self.0 {
+        if let Some(group) = self.group {
             // It may be gone already.
-            let _ = kill_process_group(group, Signal::KILL);
+            let _ = kill_process_group(group, self.signal);
         }
     }
 }

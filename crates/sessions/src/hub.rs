@@ -12,6 +12,7 @@ use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::registry::ToolFilter;
 use orchestr8_kernel::{Kernel, Principal};
 use orchestr8_models::{About, Catalog, Model};
+use orchestr8_process::sandbox::Sandbox;
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 
@@ -19,8 +20,8 @@ use crate::access::SessionAccess;
 use crate::limits;
 use crate::record::Header;
 use crate::recover::Recovery;
+use crate::roots::SessionRoots;
 use crate::session::{Session, Slot};
-use crate::shell::Launcher;
 
 /// What an installation says about its sessions.
 #[derive(Debug, Clone)]
@@ -37,10 +38,10 @@ pub struct Settings {
     pub bash: bool,
     /// The environment of its commands, beside `TERM`; nothing else is passed on.
     pub bash_env: Vec<(String, String)>,
-    /// The program that confines commands to the session's folder (see `shell::confine`).
-    pub launcher: Option<Launcher>,
-    /// Whether commands run where they cannot be confined.
-    pub bash_unconfined: bool,
+    /// What commands of the shell run in. None: they do not run.
+    pub sandbox: Option<Sandbox>,
+    /// Where sessions may work, and where they never may.
+    pub roots: SessionRoots,
     /// Tools that sessions may use, of those that the caller may.
     pub tools: ToolFilter,
     pub long_ms: u64,
@@ -51,7 +52,9 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Sessions may work in this folder and those beneath it.
     pub fn new(cwd: PathBuf, folder: PathBuf) -> Self {
+        let roots = SessionRoots { open: vec![cwd.clone()], closed: Vec::new() };
         Self {
             sessions: limits::SESSIONS,
             cwd,
@@ -59,8 +62,8 @@ impl Settings {
             system_prompt: None,
             bash: false,
             bash_env: Vec::new(),
-            launcher: None,
-            bash_unconfined: false,
+            sandbox: None,
+            roots,
             tools: ToolFilter::default(),
             long_ms: limits::LONG_MS,
             short_ms: limits::SHORT_MS,

@@ -11,6 +11,7 @@ pub mod news;
 mod person;
 pub mod record;
 mod recover;
+mod roots;
 pub mod run;
 mod session;
 pub mod shell;
@@ -25,6 +26,7 @@ use orchestr8_kernel::{Action, schema};
 
 pub use hub::{Hub, Settings};
 pub use recover::Recovery;
+pub use roots::SessionRoots;
 
 /// Every action of this crate: the commands of the protocol, what other domains ask for, and the tools of MCP.
 pub fn all(hub: &Hub) -> Result<Vec<Action>, schema::Error> {

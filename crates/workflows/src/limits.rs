@@ -83,8 +83,7 @@ pub const REMOTE_HEALTH_MS: u64 = 2000;
 /// What a fault shows of what a tool says when it fails.
 pub const TOOL_MESSAGE_BYTES: usize = 2048;
 
-/// Arguments of a program of `@orchestr8/exec`, and the bytes of one, below what systems accept.
-pub const PROGRAM_ARGUMENTS: usize = 256;
+/// Bytes of one argument of a program of `@orchestr8/exec`, below what systems accept.
 pub const PROGRAM_ARGUMENT_BYTES: usize = 65_536;
 
 /// What is kept of a program's stderr, and what of it a fault shows.

@@ -8,6 +8,7 @@ use orchestr8_contract::Code;
 use orchestr8_contract::envelope::Role;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::{Ports, Transport};
+use orchestr8_process::sandbox::Sandbox;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
@@ -28,6 +29,8 @@ pub struct Settings {
     pub signing_key: [u8; 32],
     /// What commands of plans find in their environment.
     pub base_env: BTreeMap<String, String>,
+    /// What commands of plans run in. None: they do not run.
+    pub sandbox: Option<Sandbox>,
     pub debug_stack: bool,
     /// Whether the fixtures of the transcripts are there too.
     pub conformance: bool,
@@ -42,6 +45,7 @@ impl Settings {
             bootstrap_secret: None,
             signing_key,
             base_env: BTreeMap::new(),
+            sandbox: None,
             debug_stack: false,
             conformance: false,
             call_ms: limits::CALL_MS,

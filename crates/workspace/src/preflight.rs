@@ -6,7 +6,8 @@ use std::time::Duration;
 use orchestr8_contract::Code;
 use orchestr8_contract::envelope::Thrown;
 use orchestr8_kernel::ports::Clock;
-use orchestr8_process::{Child, Ended, Tail, as_one};
+use orchestr8_process::sandbox::{self, SandboxRun, SandboxedCommand, WorkingDirectory};
+use orchestr8_process::{Ended, Tail, as_one};
 
 use crate::hub::Settings;
 use crate::limits;
@@ -39,13 +40,13 @@ async fn run_one(
             .with("output", output)
             .because(Thrown::error("Preflight", code.as_deref(), why))
     };
-    let mut program = tokio::process::Command::new("/bin/sh");
-    program.args(["-c", &command.text]).current_dir(root.path()).env_clear().envs(&settings.base_env);
-    program.stdin(std::process::Stdio::null());
     let not_started =
         |error: std::io::Error| refuse(format!("could not be started: {error}"), None, String::new());
-    let ears = as_one(&mut program).map_err(not_started)?;
-    let child = Child::start(&mut program, clock.clone()).map_err(not_started)?;
+    let mut program = sandboxed(root, command, settings)
+        .await
+        .map_err(|error| refuse(format!("could not be started: {error}"), None, String::new()))?;
+    let ears = as_one(&mut program.command).map_err(not_started)?;
+    let child = program.start(clock.clone()).map_err(not_started)?;
     // The command holds an end of the pipe; without letting go of it there is no end to what it says.
     drop(program);
     let mut tail = Tail::new(limits::OUTPUT_BYTES);
@@ -63,4 +64,25 @@ async fn run_one(
         }
         Err(error) => Err(refuse(format!("could not be waited for: {error}"), None, tail.text())),
     }
+}
+
+/// The command in the sandbox, on the opened folder of the workspace.
+async fn sandboxed(
+    root: &Root,
+    command: &Command,
+    settings: &Settings,
+) -> Result<SandboxedCommand, sandbox::Error> {
+    let sandbox = settings.sandbox.as_ref();
+    let sandbox = sandbox.ok_or_else(|| sandbox::Error::Unavailable(String::from("no launcher")))?;
+    let at = |error: std::io::Error| sandbox::Error::At(root.path().to_owned(), error);
+    let handle = root.handle().try_clone().map_err(at)?;
+    let run = SandboxRun {
+        program: "/bin/sh".into(),
+        args: vec!["-c".into(), command.text.clone().into()],
+        directory: Some(WorkingDirectory::of(handle, root.path().to_owned())),
+        identity: None,
+    };
+    let mut sandboxed = sandbox.command(run).await?;
+    sandboxed.command.env_clear().envs(&settings.base_env).stdin(std::process::Stdio::null());
+    Ok(sandboxed)
 }

@@ -8,6 +8,7 @@ use clap::Args;
 use orchestr8_contract::Code;
 use orchestr8_edge::check_bind;
 use orchestr8_models::settings::Provider;
+use orchestr8_process::sandbox::{SandboxLevel, SandboxMode, SandboxReport, SandboxSettings};
 use orchestr8_stores::sqlite::Look;
 use orchestr8_tools::remote::{Link, Server};
 use serde_json::{Value, json};
@@ -69,6 +70,7 @@ impl Doctor {
                 checks.extend(data(&settings));
                 checks.push(port(&settings));
                 checks.push(open_files());
+                checks.push(sandbox(&settings.sandbox));
                 checks.extend(models(&settings.models));
                 checks.push(vectors(&settings.vectors));
                 checks.extend(settings.servers.iter().map(|server| program(shell, server)));
@@ -211,6 +213,44 @@ fn open_files() -> Check {
         ),
         Some(limit) => ok("open files", format!("at most {limit}")),
         None => ok("open files", "unlimited"),
+    }
+}
+
+/// How strongly programs can be confined here, found out by confining one.
+fn sandbox(settings: &SandboxSettings) -> Check {
+    const HINT: &str = "allow user namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, AppArmor); see docs/guide/security.md";
+    let report = SandboxReport::probe(settings);
+    let why = report.reasons.join("; ");
+    match (settings.mode, report.level) {
+        (SandboxMode::Off, _) => check(
+            "sandbox",
+            Verdict::Warn,
+            "programs are not confined, because sandbox.mode is off",
+            "set sandbox.mode to required",
+        ),
+        (SandboxMode::Required | SandboxMode::BestEffort, SandboxLevel::Namespaces) => {
+            ok("sandbox", "programs run in namespaces of their own, without network and sockets")
+        }
+        (SandboxMode::Required | SandboxMode::BestEffort, SandboxLevel::Landlock) => check(
+            "sandbox",
+            Verdict::Warn,
+            format!("programs run under Landlock and seccomp, without namespaces of their own ({why})"),
+            HINT,
+        ),
+        (SandboxMode::Required, SandboxLevel::Unconfined) => check(
+            "sandbox",
+            Verdict::Warn,
+            format!("programs cannot be confined ({why}), so they are not run"),
+            HINT,
+        ),
+        (SandboxMode::BestEffort, SandboxLevel::Unconfined) => check(
+            "sandbox",
+            Verdict::Warn,
+            format!(
+                "programs cannot be confined ({why}) and run all the same, because sandbox.mode is best-effort"
+            ),
+            HINT,
+        ),
     }
 }
 

@@ -341,7 +341,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Fork(command) => command.run(shell),
         Command::Approve(command) => command.run(shell),
         Command::Signal(command) => command.run(shell),
-        Command::Confine(command) => command.run().map(ok),
+        Command::Confine(command) => Ok(command.run()),
         Command::Chat(command) => command.run(shell),
         Command::Sessions(command) => command.run(shell),
         Command::Dlq(command) => command.run(shell).map(ok),

@@ -8,6 +8,7 @@ mod file;
 mod knowledge;
 mod layers;
 mod place;
+mod programs;
 mod shape;
 mod suggest;
 mod table;
@@ -28,6 +29,7 @@ pub use knowledge::{
     VectorEngine,
 };
 pub use layers::{Entry, Origin, Problem, Stranger, strangers};
+pub use programs::{Sandbox, SandboxMode, WorkflowsExec};
 pub use suggest::suggestion;
 pub use table::{Preset, SETTINGS, Secrecy, Setting};
 pub use thinking::{ModelKind, ModelProvider, Models, Sessions};
@@ -111,6 +113,7 @@ pub struct Config {
     pub models: Models,
     pub sessions: Sessions,
     pub knowledge: Knowledge,
+    pub sandbox: Sandbox,
     pub workspace: Workspace,
     #[serde(default)]
     pub mcp_servers: BTreeMap<String, McpServer>,
@@ -168,6 +171,7 @@ pub struct Workflows {
     pub cancel_grace_ms: u64,
     pub secrets_file: Option<PathBuf>,
     pub http: WorkflowsHttp,
+    #[serde(default)]
     pub exec: WorkflowsExec,
     #[serde(default)]
     pub agents: BTreeMap<String, RemoteAgent>,
@@ -178,12 +182,6 @@ pub struct Workflows {
 pub struct WorkflowsHttp {
     pub allowed_hosts: Vec<String>,
     pub allow_private: bool,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct WorkflowsExec {
-    pub programs: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -9,6 +9,7 @@ use orchestr8_kernel::redact::DEFAULT_KEYS;
 use orchestr8_knowledge::limits as knowledge;
 use orchestr8_knowledge_face::limits as knowledge_face;
 use orchestr8_models::limits as models;
+use orchestr8_process::sandbox::SandboxLimits;
 use orchestr8_sessions::limits as sessions;
 use orchestr8_sessions_face::limits as sessions_face;
 use orchestr8_tools::remote::limits as remote;
@@ -108,6 +109,7 @@ pub const OTHER_VARIABLES: [&str; 5] =
     ["ORCHESTR8_CONFIG", "ORCHESTR8_DATA_DIR", "ORCHESTR8_KEY_FILE", "ORCHESTR8_SERVER", "ORCHESTR8_TOKEN"];
 
 const DAY_MS: u64 = 86_400_000;
+const SANDBOX: SandboxLimits = SandboxLimits::PRESET;
 const ANY_TIMEOUT: Shape = Shape::Int { min: 1, max: DAY_MS };
 /// A row of the store holds at most 32 MiB, and arguments are stored.
 const ANY_BYTES: Shape = Shape::Int { min: 1, max: 16 * 1024 * 1024 };
@@ -183,7 +185,14 @@ pub const SETTINGS: &[Setting] = &[
     setting("workflows.secretsFile", Shape::Text, Preset::Unset, "A JSON file of named secrets, readable by its owner only; ORCHESTR8_SECRET_<NAME> comes before it."),
     setting("workflows.http.allowedHosts", Shape::Texts, Preset::Texts(&[]), "Hosts that @orchestr8/http may call although they are private."),
     setting("workflows.http.allowPrivate", Shape::Bool, Preset::Bool(false), "Let @orchestr8/http call private and loopback addresses."),
-    setting("workflows.exec.programs", Shape::Texts, Preset::Texts(&[]), "Programs that @orchestr8/exec may start, as absolute paths; none if empty."),
+    setting("workflows.exec.templates.*.program", Shape::Text, Preset::Required, "A program that @orchestr8/exec may start, as an absolute path. The file it is when the server starts is the one that is run."),
+    setting("workflows.exec.templates.*.args", Shape::Texts, Preset::Texts(&[]), "Its arguments; {name} is a hole that steps fill, and stays a part of one argument."),
+    setting("workflows.exec.templates.*.holes", Shape::Pairs, Preset::Unset, "The type of each hole: text, integer, number, boolean, enum:a|b or pattern:REGEX."),
+    setting("workflows.exec.templates.*.variables", Shape::Texts, Preset::Texts(&[]), "Environment variables that steps may set. Those that make programs run something else are refused."),
+    setting("workflows.exec.templates.*.env", Shape::Pairs, Preset::Unset, "Environment variables that it always has.").secret(),
+    setting("workflows.exec.templates.*.directory", Shape::Text, Preset::Unset, "Where it works, and may write, as an absolute path; an empty temporary folder if unset."),
+    setting("workflows.exec.templates.*.timeoutMs", ANY_TIMEOUT, Preset::Unset, "How long one run may take; as long as the step if unset."),
+    setting("workflows.exec.templates.*.roles", Shape::Texts, Preset::Texts(&[]), "Roles that may use it, beside the owner; all who may run workflows if empty."),
     setting("workflows.agents.*.url", Shape::Text, Preset::Required, "Where an agent of your own answers POST /process.").secret(),
     setting("workflows.agents.*.headers", Shape::Pairs, Preset::Unset, "HTTP headers to send to it.").secret(),
     setting("workflows.agents.*.timeoutMs", ANY_TIMEOUT, Preset::Unset, "How long one call of it may take."),
@@ -212,8 +221,8 @@ pub const SETTINGS: &[Setting] = &[
     setting("sessions.tools", Shape::Texts, Preset::Texts(&[]), "The tools that sessions may use; all that the caller may if empty."),
     setting("sessions.longTimeoutMs", ANY_TIMEOUT, Preset::Int(sessions::LONG_MS), "How long a prompt may take, with everything it leads to."),
     setting("sessions.shortTimeoutMs", ANY_TIMEOUT, Preset::Int(sessions::SHORT_MS), "How long a command that only reads may take."),
-    setting("sessions.bash", Shape::Bool, Preset::Bool(false), "Let sessions run commands of the shell, confined to their folder."),
-    setting("sessions.bashUnconfined", Shape::Bool, Preset::Bool(false), "Run them also on machines that cannot confine them."),
+    setting("sessions.roots", Shape::Texts, Preset::Texts(&[]), "Folders that sessions may work in, read from and write to, with all that is beneath them. If empty: sessions.cwd; if that is unset too, the user's home and the folder serve was started in, or none where auth.tokens are configured."),
+    setting("sessions.bash", Shape::Bool, Preset::Bool(false), "Let sessions run commands of the shell, in a sandbox around their folder."),
     setting("knowledge.security.profile", Shape::Choice(&["local", "basic", "external"]), Preset::Text("local"), "How callers of documents and envelopes prove who they are. local: by nothing, on this machine. basic: by a JWT. external: by a signature with a key of orchestr8 keys."),
     setting("knowledge.security.issuer", Shape::Text, Preset::Unset, "Who signs the tokens of profile basic: their iss."),
     setting("knowledge.security.audience", Shape::Text, Preset::Unset, "For whom the tokens of profile basic are: their aud."),
@@ -255,6 +264,13 @@ pub const SETTINGS: &[Setting] = &[
     setting("knowledge.vectors.url", Shape::Text, Preset::Text("http://127.0.0.1:6333"), "Where the Qdrant server is reached."),
     setting("knowledge.vectors.keyVariable", Shape::Text, Preset::Unset, "The environment variable with its key; no key if unset."),
     setting("knowledge.vectors.collection", Shape::Text, Preset::Text("orchestr8"), "What the names of its collections begin with; deployments that share a server need different ones."),
+    setting("sandbox.mode", Shape::Choice(&["required", "best-effort", "off"]), Preset::Text("required"), "Where programs of sessions, workflows and plans cannot be confined. required: they do not run. best-effort: they run with what protection there is. off: they are never confined."),
+    setting("sandbox.readable", Shape::Texts, Preset::Texts(&[]), "Files and folders beside those of the system that programs can read, such as a toolchain in a home."),
+    setting("sandbox.memoryMb", Shape::Int { min: 16, max: 1_048_576 }, Preset::Int(SANDBOX.memory_bytes >> 20), "Memory of one run, of all its processes together."),
+    setting("sandbox.processes", Shape::Int { min: 8, max: 100_000 }, Preset::Int(SANDBOX.processes), "Processes and threads of one run."),
+    setting("sandbox.fileMb", Shape::Int { min: 1, max: 1_048_576 }, Preset::Int(SANDBOX.file_bytes >> 20), "The largest file a program may write, and the size of its private /tmp."),
+    setting("sandbox.cpuSeconds", Shape::Int { min: 1, max: 31_536_000 }, Preset::Int(SANDBOX.cpu_seconds), "CPU time of one process."),
+    setting("sandbox.openFiles", Shape::Int { min: 16, max: 1_048_576 }, Preset::Int(SANDBOX.open_files), "Files that one process may have open."),
     setting("workspace.roots", Shape::Texts, Preset::Texts(&[]), "Folders that governed sessions may open, with all that is in them. If empty: any for orchestr8 mcp, none over HTTP."),
     setting("workspace.bootstrapSecretEnvVar", Shape::Text, Preset::Text("ORCHESTR8_BOOTSTRAP_SECRET"), "The environment variable with the secret that signs the first plan of a governed workspace."),
     setting("mcpServers.*.type", Shape::Choice(&["stdio", "http"]), Preset::Unset, "How to reach this other MCP server; follows from command or url if unset."),

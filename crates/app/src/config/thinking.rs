@@ -53,6 +53,6 @@ pub struct Sessions {
     pub tools: Vec<String>,
     pub long_timeout_ms: u64,
     pub short_timeout_ms: u64,
+    pub roots: Vec<PathBuf>,
     pub bash: bool,
-    pub bash_unconfined: bool,
 }

@@ -28,6 +28,7 @@ use orchestr8_kernel::ports::{Clock, Ids, Random, clock, ids, random};
 use orchestr8_kernel::redact::Redactor;
 use orchestr8_kernel::{Action, Cancel, Kernel, Log, Ports};
 use orchestr8_mcp::Face;
+use orchestr8_process::sandbox::{Sandbox, SandboxSettings};
 use orchestr8_stores::Sqlite;
 use orchestr8_tools::remote::{self, Remote};
 use orchestr8_workflows::Hub;
@@ -73,6 +74,7 @@ pub struct Runtime {
     pub sessions: orchestr8_sessions::Hub,
     pub knowledge: orchestr8_knowledge::Hub,
     pub messages: orchestr8_agents::aacp::Hub,
+    sandbox: Sandbox,
     sink: Stderr,
 }
 
@@ -120,8 +122,10 @@ impl Runtime {
         kernel.set_directory(Arc::new(principals::ConfiguredPrincipals::of(&settings.auth)));
         register(&kernel, &settings)?;
         let messages = messages::register(&kernel, &settings)?;
-        let workflows = workflows::register(&kernel, &settings)?;
-        let sessions = sessions::register(&kernel, &settings)?;
+        // One for all, because it waits once for programs of an earlier process.
+        let sandbox = sandbox(&settings, opened.durable, kernel.ports().clock.clone());
+        let workflows = workflows::register(&kernel, &settings, &sandbox)?;
+        let sessions = sessions::register(&kernel, &settings, &sandbox)?;
         let embedder = embedding::embedder(&kernel, &settings.embedder)?;
         let knowledge = knowledge::register(&kernel, &settings, embedder)?;
         let stop = CancellationToken::new();
@@ -153,6 +157,7 @@ impl Runtime {
             sessions,
             knowledge,
             messages,
+            sandbox,
             sink,
         })
     }
@@ -194,7 +199,7 @@ impl Runtime {
     pub async fn face(&self) -> Result<Face, Failure> {
         let settings = &self.settings;
         let secret = store::secret(&self.store, &self.kernel.ports().ids).await?;
-        workspace::register(&self.kernel, settings, &secret)?;
+        workspace::register(&self.kernel, settings, &self.sandbox, &secret)?;
         Ok(Face::new(
             self.kernel.clone(),
             orchestr8_mcp::Settings {
@@ -272,6 +277,12 @@ fn offer(kernel: &Kernel, action: Action) -> Result<(), Failure> {
 }
 
 /// Every action of every domain. To add a domain: its lines here.
+/// A process beside the one that owns the data does not wait for that one's programs.
+fn sandbox(settings: &Settings, owns_data: bool, clock: Arc<dyn Clock>) -> Sandbox {
+    let lock = settings.sandbox.lock.clone().filter(|_| owns_data);
+    Sandbox::new(SandboxSettings { lock, ..settings.sandbox.clone() }, clock)
+}
+
 fn register(kernel: &Kernel, settings: &Settings) -> Result<(), Failure> {
     let tools = orchestr8_tools::Settings {
         state_bytes: settings.state_bytes,

@@ -3,6 +3,7 @@
 use orchestr8_contract::Code;
 use orchestr8_kernel::Kernel;
 use orchestr8_models::{Catalog, Ports};
+use orchestr8_process::sandbox::Sandbox;
 use orchestr8_sessions::Hub;
 use orchestr8_sessions_face::Face;
 use serde_json::json;
@@ -17,7 +18,7 @@ pub fn face(runtime: &Runtime) -> Face {
 }
 
 /// Every action of sessions. Nothing is taken up before the hub is started.
-pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
+pub fn register(kernel: &Kernel, settings: &Settings, sandbox: &Sandbox) -> Result<Hub, Failure> {
     let catalog = Catalog::new(settings.models.clone(), Ports::of(kernel)).map_err(Failure::from)?;
     for provider in catalog.unready() {
         kernel.log().warn("a provider of models has no key", json!({"provider": provider}));
@@ -30,7 +31,8 @@ pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
             .log()
             .warn("the model that is to write answers is not there; they are made of sentences", model);
     }
-    let hub = Hub::new(kernel.clone(), catalog, settings.sessions.clone());
+    let own = orchestr8_sessions::Settings { sandbox: Some(sandbox.clone()), ..settings.sessions.clone() };
+    let hub = Hub::new(kernel.clone(), catalog, own);
     let broken = |error| Failure::new(Code::Internal, format!("an action is wrong: {error}"));
     for action in orchestr8_sessions::all(&hub).map_err(broken)? {
         kernel.registry().register(action).map_err(broken)?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::Code;
 use orchestr8_kernel::Kernel;
+use orchestr8_process::sandbox::Sandbox;
 use orchestr8_workflows::agents::{Agents, Parts, Workers, builtin};
 use orchestr8_workflows::{Hub, all};
 use orchestr8_workflows_face as face;
@@ -13,14 +14,18 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 
 /// Every action of workflows. Nothing runs before the hub is started.
-pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
+pub fn register(kernel: &Kernel, settings: &Settings, sandbox: &Sandbox) -> Result<Hub, Failure> {
     let own = &settings.workflows;
     let workers = Workers::new(kernel.ports().clock.clone(), kernel.ports().ids.clone());
     let parts = Parts { kernel: kernel.clone(), secrets: own.secrets.clone(), workers: workers.clone() };
     let env = own.env.clone();
+    let mut agents = own.agents.clone();
+    if let Some(exec) = &mut agents.exec {
+        exec.sandbox = Some(sandbox.clone());
+    }
     let hub = Hub::new(
         kernel.clone(),
-        Agents::new(builtin(&own.agents, &parts)),
+        Agents::new(builtin(&agents, &parts)),
         own.secrets.clone(),
         orchestr8_workflows::Settings {
             running_steps: own.running_steps,

@@ -15,9 +15,6 @@ use super::Place;
 use crate::config::{self, Environment, ModelKind, ModelProvider};
 use crate::failure::Failure;
 
-/// The hidden command under which this program confines itself and becomes another (`cli/confine.rs`).
-pub const CONFINE: &str = "confine";
-
 /// A model that need not be described.
 struct Known {
     id: &'static str,
@@ -205,6 +202,7 @@ pub fn face(config: &config::Config) -> face::Settings {
 /// What sessions run with. Their files lie beside the data, or under the working folder where nothing is kept.
 pub fn sessions(
     config: &config::Sessions,
+    roots: sessions::SessionRoots,
     tools: &ToolFilter,
     place: &Place,
     environment: &Environment,
@@ -221,8 +219,7 @@ pub fn sessions(
         system_prompt: config.system_prompt.clone(),
         bash: config.bash,
         bash_env: super::base_env(environment).into_iter().collect(),
-        bash_unconfined: config.bash_unconfined,
-        launcher: environment.program.clone().map(|program| (program, vec![CONFINE.to_owned()])),
+        roots,
         tools: match config.tools.is_empty() {
             true => tools.clone(),
             false => ToolFilter { only: config.tools.clone(), never: tools.never.clone() },

@@ -31,8 +31,8 @@ impl Workflows {
         environment: &Environment,
     ) -> Result<Self, Failure> {
         let base_env = super::base_env(environment);
-        let exec = (!config.exec.programs.is_empty())
-            .then(|| settings::Exec { programs: config.exec.programs.clone(), base_env });
+        let templates = super::programs::templates(&config.exec)?;
+        let exec = (!templates.is_empty()).then_some(settings::Exec { templates, sandbox: None, base_env });
         let remote = config.agents.iter().map(|(name, agent)| {
             let remote = settings::Remote {
                 url: agent.url.clone(),

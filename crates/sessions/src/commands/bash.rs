@@ -49,12 +49,13 @@ pub async fn run(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
         (true, Some(Why::Deadline)) => drop(pass.failed()),
         (true, Some(Why::Client | Why::Disconnect) | None) => drop(pass),
     }
-    if !ran.confined {
-        let fields = json!({"sessionId": &*session.id, "setting": "sessions.bashUnconfined"});
-        context.log().warn("a command of the shell was not confined to its folder", fields);
+    let confined = ran.level.is_confined();
+    if !confined {
+        let fields = json!({"sessionId": &*session.id, "setting": "sandbox.mode"});
+        context.log().warn("a command of the shell ran without a sandbox", fields);
     }
     let told = json!({"exitCode": ran.exit_code, "output": ran.output, "cancelled": ran.stopped,
-                      "truncated": ran.truncated, "confined": ran.confined});
+                      "truncated": ran.truncated, "confined": confined, "sandbox": ran.level.as_str()});
     let excluded = args.get("excludeFromContext").and_then(Value::as_bool).unwrap_or(false);
     // Also when nobody waits any more: what was done is on record.
     record(&hub, &session, line.to_owned(), ran, excluded).await?;

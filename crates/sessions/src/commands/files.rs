@@ -30,7 +30,7 @@ pub async fn load(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
     let room = hub.room(&tenant, &id)?;
     let (path, imported) = import(&hub, &tenant, hub.settings().cwd.clone(), &args).await?;
     // The folder it worked in may be one of another machine.
-    let cwd = match folder(&imported.head.cwd).await {
+    let cwd = match folder(&hub, &imported.head.cwd).await {
         Ok(cwd) => cwd,
         Err(_) => hub.settings().cwd.display().to_string(),
     };

@@ -1,7 +1,6 @@
 //! Sessions come, are listed, are followed, and go.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use orchestr8_contract::{Code, Event, Fault, Output, Priority};
@@ -29,7 +28,7 @@ pub async fn create(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
     let id: Arc<str> = args.text("sessionId").unwrap_or_default().into();
     let room = hub.room(&context.principal.tenant, &id)?;
     let cwd = match args.text("cwd") {
-        Some(cwd) => folder(cwd).await?,
+        Some(cwd) => folder(&hub, cwd).await?,
         None => hub.settings().cwd.display().to_string(),
     };
     let mut header = blank(&hub, cwd);
@@ -85,17 +84,12 @@ pub fn blank(hub: &Hub, cwd: String) -> Header {
     }
 }
 
-/// A folder that is there, as an absolute path.
-pub async fn folder(path: &str) -> Result<String, Fault> {
-    let wrong = |why: &str| Fault::invalid(format!("cwd: {why}")).with("path", "/cwd");
-    if path.len() > limits::PATH_BYTES || path.contains('\0') || !Path::new(path).is_absolute() {
-        return Err(wrong("must be an absolute path"));
-    }
-    match tokio::fs::metadata(path).await {
-        Ok(found) if found.is_dir() => Ok(path.to_owned()),
-        Ok(_) => Err(wrong("is not a directory")),
-        Err(_) => Err(wrong("does not exist")),
-    }
+/// The real path of a folder that sessions may work in.
+pub async fn folder(hub: &Hub, path: &str) -> Result<String, Fault> {
+    let (hub, path) = (hub.clone(), path.to_owned());
+    let resolved = tokio::task::spawn_blocking(move || hub.settings().roots.resolve(&path)).await;
+    let resolved = resolved.map_err(|error| Fault::internal("a folder was not resolved").because(error))?;
+    Ok(resolved?.display().to_string())
 }
 
 pub async fn delete(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {

@@ -9,12 +9,13 @@ use std::path::{Component, Path, PathBuf};
 
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
 use super::jsonl;
 use crate::hub::Settings;
 use crate::limits;
+use crate::roots::SessionRoots;
 
 /// Session files of a project lie here, seen from its folder.
 const OF_PROJECT: &str = ".orchestr8/sessions";
@@ -28,6 +29,9 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLO
 pub struct Roots {
     open: Vec<PathBuf>,
     closed: Option<PathBuf>,
+    /// The tenant's own folder, which may lie in the data directory.
+    home: Option<PathBuf>,
+    sessions: SessionRoots,
 }
 
 /// A file beneath a root. Neither root nor way have links in them; if one is put there later, the file is not found.
@@ -58,10 +62,13 @@ impl Roots {
     }
 
     fn of(settings: &Settings, tenant: &Tenant, own: PathBuf) -> Self {
-        let open = [home(settings, tenant), own].into_iter().filter_map(|root| root.canonicalize().ok());
+        let home = home(settings, tenant).canonicalize().ok();
+        // Where a session may not work, it may not read and write either.
+        let own = own.canonicalize().ok().filter(|own| settings.roots.allows(own));
         let local = *tenant == Tenant::local();
         let closed = local.then(|| settings.folder.join(OF_TENANTS).canonicalize().ok()).flatten();
-        Self { open: open.collect(), closed }
+        let open = home.clone().into_iter().chain(own).collect();
+        Self { open, closed, home, sessions: settings.roots.clone() }
     }
 
     pub fn folders(&self) -> &[PathBuf] {
@@ -71,6 +78,10 @@ impl Roots {
     /// The spot of a path without links.
     pub fn spot(&self, path: &Path) -> Option<Spot> {
         if self.closed.as_ref().is_some_and(|closed| path.starts_with(closed)) {
+            return None;
+        }
+        let is_own = self.home.as_ref().is_some_and(|home| path.starts_with(home));
+        if !is_own && self.sessions.is_closed(path) {
             return None;
         }
         let (root, inside) = self.open.iter().find_map(|root| Some((root, path.strip_prefix(root).ok()?)))?;
@@ -151,7 +162,10 @@ impl Spot {
     }
 
     fn folder(&self) -> io::Result<OwnedFd> {
-        let root = rustix::fs::open(&self.root, FOLDER, Mode::empty())?;
+        let root = match openat2(CWD, &self.root, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+            Err(Errno::NOSYS) => rustix::fs::open(&self.root, FOLDER | OFlags::NOFOLLOW, Mode::empty()),
+            opened => opened,
+        }?;
         let step = |at: OwnedFd, name: &OsString| {
             rustix::fs::openat(&at, name.as_os_str(), FOLDER | OFlags::NOFOLLOW, Mode::empty())
         };
@@ -236,7 +250,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::fs::{RenameFlags, renameat_with};
 
     #[test]
     fn a_link_put_in_the_way_while_reading_leads_nowhere() {

@@ -1,15 +1,14 @@
-//! The shell beside a conversation: one command in the session's folder, confined to it, stopped whole, heard within limits.
+//! The shell beside a conversation: one command in the session's folder, in a sandbox, its output kept within limits.
 
-pub mod confine;
 mod screen;
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use orchestr8_contract::{Code, Fault};
-use orchestr8_process::{Child, Ended, Tail, as_one};
-use tokio::process::Command;
+use orchestr8_process::sandbox::{self, SandboxLevel, SandboxRun, SandboxedCommand, WorkingDirectory};
+use orchestr8_process::{Ended, Tail, as_one};
 use tokio_util::sync::CancellationToken;
 
 use crate::hub::{Hub, Settings};
@@ -29,21 +28,23 @@ pub struct Ran {
     /// Only the end of the output is there.
     pub truncated: bool,
     pub stopped: bool,
-    /// Whether it could write only where it should.
-    pub confined: bool,
+    /// How strongly it was confined.
+    pub level: SandboxLevel,
 }
 
 /// Runs a command until its end, or until it is to stop.
 pub async fn run(hub: &Hub, cwd: &Path, line: &str, stop: &CancellationToken) -> Result<Ran, Fault> {
-    let (mut command, confined) = command(hub.settings(), cwd, line)?;
+    let directory = hub.settings().roots.open(cwd)?;
+    let mut sandboxed = command(hub.settings(), directory, line).await?;
     let unstarted = |error: std::io::Error| {
         Fault::new(Code::Unavailable, format!("the shell could not be started: {}", error.kind()))
             .because(error)
     };
-    let pipe = as_one(&mut command).map_err(unstarted)?;
-    let child = Child::start(&mut command, hub.kernel().ports().clock.clone()).map_err(unstarted)?;
+    let pipe = as_one(&mut sandboxed.command).map_err(unstarted)?;
+    let child = sandboxed.start(hub.kernel().ports().clock.clone()).map_err(unstarted)?;
+    let level = sandboxed.level;
     // It holds an end of the pipe.
-    drop(command);
+    drop(sandboxed);
     let mut tail = Tail::new(limits::BASH_OUTPUT_BYTES);
     let ended = child.finish_unless(tail.listen(pipe), stop.cancelled()).await.map_err(unstarted)?;
     let output = screen::readable(&tail.text());
@@ -54,40 +55,52 @@ pub async fn run(hub: &Hub, cwd: &Path, line: &str, stop: &CancellationToken) ->
         }
         Ended::Stopped => (None, true),
     };
-    Ok(Ran { exit_code, output, truncated: tail.is_cut(), stopped, confined })
+    Ok(Ran { exit_code, output, truncated: tail.is_cut(), stopped, level })
 }
 
-/// The command for a line of the shell, and whether it is confined.
-fn command(settings: &Settings, cwd: &Path, line: &str) -> Result<(Command, bool), Fault> {
+/// The command for a line of the shell.
+async fn command(
+    settings: &Settings,
+    directory: WorkingDirectory,
+    line: &str,
+) -> Result<SandboxedCommand, Fault> {
     let shell = SHELLS.into_iter().map(Path::new).find(|shell| shell.exists());
     let shell = shell.ok_or_else(|| Fault::new(Code::Unavailable, "there is no shell on this machine"))?;
-    let launcher = settings.launcher.as_ref().filter(|_| confine::available());
-    let mut command = match launcher {
-        Some((program, args)) => {
-            let mut command = Command::new(program);
-            command.args(args).arg(cwd).arg("--").arg(shell);
-            command
-        }
-        None if settings.bash_unconfined => Command::new(shell),
-        None => return Err(unconfined()),
+    let sandbox = settings.sandbox.as_ref();
+    let sandbox = sandbox.ok_or_else(|| refusal(sandbox::Error::Unavailable(String::from("no launcher"))))?;
+    let run = SandboxRun {
+        program: shell.to_owned(),
+        args: vec!["-c".into(), line.into()],
+        directory: Some(directory),
+        identity: None,
     };
-    let confined = launcher.is_some();
-    command.arg("-c").arg(line).current_dir(cwd).stdin(Stdio::null()).env_clear();
-    command
+    let mut sandboxed = sandbox.command(run).await.map_err(refusal)?;
+    sandboxed
+        .command
+        .stdin(Stdio::null())
+        .env_clear()
         .envs(PRESET)
         .envs(settings.bash_env.iter().map(|(name, value)| (name, value)))
         .env("TERM", "dumb");
-    Ok((command, confined))
+    Ok(sandboxed)
 }
 
-fn unconfined() -> Fault {
-    Fault::new(
-        Code::Unauthorized,
-        "commands cannot be confined to the session's folder here, which takes Linux 6.2 or newer with Landlock; \
-         set `sessions.bashUnconfined` to true to run them all the same",
-    )
-    .with("setting", "sessions.bashUnconfined")
+/// Why there is no sandbox for a command, as the client is told.
+fn refusal(error: sandbox::Error) -> Fault {
+    let text = error.to_string();
+    match error {
+        sandbox::Error::Unavailable(_) => {
+            Fault::new(Code::Unauthorized, text).with("setting", "sandbox.mode")
+        }
+        sandbox::Error::Hidden(_) => Fault::new(Code::Unauthorized, text),
+        sandbox::Error::Setup(..)
+        | sandbox::Error::At(..)
+        | sandbox::Error::Landlock(_)
+        | sandbox::Error::Filter(_)
+        | sandbox::Error::Changed(_)
+        | sandbox::Error::Program(_)
+        | sandbox::Error::Busy => {
+            Fault::new(Code::Unavailable, "the shell could not be started").because(error)
+        }
+    }
 }
-
-/// A program that confines itself and then becomes the program it is given: its path and the arguments before the folder.
-pub type Launcher = (PathBuf, Vec<String>);

@@ -280,7 +280,7 @@ async fn tenants_do_not_see_each_others_files() {
     let ours = file(&temp, "ours.jsonl", &["hi"]);
     let refused = ask("load_session", json!({"sessionId": "t", "sessionPath": ours})).await;
     assert!(settled::fault(refused).message.starts_with("sessionPath must be under an allowed"));
-    settled::value(ask("create_session", json!({"sessionId": "t", "cwd": "/"})).await);
+    settled::value(ask("create_session", json!({"sessionId": "t"})).await);
     let theirs = settled::value(ask("export_session", json!({"sessionId": "t"})).await)["path"].clone();
     assert_eq!(theirs, json!(temp.path().join("sessions/tenants/tenant-../t.jsonl")));
     let refused = world

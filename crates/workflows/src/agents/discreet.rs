@@ -59,6 +59,10 @@ impl Agent for Discreet {
         self.agent.is_pure()
     }
 
+    fn is_usable(&self) -> bool {
+        self.agent.is_usable()
+    }
+
     fn target(&self, input: &Value, config: &Value) -> Option<String> {
         self.agent.target(input, config)
     }

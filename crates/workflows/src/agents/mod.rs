@@ -161,6 +161,11 @@ pub trait Agent: Send + Sync + 'static {
         false
     }
 
+    /// Whether the settings of this installation let it do anything. One that is not is not listed, and says why when called.
+    fn is_usable(&self) -> bool {
+        true
+    }
+
     /// What it would call, as part of the breaker's key: a host, for example.
     fn target(&self, _input: &Value, _config: &Value) -> Option<String> {
         None
@@ -193,8 +198,9 @@ impl Agents {
         self.0.get(id).or_else(family).filter(|agent| agent.answers_to(id))
     }
 
+    /// Those that can be used here.
     pub fn all(&self) -> impl Iterator<Item = &Arc<dyn Agent>> {
-        self.0.values()
+        self.0.values().filter(|agent| agent.is_usable())
     }
 }
 

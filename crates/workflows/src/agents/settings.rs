@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
 
 use orchestr8_kernel::registry::ToolFilter;
+use orchestr8_process::sandbox::Sandbox;
+
+pub use super::exec::{ExecTemplate, ExecTemplateSource};
 
 /// Everything closed that reaches into this machine or its network.
 #[derive(Debug, Clone, Default)]
@@ -30,8 +32,10 @@ pub struct Http {
 /// What `@orchestr8/exec` may start.
 #[derive(Debug, Clone, Default)]
 pub struct Exec {
-    /// Absolute paths. Nothing else is started.
-    pub programs: Vec<PathBuf>,
+    /// By the name steps call them. Nothing else is started.
+    pub templates: BTreeMap<String, ExecTemplate>,
+    /// What programs run in. None: they do not run.
+    pub sandbox: Option<Sandbox>,
     /// The environment of every program: `PATH`, `HOME`, `LANG`, as the process around us has them.
     pub base_env: BTreeMap<String, String>,
 }

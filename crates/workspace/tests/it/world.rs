@@ -9,6 +9,7 @@ use orchestr8_contract::{Envelope, Fault, Output};
 use orchestr8_kernel::action::Halt;
 use orchestr8_kernel::peer::{About, Answered, Ask, Peer, Severity};
 use orchestr8_kernel::{Kernel, Principal};
+use orchestr8_process::sandbox::{Sandbox, SandboxMode, SandboxSettings};
 use orchestr8_testing::{Parts, submission};
 use orchestr8_workspace::plan::{Head, Status, hash_of, with_head};
 use orchestr8_workspace::{Hub, Settings, all};
@@ -57,6 +58,8 @@ impl World {
         let kernel = Parts::in_memory(&[]).kernel();
         let mut settings = Settings::new([7; 32]);
         settings.base_env.insert("PATH".into(), "/usr/bin:/bin".into());
+        let off = SandboxSettings { mode: SandboxMode::Off, ..SandboxSettings::default() };
+        settings.sandbox = Some(Sandbox::new(off, kernel.ports().clock.clone()));
         change(&mut settings);
         let hub = Hub::new(kernel.ports().clone(), settings);
         for action in all(&hub).unwrap() {

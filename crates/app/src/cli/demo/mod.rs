@@ -77,7 +77,8 @@ impl Place {
         let program = std::env::current_exe().and_then(fs::canonicalize).map_err(failed)?;
         let folder = std::env::temp_dir().join(format!("orchestr8-demo-{}", std::process::id()));
         fs::create_dir(&folder).map_err(failed)?;
-        let notes = Notes::at(folder.join("notes.txt"));
+        fs::create_dir(folder.join(WORK)).map_err(failed)?;
+        let notes = Notes::at(folder.join(WORK).join("notes.txt"));
         let place = Self { folder, program, notes };
         fs::write(place.config(), place.configuration().to_string()).map_err(failed)?;
         fs::write(place.workflow(), format!("{:#}", place.definition())).map_err(failed)?;
@@ -92,26 +93,30 @@ impl Place {
         self.folder.join("order.json")
     }
 
-    /// Workflows may start one program: this one.
+    /// Workflows may start one program, this one, for one purpose.
     fn configuration(&self) -> Value {
-        json!({"workflows": {"exec": {"programs": [self.program]}}, "logging": {"level": "error"}})
+        let args = json!([
+            "demo-step",
+            "{name}",
+            "--notes",
+            self.notes.path(),
+            "--key",
+            "{key}",
+            "--work-ms",
+            WORK_MS.to_string()
+        ]);
+        let step = json!({"program": self.program, "args": args, "directory": self.folder.join(WORK),
+            "holes": {"name": "pattern:[a-z-]+", "key": "text"}});
+        json!({"workflows": {"exec": {"templates": {"step": step}}}, "sandbox": {"mode": "best-effort"},
+            "logging": {"level": "error"}})
     }
 
     fn definition(&self) -> Value {
         let step = |(index, name): (usize, &&str)| {
-            let args = json!([
-                "demo-step",
-                name,
-                "--notes",
-                self.notes.path(),
-                "--key",
-                format!("${{execution.id}}:{name}"),
-                "--work-ms",
-                WORK_MS
-            ]);
+            let values = json!({"name": name, "key": format!("${{execution.id}}:{name}")});
             let before: Vec<&str> = STEPS[..index].last().into_iter().copied().collect();
             json!({"id": name, "agentId": "@orchestr8/exec", "dependencies": before,
-                "config": {"program": self.program, "args": args}})
+                "config": {"template": "step", "values": values}})
         };
         json!({"id": "order", "version": "1.0.0", "name": "Order",
             "steps": STEPS.iter().enumerate().map(step).collect::<Vec<_>>()})
@@ -134,6 +139,9 @@ impl Place {
         self.folder.join("data")
     }
 }
+
+/// Where the steps work, apart from the data.
+const WORK: &str = "work";
 
 const COMMAND: &str = "orchestr8 run order.json --key order-1";
 

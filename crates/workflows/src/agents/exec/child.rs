@@ -1,15 +1,15 @@
-//! One run of a program: its input goes in, what it says is heard within limits.
+//! One run of a program in its sandbox: its input goes in, its output is read within limits.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
 use orchestr8_kernel::ports::Clock;
-use orchestr8_process::{Child, Killer, Tail};
+use orchestr8_process::sandbox::SandboxedCommand;
+use orchestr8_process::{Killer, Tail};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{ChildStdin, Command};
+use tokio::process::ChildStdin;
 
-use super::program::Program;
 use crate::limits::{OUTPUT_BYTES, STDERR_KEPT_BYTES};
 
 /// How it ended, and what it said.
@@ -22,20 +22,16 @@ pub struct Ended {
     pub stderr: Vec<u8>,
 }
 
-/// Its environment is only what it is given. Dropped before its end, it is ended with everything it has started.
-pub async fn run(program: &Program, input: Vec<u8>, clock: Arc<dyn Clock>) -> io::Result<Ended> {
-    let mut command = Command::new(&program.path);
-    command
-        .args(&program.args)
-        .env_clear()
-        .envs(&program.env)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    if let Some(cwd) = &program.cwd {
-        command.current_dir(cwd);
-    }
-    let mut child = Child::start(&mut command, clock)?;
+/// Dropped before its end, it is ended with everything it has started; only then is `turn` dropped.
+pub async fn run(
+    mut sandboxed: SandboxedCommand,
+    input: Vec<u8>,
+    clock: Arc<dyn Clock>,
+    turn: impl Send + 'static,
+) -> io::Result<Ended> {
+    sandboxed.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = sandboxed.start(clock)?.holding(turn);
+    drop(sandboxed);
     let (pipes, killer) = (child.pipes(), child.killer());
     let (Some(stdin), Some(stdout), Some(stderr)) = (pipes.stdin, pipes.stdout, pipes.stderr) else {
         return Err(io::Error::other("the pipes to the program are missing"));

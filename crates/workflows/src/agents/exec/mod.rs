@@ -1,23 +1,31 @@
-//! `@orchestr8/exec`: a program of this machine, with JSON in and JSON out. Off until the settings name programs.
+//! `@orchestr8/exec`: a program of this machine in a sandbox, with JSON in and JSON out. Off until the settings have templates.
 
 mod child;
-mod program;
+mod hole;
+mod template;
+mod turns;
+mod variables;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::Clock;
+use orchestr8_process::sandbox::{self, SandboxRun, SandboxedCommand, WorkingDirectory};
 use serde_json::{Value, json};
 
 use super::discreet::Discretion;
 use super::members::Members;
 use super::{Agent, Answer, Call, settings, until_cancelled};
 use child::Ended;
-use program::Program;
+use template::ExecInvocation;
+use turns::StepTurns;
 
 use crate::limits::{OUTPUT_BYTES, STDERR_SHOWN_BYTES};
+
+pub use template::{ExecTemplate, ExecTemplateSource};
 
 pub struct Exec(Arc<Inner>);
 
@@ -25,11 +33,13 @@ struct Inner {
     settings: Option<settings::Exec>,
     clock: Arc<dyn Clock>,
     discretion: Discretion,
+    turns: StepTurns,
 }
 
 impl Exec {
     pub fn new(settings: Option<&settings::Exec>, clock: Arc<dyn Clock>, discretion: Discretion) -> Self {
-        Self(Arc::new(Inner { settings: settings.cloned(), clock, discretion }))
+        let settings = settings.filter(|settings| !settings.templates.is_empty()).cloned();
+        Self(Arc::new(Inner { settings, clock, discretion, turns: StepTurns::default() }))
     }
 }
 
@@ -39,11 +49,15 @@ impl Agent for Exec {
     }
 
     fn about(&self) -> &str {
-        "Runs a program that the settings allow: config {program, args?, cwd?, env?}, input as JSON on stdin, output from stdout."
+        "Runs a program by a template of the settings: config {template, values?, env?}, input as JSON on stdin, output from stdout."
     }
 
     fn target(&self, _input: &Value, config: &Value) -> Option<String> {
-        Members::peek(&Value::Null, config).text("program").ok()?.map(str::to_owned)
+        Members::peek(&Value::Null, config).text("template").ok()?.map(str::to_owned)
+    }
+
+    fn is_usable(&self) -> bool {
+        self.0.settings.is_some()
     }
 
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, Fault>> {
@@ -61,15 +75,72 @@ impl Inner {
         let Some(settings) = &self.settings else {
             return Err(Fault::new(
                 Code::Configuration,
-                "workflows may start no programs here; name those they may start in `workflows.exec.programs`",
+                "workflows may start no programs here; describe those they may start in `workflows.exec.templates`",
             ));
         };
-        let program = Program::read(&call.config, settings)?;
-        let name = program.path.display().to_string();
+        let members = Members::read(&Value::Null, &call.config, &["template", "values", "env"])?;
+        let name = members.needed_text("template")?;
+        let template = settings.templates.get(name).ok_or_else(|| {
+            let text = "`template` is none of those that `workflows.exec.templates` describes";
+            Fault::new(Code::Unauthorized, text).with("path", "template")
+        })?;
+        template.permit(&call.principal)?;
+        let filled = template.fill(&members, &settings.base_env)?;
+        let turn = self.turns.take(&call.key).await;
+        let sandboxed = command(settings, filled, template.directory.as_deref()).await?;
         let input = call.input.to_string().into_bytes();
-        let ended =
-            child::run(&program, input, self.clock.clone()).await.map_err(|error| unstarted(&name, error))?;
-        output(&name, ended, &self.discretion).map(Answer::from)
+        let running = child::run(sandboxed, input, self.clock.clone(), turn);
+        let ended = match template.timeout_ms {
+            None => running.await,
+            Some(ms) => tokio::select! {
+                ended = running => ended,
+                () = self.clock.sleep(Duration::from_millis(ms)) => {
+                    return Err(Fault::new(Code::Timeout, format!("{name} took longer than {ms} ms")));
+                }
+            },
+        };
+        let ended = ended.map_err(|error| unstarted(name, error))?;
+        output(name, ended, &self.discretion).map(Answer::from)
+    }
+}
+
+async fn command(
+    settings: &settings::Exec,
+    filled: ExecInvocation,
+    directory: Option<&std::path::Path>,
+) -> Result<SandboxedCommand, Fault> {
+    let sandbox = settings.sandbox.as_ref();
+    let sandbox = sandbox.ok_or_else(|| refusal(sandbox::Error::Unavailable(String::from("no launcher"))))?;
+    let directory = directory.map(WorkingDirectory::open).transpose().map_err(|error| {
+        let text = format!("the directory of the template cannot be opened: {}", error.kind());
+        Fault::new(Code::Configuration, text).because(error)
+    })?;
+    let run = SandboxRun {
+        program: filled.program,
+        args: filled.args.into_iter().map(Into::into).collect(),
+        directory,
+        identity: Some(filled.identity),
+    };
+    let mut sandboxed = sandbox.command(run).await.map_err(refusal)?;
+    sandboxed.command.env_clear().envs(&filled.env);
+    Ok(sandboxed)
+}
+
+fn refusal(error: sandbox::Error) -> Fault {
+    let text = error.to_string();
+    match error {
+        sandbox::Error::Unavailable(_) => {
+            Fault::new(Code::Unauthorized, text).with("setting", "sandbox.mode")
+        }
+        sandbox::Error::Hidden(_) | sandbox::Error::Changed(_) => Fault::new(Code::Unauthorized, text),
+        sandbox::Error::Setup(..)
+        | sandbox::Error::At(..)
+        | sandbox::Error::Landlock(_)
+        | sandbox::Error::Filter(_)
+        | sandbox::Error::Program(_)
+        | sandbox::Error::Busy => {
+            Fault::new(Code::AgentFailed, "the program could not be run").because(error)
+        }
     }
 }
 

@@ -1,0 +1,12 @@
+//! Attacks that were tried from outside, one file per family. Each must fail.
+
+mod exec;
+mod sandbox;
+
+use std::fs::File;
+use std::path::Path;
+
+/// Whether no process holds the lock of a file: programs of these tests hold one while anything of them lives.
+fn is_unlocked(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+}

@@ -1,0 +1,212 @@
+//! The server's side: which sandbox programs get here, and the command that starts one.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use orchestr8_kernel::ports::Clock;
+use tokio::process::Command;
+use tokio::sync::OnceCell;
+
+use super::probe::SandboxReport;
+use super::spec::{FileIdentity, LaunchSpec, SandboxLevel, SandboxLimits, Stage};
+use super::{Error, WorkingDirectory};
+use crate::Child;
+use crate::limits::{EARLIER_LOOK_MS, EARLIER_MS};
+
+/// What happens where the host cannot confine programs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SandboxMode {
+    /// Programs are not run.
+    #[default]
+    Required,
+    /// Programs run with what protection there is, if need be none.
+    BestEffort,
+    /// Programs are never confined.
+    Off,
+}
+
+/// A program that calls `launch`: its path, and its arguments before the launcher's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launcher {
+    pub program: PathBuf,
+    pub args: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct SandboxSettings {
+    pub mode: SandboxMode,
+    /// The level to be used. None: the strongest that this host has.
+    pub level: Option<SandboxLevel>,
+    /// None: nothing can be confined.
+    pub launcher: Option<Launcher>,
+    /// Files and folders beside the system's that programs can read.
+    pub readable: Vec<PathBuf>,
+    /// Files and folders that no program ever sees: the data directory, and secrets of the user.
+    pub hidden: Vec<PathBuf>,
+    pub limits: SandboxLimits,
+    /// A file that is locked while programs run, so that a server that starts after a crash waits for the last one's.
+    pub lock: Option<PathBuf>,
+}
+
+/// Starts programs in sandboxes. Clones share what was found out about the host.
+#[derive(Clone)]
+pub struct Sandbox(Arc<Inner>);
+
+struct Inner {
+    settings: SandboxSettings,
+    clock: Arc<dyn Clock>,
+    report: OnceCell<SandboxReport>,
+    alone: OnceCell<()>,
+}
+
+impl fmt::Debug for Sandbox {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Sandbox").field("settings", &self.0.settings).finish_non_exhaustive()
+    }
+}
+
+/// What to start.
+#[derive(Debug)]
+pub struct SandboxRun {
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+    /// Written to by the program. None: an empty temporary folder.
+    pub directory: Option<WorkingDirectory>,
+    /// What the program's file must be; it is readable then, wherever it lies.
+    pub identity: Option<FileIdentity>,
+}
+
+/// A command that starts a program in its sandbox. Environment, stdin and output are the caller's to set.
+pub struct SandboxedCommand {
+    pub command: Command,
+    pub level: SandboxLevel,
+    /// Open until the child has changed into it.
+    _directory: Option<WorkingDirectory>,
+}
+
+impl SandboxedCommand {
+    pub fn start(&mut self, clock: Arc<dyn Clock>) -> io::Result<Child> {
+        let child = Child::start(&mut self.command, clock)?;
+        Ok(if self.level.is_confined() { child.supervised() } else { child })
+    }
+}
+
+impl SandboxSettings {
+    pub(super) fn spec(&self, level: SandboxLevel, run: Option<&SandboxRun>) -> LaunchSpec {
+        let real = |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let mut readable: Vec<PathBuf> = real(&self.readable);
+        readable.extend(run.filter(|run| run.identity.is_some()).map(|run| run.program.clone()));
+        LaunchSpec {
+            stage: Stage::Supervisor,
+            level,
+            entry: self.launcher.as_ref().map(|launcher| launcher.args.clone()).unwrap_or_default(),
+            parent: std::process::id(),
+            directory: run.and_then(|run| Some(run.directory.as_ref()?.path().to_owned())),
+            readable,
+            hidden: real(&self.hidden),
+            identity: run.and_then(|run| run.identity),
+            lock: self.lock.clone(),
+            limits: self.limits,
+            temporary: None,
+            own_user: false,
+            probe: false,
+        }
+    }
+}
+
+impl Sandbox {
+    pub fn new(settings: SandboxSettings, clock: Arc<dyn Clock>) -> Self {
+        let (report, alone) = (OnceCell::new(), OnceCell::new());
+        Self(Arc::new(Inner { settings, clock, report, alone }))
+    }
+
+    /// The level programs run at here; an error where they do not run.
+    pub async fn level(&self) -> Result<SandboxLevel, Error> {
+        let inner = &self.0;
+        if inner.settings.mode == SandboxMode::Off {
+            return Ok(SandboxLevel::Unconfined);
+        }
+        let report = inner.report.get_or_try_init(|| async {
+            let settings = inner.settings.clone();
+            let probed = tokio::task::spawn_blocking(move || SandboxReport::probe(&settings)).await;
+            probed.map_err(|error| Error::Setup("the probe", io::Error::other(error)))
+        });
+        let report = report.await?;
+        match (inner.settings.mode, report.level) {
+            (SandboxMode::Required, SandboxLevel::Unconfined) => {
+                Err(Error::Unavailable(report.reasons.join("; ")))
+            }
+            (SandboxMode::Required | SandboxMode::BestEffort | SandboxMode::Off, level) => Ok(level),
+        }
+    }
+
+    /// The command for a program. Programs that an earlier server on the same data left are waited for first.
+    pub async fn command(&self, run: SandboxRun) -> Result<SandboxedCommand, Error> {
+        let level = self.level().await?;
+        self.0.alone.get_or_try_init(|| self.0.alone()).await?;
+        let settings = &self.0.settings;
+        let directory = run.directory.as_ref();
+        if let Some(hidden) = directory.and_then(|directory| settings.hides(directory.path())) {
+            return Err(Error::Hidden(hidden));
+        }
+        let mut command = match (level, &settings.launcher) {
+            (SandboxLevel::Namespaces | SandboxLevel::Landlock, Some(launcher)) => {
+                let spec = settings.spec(level, Some(&run));
+                let spec = serde_json::to_string(&spec)
+                    .map_err(|error| Error::Setup("the launcher's argument", error.into()))?;
+                let mut command = Command::new(&launcher.program);
+                command.args(&launcher.args).arg(spec).arg("--").arg(&run.program).args(&run.args);
+                command
+            }
+            (SandboxLevel::Unconfined, _) | (_, None) => {
+                let mut command = Command::new(&run.program);
+                command.args(&run.args);
+                command
+            }
+        };
+        match &run.directory {
+            Some(directory) => command.current_dir(directory.by_handle()),
+            None => command.current_dir(std::env::temp_dir()),
+        };
+        Ok(SandboxedCommand { command, level, _directory: run.directory })
+    }
+}
+
+impl SandboxSettings {
+    /// The hidden folder that a directory lies in.
+    fn hides(&self, directory: &std::path::Path) -> Option<PathBuf> {
+        let hidden = self.hidden.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+        hidden.into_iter().find(|hidden| directory.starts_with(hidden))
+    }
+}
+
+impl Inner {
+    /// Returns once no program of an earlier server on the same data lives: each holds the lock until its end.
+    async fn alone(&self) -> Result<(), Error> {
+        let Some(path) = &self.settings.lock else { return Ok(()) };
+        let failed = |error: io::Error| Error::At(path.clone(), error);
+        let file = lock_file(path).map_err(failed)?;
+        for _ in 0..EARLIER_MS / EARLIER_LOOK_MS {
+            match file.try_lock() {
+                Ok(()) => return file.unlock().map_err(failed),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
+            self.clock.sleep(Duration::from_millis(EARLIER_LOOK_MS)).await;
+        }
+        Err(Error::Busy)
+    }
+}
+
+/// A link in its place is not followed.
+fn lock_file(path: &std::path::Path) -> io::Result<File> {
+    let no_link = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link).open(path)
+}

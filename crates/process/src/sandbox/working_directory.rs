@@ -1,0 +1,45 @@
+//! A directory that programs work in, opened once: what is put in its place later is not used.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+
+/// An opened directory with its real path.
+#[derive(Debug)]
+pub struct WorkingDirectory {
+    handle: OwnedFd,
+    path: PathBuf,
+}
+
+impl WorkingDirectory {
+    /// Opens a directory by its real path, in which there are no links.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let real = path.canonicalize()?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = match openat2(CWD, &real, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+            Err(Errno::NOSYS) => rustix::fs::open(&real, flags | OFlags::NOFOLLOW, Mode::empty()),
+            opened => opened,
+        }?;
+        Ok(Self { handle, path: real })
+    }
+
+    /// One that is open already, with the real path it was opened by.
+    pub fn of(handle: OwnedFd, path: PathBuf) -> Self {
+        Self { handle, path }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A name of the handle in every process that still has it: a child before it becomes another program.
+    pub(super) fn by_handle(&self) -> PathBuf {
+        match cfg!(target_os = "linux") {
+            true => PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd())),
+            false => self.path.clone(),
+        }
+    }
+}

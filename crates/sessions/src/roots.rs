@@ -1,0 +1,121 @@
+//! The folders sessions may work in. Paths are resolved before they are compared, and opened without following a link that was
+//! put there meanwhile.
+
+use std::path::{Path, PathBuf};
+
+use orchestr8_contract::{Code, Fault};
+use orchestr8_process::sandbox::WorkingDirectory;
+
+use crate::limits;
+
+/// Where sessions may work, and where they never may.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionRoots {
+    /// With all that is beneath them. None: sessions have no folder.
+    pub open: Vec<PathBuf>,
+    /// What belongs to the server, whatever lies around it: its data directory.
+    pub closed: Vec<PathBuf>,
+}
+
+impl SessionRoots {
+    /// The real path of a folder a client names.
+    pub fn resolve(&self, text: &str) -> Result<PathBuf, Fault> {
+        let path = Path::new(text);
+        if text.len() > limits::PATH_BYTES || text.contains('\0') || !path.is_absolute() {
+            return Err(wrong("must be an absolute path"));
+        }
+        // Before it is looked for, so that nothing can be learned about folders elsewhere.
+        self.check_any()?;
+        let real = path.canonicalize();
+        match real {
+            Ok(real) if !self.allows(&real) => Err(self.refusal()),
+            Ok(real) if real.is_dir() => Ok(real),
+            Ok(_) => Err(wrong("is not a directory")),
+            Err(_) if self.allows_unresolved(path) => Err(wrong("does not exist")),
+            Err(_) => Err(self.refusal()),
+        }
+    }
+
+    /// Opens the folder of a session for its programs.
+    pub fn open(&self, path: &Path) -> Result<WorkingDirectory, Fault> {
+        self.check_any()?;
+        let opened = WorkingDirectory::open(path).map_err(|error| {
+            let text = format!("the session's folder cannot be opened: {}", error.kind());
+            Fault::new(Code::Unavailable, text).because(error)
+        })?;
+        if self.allows(opened.path()) { Ok(opened) } else { Err(self.refusal()) }
+    }
+
+    /// Whether a real path is beneath a root and not beneath what is closed.
+    pub fn allows(&self, real: &Path) -> bool {
+        self.open.iter().any(|root| is_beneath(real, root)) && !self.is_closed(real)
+    }
+
+    pub fn is_closed(&self, real: &Path) -> bool {
+        self.closed.iter().any(|closed| is_beneath(real, closed))
+    }
+
+    /// A path that leads nowhere: only one that would be allowed is told so.
+    fn allows_unresolved(&self, path: &Path) -> bool {
+        let parent = path.ancestors().find_map(|parent| parent.canonicalize().ok());
+        parent.is_some_and(|parent| self.allows(&parent))
+    }
+
+    fn check_any(&self) -> Result<(), Fault> {
+        match self.open.is_empty() {
+            true => Err(Fault::new(
+                Code::Unauthorized,
+                "sessions have no folder here: name those they may work in with `sessions.roots`",
+            )
+            .with("setting", "sessions.roots")),
+            false => Ok(()),
+        }
+    }
+
+    fn refusal(&self) -> Fault {
+        Fault::new(Code::Unauthorized, "cwd: is not beneath a folder that `sessions.roots` names")
+            .with("path", "/cwd")
+            .with("setting", "sessions.roots")
+    }
+}
+
+fn is_beneath(real: &Path, root: &Path) -> bool {
+    root.canonicalize().is_ok_and(|root| real.starts_with(root))
+}
+
+fn wrong(why: &str) -> Fault {
+    Fault::invalid(format!("cwd: {why}")).with("path", "/cwd")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_compared_after_links_are_followed() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = |name: &str| temp.path().canonicalize().unwrap().join(name);
+        for folder in ["root/project", "root/data/sessions", "rooted", "other"] {
+            std::fs::create_dir_all(path(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink(path("other"), path("root/link")).unwrap();
+        std::os::unix::fs::symlink(path("root/project"), path("inside")).unwrap();
+        let roots = SessionRoots { open: vec![path("root")], closed: vec![path("root/data")] };
+        let resolve = |name: &str| roots.resolve(path(name).to_str().unwrap()).map_err(|fault| fault.code);
+        assert_eq!(resolve("root/project"), Ok(path("root/project")));
+        assert_eq!(resolve("inside"), Ok(path("root/project")), "a link to an allowed folder is that folder");
+        for refused in
+            ["rooted", "other", "root/link", "root/data", "root/data/sessions", "root/project/../..", "none"]
+        {
+            assert_eq!(resolve(refused), Err(Code::Unauthorized), "{refused}");
+            assert!(roots.open(&path(refused)).is_err(), "{refused}");
+        }
+        assert_eq!(resolve("root/none"), Err(Code::InvalidArgument));
+        let nowhere = SessionRoots::default();
+        let fault = nowhere.resolve("/").unwrap_err();
+        assert_eq!(
+            (fault.code, fault.details.unwrap()["setting"].as_str()),
+            (Code::Unauthorized, Some("sessions.roots"))
+        );
+    }
+}

@@ -69,6 +69,7 @@ pub struct Settings {
     pub log_level: Level,
     pub redact_keys: Vec<String>,
     pub store: Store,
+    pub audit: AuditSettings,
     pub http: config::Http,
     pub auth: Auth,
     pub eras: Eras,
@@ -124,6 +125,7 @@ impl Settings {
         let workflows = Workflows::new(&loaded.config.workflows, tool_filter.clone(), environment)?;
         let models = thinking::models(&loaded.config.models, &workflows.secrets, environment)?;
         let sessions = thinking::sessions(&loaded.config.sessions, &tool_filter, &place, environment);
+        let audit = AuditSettings::new(&loaded.config.audit, &place, environment)?;
         let sessions_face = thinking::face(&loaded.config);
         let answers = thinking::answers(&loaded.config.models)?;
         let knowledge = Knowledge::new(&loaded.config.knowledge, answers)?;
@@ -150,6 +152,7 @@ impl Settings {
             log_level: level(config.logging.level),
             redact_keys: config.logging.redact_keys,
             store: Store::new(&config.store, place),
+            audit,
             http: config.http,
             auth,
             eras: Eras {
@@ -358,6 +361,7 @@ fn level(level: config::LogLevel) -> Level {
     }
 }
 
+mod audit;
 mod embedder;
 mod knowledge;
 mod thinking;
@@ -365,6 +369,7 @@ mod tokens;
 mod vectors;
 mod workflows;
 
+pub use audit::{AuditSettings, KeySource};
 pub use embedder::{Embedder, model_folder};
 pub use knowledge::Knowledge;
 pub use thinking::CONFINE;

@@ -49,7 +49,7 @@ impl HeadFile {
         let io = |cause| HeadFileError::Io { path: self.0.clone(), cause };
         let mut heads: Vec<TreeHead> = Vec::new();
         let mut foreign = None;
-        for line in self.tail().map_err(io)? {
+        for line in self.tail(limits::TAIL_BYTES).map_err(io)? {
             let Ok(line) = serde_json::from_str::<HeadLine>(&line) else { continue };
             for note in &line.heads {
                 match TreeHead::open(note, key) {
@@ -70,6 +70,17 @@ impl HeadFile {
             Some(cause) => Err(HeadFileError::Note { path: self.0.clone(), cause }),
             None => Ok(heads),
         }
+    }
+
+    /// The heads of the newest line: all that a start needs, and cheap however long the file is.
+    pub fn newest(&self, key: &LogPublicKey) -> Result<Vec<TreeHead>, HeadFileError> {
+        let tail = self
+            .tail(limits::NEWEST_BYTES)
+            .map_err(|cause| HeadFileError::Io { path: self.0.clone(), cause })?;
+        let newest = tail.iter().rev().find_map(|line| serde_json::from_str::<HeadLine>(line).ok());
+        let open = |note: &String| TreeHead::open(note, key);
+        let heads: Result<Vec<_>, NoteError> = newest.iter().flat_map(|line| &line.heads).map(open).collect();
+        heads.map_err(|cause| HeadFileError::Note { path: self.0.clone(), cause })
     }
 
     /// Appends the heads of one moment, durably.
@@ -132,16 +143,16 @@ impl HeadFile {
     }
 
     /// The last lines of the file.
-    fn tail(&self) -> io::Result<Vec<String>> {
+    fn tail(&self, bytes: u64) -> io::Result<Vec<String>> {
         let mut file = match File::open(&self.0) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
         let length = file.metadata()?.len();
-        let skipped = length.saturating_sub(limits::TAIL_BYTES);
+        let skipped = length.saturating_sub(bytes);
         file.seek(SeekFrom::Start(skipped))?;
-        let lines = BufReader::new(file.take(limits::TAIL_BYTES)).lines();
+        let lines = BufReader::new(file.take(bytes)).lines();
         lines.skip(usize::from(skipped > 0)).collect()
     }
 }
@@ -186,6 +197,7 @@ mod tests {
             file.heads(key.public()).unwrap().iter().map(|head| head.size).collect()
         };
         assert_eq!(sizes(&key), [1, 2]);
+        assert_eq!(file.newest(key.public()).unwrap(), [head(2, HeadEvent::Interval)]);
         assert!(matches!(file.heads(other.public()), Err(HeadFileError::Note { .. })));
         file.append(vec![head(1, HeadEvent::Accepted).sign(&other)]).unwrap();
         file.append(vec![head(5, HeadEvent::Start).sign(&other)]).unwrap();

@@ -6,6 +6,9 @@ use std::time::Duration;
 /// find where a difference begins.
 pub const TAIL_BYTES: u64 = 2 * 1024 * 1024;
 
+/// How much of the end of a head file a start reads: more than two lines.
+pub const NEWEST_BYTES: u64 = 16 * 1024;
+
 /// A head file that has grown to this is renamed, and a new one begun.
 pub const HEAD_FILE_BYTES: u64 = 64 * 1024 * 1024;
 

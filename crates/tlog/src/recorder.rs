@@ -58,6 +58,8 @@ struct Recorder {
     context: AnchorContext,
     anchors: Vec<watch::Sender<Arc<str>>>,
     last: Mutex<LastHead>,
+    /// There were no heads before this start.
+    is_new: bool,
     /// One head at a time.
     turn: tokio::sync::Mutex<()>,
 }
@@ -79,7 +81,7 @@ impl HeadRecorder {
         log: Log,
         stop: CancellationToken,
     ) -> Result<Self, StartError> {
-        let heads = settings.file.heads(settings.key.public())?;
+        let heads = settings.file.newest(settings.key.public())?;
         let states = store.log_heads()?;
         for (log, size, _) in &states {
             compare(store, &heads, log, *size)?;
@@ -94,6 +96,7 @@ impl HeadRecorder {
             context,
             anchors,
             last: Mutex::default(),
+            is_new: heads.is_empty(),
             turn: tokio::sync::Mutex::default(),
         };
         // Where nothing was ever written there is nothing to vouch for.
@@ -123,7 +126,7 @@ impl HeadRecorder {
         });
     }
 
-    /// The last head: nothing may be written after it.
+    /// The last head: nothing can be committed after it.
     pub async fn close(&self) {
         self.head(HeadEvent::Shutdown).await;
     }
@@ -190,9 +193,7 @@ impl HeadRecorder {
     /// Signs what a log that is new has found missing. A log that has heads already signs what it deletes itself.
     async fn sign_adopted(&self) -> Result<(), Error> {
         let recorder = &self.0;
-        let heads = recorder.settings.file.heads(recorder.settings.key.public()).unwrap_or_default();
-        let is_new = |log: &str| heads.iter().filter(|head| head.log() == log).count() <= 1;
-        for source in recorder.settings.sources.iter().filter(|source| is_new(source.name)) {
+        for source in recorder.settings.sources.iter().filter(|_| recorder.is_new) {
             let set = PrunedSet::load(&recorder.store, source).await?;
             if !set.is_empty() {
                 let mut batch = Batch::new();
@@ -206,7 +207,13 @@ impl HeadRecorder {
     async fn head(&self, event: HeadEvent) {
         let recorder = &self.0;
         let _turn = recorder.turn.lock().await;
-        let states = match recorder.store.checkpoint_logs().await {
+        let states = match event {
+            HeadEvent::Shutdown => recorder.store.seal_logs().await,
+            HeadEvent::Start | HeadEvent::Interval | HeadEvent::Accepted => {
+                recorder.store.checkpoint_logs().await
+            }
+        };
+        let states = match states {
             Ok(states) => states,
             Err(error) => {
                 recorder.context.tell("the store", &Err(error.to_string()));

@@ -27,6 +27,8 @@ pub(super) struct Engine {
     pub connection: Connection,
     heads: Heads,
     pub logs: Logs,
+    /// Nothing is committed any more: the last head of the logs covers all there is.
+    sealed: bool,
     faults: Arc<dyn FailPlan>,
 }
 
@@ -49,7 +51,7 @@ enum Ended {
 
 impl Engine {
     pub fn new(connection: Connection, logs: Logs, faults: Arc<dyn FailPlan>) -> Self {
-        Self { connection, heads: Heads::default(), logs, faults }
+        Self { connection, heads: Heads::default(), logs, sealed: false, faults }
     }
 
     /// Commits the group and gives one answer for each batch, in order.
@@ -63,6 +65,9 @@ impl Engine {
     pub fn commit(&mut self, batches: &[&Batch]) -> Result<Vec<Answer>, Stop> {
         if batches.iter().all(|batch| batch.steps.is_empty() && batch.links.is_empty()) {
             return Ok(vec![Ok(()); batches.len()]);
+        }
+        if self.sealed {
+            return Ok(vec![Err(Error::Closed); batches.len()]);
         }
         let error = match self.transact(batches, Trust::All)? {
             Ended::Committed(answers) => return Ok(answers),
@@ -94,6 +99,13 @@ impl Engine {
         if answer.is_ok() {
             self.logs.checkpointed();
         }
+        Ok(answer)
+    }
+
+    /// The same, and nothing is committed after it.
+    pub fn seal_logs(&mut self) -> Result<Answer, Stop> {
+        let answer = self.checkpoint_logs()?;
+        self.sealed = answer.is_ok();
         Ok(answer)
     }
 

@@ -131,11 +131,12 @@ impl Sqlite {
 
     /// Stores how far the Merkle logs are, and gives what is to be signed about them. Everything they cover is durable.
     pub async fn checkpoint_logs(&self) -> Result<Vec<LogState>, store::Error> {
-        let states = |engine: &mut Engine| match engine.checkpoint_logs() {
-            Ok(answer) => answer.map(|()| engine.logs.take_states()),
-            Err(_) => Err(store::Error::Closed),
-        };
-        self.0.on_writer(states).await?
+        self.0.on_writer(|engine| states(Engine::checkpoint_logs, engine)).await?
+    }
+
+    /// The same for the last time: nothing can be committed after it.
+    pub async fn seal_logs(&self) -> Result<Vec<LogState>, store::Error> {
+        self.0.on_writer(|engine| states(Engine::seal_logs, engine)).await?
     }
 
     /// Whether a log has grown from what a head says: its root when it had that size, computed from the newest checkpoint on.
@@ -289,6 +290,16 @@ impl Shared {
         };
         thread.spawn(run).map_err(no_thread)?;
         receiver.await.map_err(|_| store::Error::Closed)?
+    }
+}
+
+fn states(
+    checkpoint: fn(&mut Engine) -> Result<engine::Answer, engine::Stop>,
+    engine: &mut Engine,
+) -> Result<Vec<LogState>, store::Error> {
+    match checkpoint(engine) {
+        Ok(answer) => answer.map(|()| engine.logs.take_states()),
+        Err(_) => Err(store::Error::Closed),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Journals as leaves of a Merkle log: every entry of every execution, and what an execution was started with.
 //!
 //! The first row of a journal has the number 0 and is not shown: it says who started which workflow, when and with what, so that
-//! the log covers the execution's own row as well. See docs/adr/0028.
+//! the log covers the execution's own row as well. See docs/adr/0040.
 
 pub mod tables;
 

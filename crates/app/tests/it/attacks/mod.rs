@@ -1,0 +1,3 @@
+//! Attacks that must fail, one file per family.
+
+mod record;

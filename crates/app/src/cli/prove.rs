@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use orchestr8_contract::Code;
 use orchestr8_contract::canonical::hex;
+use orchestr8_kernel::audit::CHAIN;
 use orchestr8_kernel::ports::store;
 use orchestr8_stores::merkle::{AUDIT_LOG, LogSource};
 use orchestr8_stores::sqlite::Look;
@@ -38,8 +39,11 @@ impl Prove {
             Failure::new(Code::NotFound, format!("{} is not in {}", self.what, path.display()))
                 .hinting("see `orchestr8 list` for executions and `orchestr8 audit tail` for entries")
         };
-        let (source, numbers) = match self.what.parse::<u64>() {
-            Ok(number) => (AUDIT_LOG, vec![number]),
+        let (source, numbers): (LogSource, Vec<u64>) = match self.what.parse::<u64>() {
+            Ok(number) => {
+                let newest = look.newest(CHAIN).map_err(failed)?.unsigned_abs();
+                (AUDIT_LOG, Some(number).filter(|number| (1..=newest).contains(number)).into_iter().collect())
+            }
             Err(_) => {
                 let rows = look.query(&journals::numbers_of(&self.what)).map_err(failed)?;
                 let numbers: Result<_, store::Error> =

@@ -189,12 +189,13 @@ fn every_change_of_a_journal_or_an_execution_is_found_and_named() {
     let id = installation.executions[1].clone();
     let of = format!("(SELECT num FROM wf_executions WHERE id = '{id}')");
     let named = |seq: usize| format!("execution {id}, seq {seq}");
-    let change =
-        format!("UPDATE wf_journal SET data = replace(data, 'completed', 'failed') WHERE execution = {of}");
     let last: i64 = installation
         .open()
         .query_row(&format!("SELECT MAX(seq) FROM wf_journal WHERE execution = {of}"), [], |row| row.get(0))
         .unwrap();
+    let change = format!(
+        "UPDATE wf_journal SET data = replace(data, 'completed', 'failed') WHERE execution = {of} AND seq = {last}"
+    );
     installation
         .expect(|it| it.sql(&change), &[&named(usize::try_from(last).unwrap()), "it is not the entry"]);
     let remove = format!("DELETE FROM wf_journal WHERE execution = {of} AND seq = 2");

@@ -103,14 +103,34 @@ pub(crate) struct AnchorContext {
     pub stop: CancellationToken,
 }
 
-/// Starts sending heads to an anchor. Whatever is put into the sender last is sent.
-pub(crate) fn start(anchor: Anchor, context: AnchorContext) -> watch::Sender<Arc<str>> {
-    let (sender, heads) = watch::channel(Arc::from(""));
-    tokio::spawn(run(anchor, heads, context));
-    sender
+/// The way to an anchor: what is put in last is sent.
+pub(crate) struct AnchorHandle {
+    pub heads: watch::Sender<Arc<str>>,
+    delivered: watch::Receiver<Arc<str>>,
 }
 
-async fn run(anchor: Anchor, mut heads: watch::Receiver<Arc<str>>, context: AnchorContext) {
+impl AnchorHandle {
+    /// Waits until the anchor has this, or has given up because the server stops.
+    pub async fn delivered(&self, line: &Arc<str>) {
+        // An anchor that has given up will not get it.
+        let _ = self.delivered.clone().wait_for(|newest| newest == line).await;
+    }
+}
+
+/// Starts sending heads to an anchor.
+pub(crate) fn start(anchor: Anchor, context: AnchorContext) -> AnchorHandle {
+    let (sender, heads) = watch::channel(Arc::from(""));
+    let (done, delivered) = watch::channel(Arc::from(""));
+    tokio::spawn(run(anchor, heads, done, context));
+    AnchorHandle { heads: sender, delivered }
+}
+
+async fn run(
+    anchor: Anchor,
+    mut heads: watch::Receiver<Arc<str>>,
+    delivered: watch::Sender<Arc<str>>,
+    context: AnchorContext,
+) {
     let client = Client::trusted();
     let mut wait = limits::RETRY_FIRST;
     while heads.changed().await.is_ok() {
@@ -120,6 +140,7 @@ async fn run(anchor: Anchor, mut heads: watch::Receiver<Arc<str>>, context: Anch
             context.tell(&anchor.to_string(), &result);
             if result.is_ok() {
                 wait = limits::RETRY_FIRST;
+                delivered.send_replace(line);
                 break;
             }
             tokio::select! {

@@ -18,3 +18,6 @@ pub const ANCHOR_TIMEOUT: Duration = Duration::from_secs(10);
 /// Waits between tries of an anchor that fails: doubled from the first to the last.
 pub const RETRY_FIRST: Duration = Duration::from_secs(1);
 pub const RETRY_LAST: Duration = Duration::from_secs(300);
+
+/// How long the end of the server waits until the anchors have the last head.
+pub const SHUTDOWN_WAIT: Duration = Duration::from_secs(2);

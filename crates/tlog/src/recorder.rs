@@ -13,13 +13,13 @@ use orchestr8_stores::Sqlite;
 use orchestr8_stores::merkle::{LogDifference, LogSource, LogState, PrunedSet};
 use parking_lot::Mutex;
 use serde_json::json;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::anchor::{self, Anchor, AnchorBoard, AnchorContext};
+use crate::anchor::{self, Anchor, AnchorBoard, AnchorContext, AnchorHandle};
 use crate::head::{HeadEvent, TreeHead, sign_pruned};
 use crate::head_file::{HeadFile, HeadFileError, HeadLine};
 use crate::key::LogKey;
+use crate::limits;
 use crate::verify::{self, LogVerification};
 
 /// What heads are made with.
@@ -56,7 +56,7 @@ struct Recorder {
     settings: RecorderSettings,
     store: Sqlite,
     context: AnchorContext,
-    anchors: Vec<watch::Sender<Arc<str>>>,
+    anchors: Vec<AnchorHandle>,
     last: Mutex<LastHead>,
     /// There were no heads before this start.
     is_new: bool,
@@ -149,7 +149,10 @@ impl HeadRecorder {
     /// Compares all rows with the heads.
     pub async fn verify(&self) -> Result<LogVerification, StartError> {
         let settings = &self.0.settings;
-        let heads = settings.file.heads(settings.key.public())?;
+        // Thousands of signatures: not on a thread that others wait for.
+        let (file, key) = (settings.file.clone(), settings.key.public().clone());
+        let heads =
+            tokio::task::spawn_blocking(move || file.heads(&key)).await.map_err(|_| Error::Closed)??;
         let mut found = LogVerification::default();
         for source in &settings.sources {
             let known = verify::heads_of(&heads, source.name);
@@ -235,7 +238,13 @@ impl HeadRecorder {
             recorder.last.lock().sizes = sizes;
         }
         let line: Arc<str> = line.into();
-        recorder.anchors.iter().for_each(|anchor| drop(anchor.send(line.clone())));
+        recorder.anchors.iter().for_each(|anchor| drop(anchor.heads.send(line.clone())));
+        if event == HeadEvent::Shutdown {
+            let all =
+                futures::future::join_all(recorder.anchors.iter().map(|anchor| anchor.delivered(&line)));
+            // Whatever comes first: the server has to end.
+            futures::future::select(all, recorder.context.clock.sleep(limits::SHUTDOWN_WAIT)).await;
+        }
     }
 }
 

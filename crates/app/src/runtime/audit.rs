@@ -76,7 +76,9 @@ async fn verify(store: Sqlite, heads: Option<HeadRecorder>) -> Result<Reply, Hal
     };
     let said = match store.verify_chain(CHAIN).await {
         Ok(_) if let Some(difference) = log.as_ref().and_then(|log| log.difference.as_ref()) => {
-            json!({"whole": false, "brokenAt": difference.number, "what": difference.to_string()})
+            // Without the name of the entry: it may be another tenant's.
+            let what = format!("in the log `{}`: {}", difference.log, difference.what);
+            json!({"whole": false, "brokenAt": difference.number, "what": what})
         }
         Ok(verified) => {
             let signed = log.as_ref().map(|log| log.heads());

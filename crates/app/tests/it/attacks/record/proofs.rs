@@ -7,6 +7,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::{Installation, forge};
+use crate::program::Place;
+use crate::server::Server;
 
 fn verifier(args: &[&str]) -> (bool, String) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/verifier/verify.py");
@@ -103,4 +105,63 @@ fn the_independent_verifier_checks_a_whole_log_against_heads_kept_elsewhere() {
     fs::copy(other.heads(), place.path().join("foreign.heads")).unwrap();
     let (ok, out) = check(&lines, "foreign.heads", &key);
     assert!(!ok && out.contains("foreign key"), "{out}");
+}
+
+/// A server on another machine, as far as this one knows: it keeps the bodies that it is posted.
+fn collector() -> (std::net::SocketAddr, std::thread::JoinHandle<Vec<String>>) {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let collect = move || {
+        let mut bodies: Vec<String> = Vec::new();
+        while !bodies.last().is_some_and(|body| body.contains("event shutdown")) {
+            let mut stream = BufReader::new(listener.accept().unwrap().0);
+            let mut length = 0;
+            loop {
+                let mut line = String::new();
+                stream.read_line(&mut line).unwrap();
+                let line = line.to_ascii_lowercase();
+                if let Some(text) = line.strip_prefix("content-length:") {
+                    length = text.trim().parse().unwrap();
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+            }
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).unwrap();
+            bodies.push(String::from_utf8(body).unwrap());
+            let answer = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n";
+            stream.get_mut().write_all(answer).unwrap();
+        }
+        bodies
+    };
+    (address, std::thread::spawn(collect))
+}
+
+#[test]
+fn heads_that_another_server_has_collected_prove_the_log() {
+    let (address, collected) = collector();
+    let place = Place::new();
+    place.write("orchestr8.toml", &format!("[audit]\nanchors = ['http://{address}/heads']\n"));
+    let server = Server::start(&place, &["--conformance"]);
+    for number in 0..3 {
+        super::append(&server, number);
+    }
+    assert_eq!(server.terminate().code(), Some(0));
+    place.write("collected.heads", &(collected.join().unwrap().join("\n") + "\n"));
+    let said = place.run(&["--json", "audit", "key"]);
+    let key = serde_json::from_str::<Value>(&said.out).unwrap()["key"].as_str().unwrap().to_owned();
+    assert_eq!(place.run(&["audit", "export", "--all", "-o", "log.jsonl"]).code, Some(0));
+    let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let (ok, out) = verifier(&["log", &at("log.jsonl"), "--heads", &at("collected.heads"), "--key", &key]);
+    assert!(ok && out.contains("audit with 3 entries"), "{out}");
+    let said = place.run(&["audit", "verify", "--heads", "collected.heads", "--key", &key]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    // The collector is gone: the server works, and doctor says which anchor fails.
+    let server = Server::start(&place, &["--conformance"]);
+    super::append(&server, 3);
+    assert_eq!(server.terminate().code(), Some(0));
+    let doctor = place.run(&["doctor"]);
+    assert!(doctor.out.contains("does not have the newest head"), "{}", doctor.out);
 }

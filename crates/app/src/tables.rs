@@ -141,9 +141,13 @@ pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 5] {
 
 #[cfg(test)]
 mod tests {
+    use orchestr8_kernel::ports::store::{Batch, Store as _};
+    use orchestr8_stores::Sqlite;
+    use orchestr8_stores::pruning::PruneRule;
     use orchestr8_stores::sqlite::{Options, Place, open};
 
     use super::*;
+    use crate::runtime::log_retention::prune_executions;
 
     /// A sweep runs every few minutes, and on the writer's thread: it finds what is old by index, or there is little to look at.
     #[tokio::test]
@@ -158,5 +162,51 @@ mod tests {
                 assert!(large.is_empty(), "{}: {sql}\n{steps:#?}", sweep.name);
             }
         }
+    }
+
+    const DAY_MS: i64 = 86_400_000;
+
+    async fn numbers(store: &Sqlite, sql: &'static str) -> Vec<i64> {
+        let rows = store.query(Statement::new(sql, vec![])).await.unwrap();
+        rows.iter().map(|row| row.int(0).unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn the_journal_of_an_execution_goes_with_it_and_the_log_keeps_its_root() {
+        let options = Options { logs: LOGS.to_vec(), ..Options::new(Place::Memory, migrations()) };
+        let store = open(options).unwrap();
+        let execution = "INSERT INTO wf_executions (num, tenant, id, workflow, name, version, hash, status, awake, priority,
+                correlation, given, created_ms, ended_ms) VALUES (?1, 't', ?1 || '', 'w', 'w', '1', 'h', 'completed', 0, 0, 'c', '{}', ?2, ?3)";
+        let entry = "INSERT INTO wf_journal (execution, seq, at_ms, kind, level, data) VALUES (?1, ?2, ?3, 'k', 'info', '{}')";
+        let mut batch = Batch::new();
+        // Old and ended, old and still running, young; their entries one after the other in turns.
+        let executions = [(1, 0, Some(1)), (2, 0, None), (3, 9 * DAY_MS, Some(9 * DAY_MS))];
+        for (num, begun, ended) in executions {
+            batch.then(Statement::new(execution, vec![num.into(), begun.into(), ended.into()]));
+        }
+        for seq in 1..=700 {
+            for (num, begun, _) in executions {
+                batch.then(Statement::new(entry, vec![num.into(), seq.into(), begun.into()]));
+            }
+        }
+        store.commit(batch).await.unwrap();
+        let rule = |covered| PruneRule { before_ms: 8 * DAY_MS, covered, sign: &|_| String::new() };
+        let log = JOURNAL_LOG;
+        let whole = store.verify_log(log, Vec::new(), |_| None).await.unwrap();
+        assert_eq!(
+            prune_executions(&store, &log, &rule(2_000)).await.unwrap(),
+            0,
+            "no head covers all of it"
+        );
+        assert_eq!(prune_executions(&store, &log, &rule(2_100)).await.unwrap(), 1);
+        assert_eq!(numbers(&store, "SELECT num FROM wf_executions ORDER BY num").await, [2, 3]);
+        assert_eq!(
+            numbers(&store, "SELECT DISTINCT execution FROM wf_journal ORDER BY execution").await,
+            [2, 3]
+        );
+        assert_eq!(numbers(&store, "SELECT COUNT(*) FROM wf_journal").await, [1400]);
+        let rest = store.verify_log(log, Vec::new(), |_| None).await.unwrap();
+        assert_eq!((rest.root, rest.pruned, rest.difference), (whole.root, 700, None));
+        store.close().await;
     }
 }

@@ -6,7 +6,7 @@ use orchestr8_contract::canonical::hex;
 use orchestr8_contract::merkle::Hash;
 use orchestr8_stores::merkle::KnownHead;
 
-use crate::key::{LogKey, LogPublicKey, NoteError};
+use crate::key::{self, LogKey, LogPublicKey};
 
 /// Why a head was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +62,8 @@ impl TreeHead {
         key.sign(&format!("{origin}\n{size}\n{root}\ntime {at_ms}\nevent {event}\n"))
     }
 
-    pub fn open(note: &str, key: &LogPublicKey) -> Result<Self, NoteError> {
-        Self::parse(key.open(note)?).ok_or(NoteError::Malformed)
+    pub fn open(note: &str, key: &LogPublicKey) -> Result<Self, key::Error> {
+        Self::parse(key.open(note)?).ok_or(key::Error::Malformed)
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(TreeHead::open(&note, key.public()), Ok(head));
         assert_eq!(
             TreeHead::open(&note.replace("\n12\n", "\n11\n"), key.public()),
-            Err(NoteError::Signature)
+            Err(key::Error::Signature)
         );
         let note = sign_pruned("o", [1; 32], 5, &key);
         assert!(is_pruned_note(&note, "o", &[1; 32], key.public()));

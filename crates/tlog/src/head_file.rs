@@ -12,7 +12,7 @@ use orchestr8_stores::merkle::{Fingerprint, LogState};
 use serde::{Deserialize, Serialize};
 
 use crate::head::{HeadEvent, TreeHead};
-use crate::key::{LogPublicKey, NoteError};
+use crate::key::{self, LogPublicKey};
 use crate::limits;
 
 /// Where the heads of one data file are kept.
@@ -27,11 +27,11 @@ pub struct HeadLine {
 
 /// Why the heads of a file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum HeadFileError {
+pub enum Error {
     #[error("{path}: {cause}")]
     Io { path: PathBuf, cause: io::Error },
     #[error("{path}: a head in it is not accepted: {cause}")]
-    Note { path: PathBuf, cause: NoteError },
+    Note { path: PathBuf, cause: key::Error },
 }
 
 impl HeadFile {
@@ -45,8 +45,8 @@ impl HeadFile {
 
     /// The newest heads, the oldest of them first, as far back as a person last accepted the log as it was. Every one must be signed
     /// with the key. A line that a crash cut off was never relied on.
-    pub fn heads(&self, key: &LogPublicKey) -> Result<Vec<TreeHead>, HeadFileError> {
-        let io = |cause| HeadFileError::Io { path: self.0.clone(), cause };
+    pub fn heads(&self, key: &LogPublicKey) -> Result<Vec<TreeHead>, Error> {
+        let io = |cause| Error::Io { path: self.0.clone(), cause };
         let mut heads: Vec<TreeHead> = Vec::new();
         let mut foreign = None;
         for line in self.tail(limits::TAIL_BYTES).map_err(io)? {
@@ -67,20 +67,20 @@ impl HeadFile {
             }
         }
         match foreign {
-            Some(cause) => Err(HeadFileError::Note { path: self.0.clone(), cause }),
+            Some(cause) => Err(Error::Note { path: self.0.clone(), cause }),
             None => Ok(heads),
         }
     }
 
     /// The heads of the newest line: all that a start needs, and cheap however long the file is.
-    pub fn newest(&self, key: &LogPublicKey) -> Result<Vec<TreeHead>, HeadFileError> {
-        let tail = self
-            .tail(limits::NEWEST_BYTES)
-            .map_err(|cause| HeadFileError::Io { path: self.0.clone(), cause })?;
+    pub fn newest(&self, key: &LogPublicKey) -> Result<Vec<TreeHead>, Error> {
+        let tail =
+            self.tail(limits::NEWEST_BYTES).map_err(|cause| Error::Io { path: self.0.clone(), cause })?;
         let newest = tail.iter().rev().find_map(|line| serde_json::from_str::<HeadLine>(line).ok());
         let open = |note: &String| TreeHead::open(note, key);
-        let heads: Result<Vec<_>, NoteError> = newest.iter().flat_map(|line| &line.heads).map(open).collect();
-        heads.map_err(|cause| HeadFileError::Note { path: self.0.clone(), cause })
+        let heads: Result<Vec<_>, key::Error> =
+            newest.iter().flat_map(|line| &line.heads).map(open).collect();
+        heads.map_err(|cause| Error::Note { path: self.0.clone(), cause })
     }
 
     /// Appends the heads of one moment, durably.
@@ -198,7 +198,7 @@ mod tests {
         };
         assert_eq!(sizes(&key), [1, 2]);
         assert_eq!(file.newest(key.public()).unwrap(), [head(2, HeadEvent::Interval)]);
-        assert!(matches!(file.heads(other.public()), Err(HeadFileError::Note { .. })));
+        assert!(matches!(file.heads(other.public()), Err(Error::Note { .. })));
         file.append(vec![head(1, HeadEvent::Accepted).sign(&other)]).unwrap();
         file.append(vec![head(5, HeadEvent::Start).sign(&other)]).unwrap();
         assert_eq!(sizes(&other), [1, 5], "what was before a person accepted the log no longer counts");

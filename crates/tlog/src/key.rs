@@ -19,7 +19,7 @@ const PRIVATE: &str = "PRIVATE+KEY+";
 
 /// Why a note is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoteError {
+pub enum Error {
     #[error("it is not a signed note")]
     Malformed,
     #[error("it is signed with another key: {0}")]
@@ -136,26 +136,26 @@ impl LogPublicKey {
     }
 
     /// The text of a note that this key has signed.
-    pub fn open<'a>(&self, note: &'a str) -> Result<&'a str, NoteError> {
-        let split = note.rfind("\n\n").ok_or(NoteError::Malformed)?;
+    pub fn open<'a>(&self, note: &'a str) -> Result<&'a str, Error> {
+        let split = note.rfind("\n\n").ok_or(Error::Malformed)?;
         let (text, signatures) = (&note[..=split], &note[split + 2..]);
         let mut others = Vec::new();
         for line in signatures.lines() {
             let (name, signed) = line
                 .strip_prefix("\u{2014} ")
                 .and_then(|line| line.split_once(' '))
-                .ok_or(NoteError::Malformed)?;
-            let bytes = STANDARD.decode(signed).map_err(|_| NoteError::Malformed)?;
-            let (id, signature) = bytes.split_first_chunk::<4>().ok_or(NoteError::Malformed)?;
+                .ok_or(Error::Malformed)?;
+            let bytes = STANDARD.decode(signed).map_err(|_| Error::Malformed)?;
+            let (id, signature) = bytes.split_first_chunk::<4>().ok_or(Error::Malformed)?;
             if name != self.name || *id != self.id {
                 others.push(name.to_owned());
                 continue;
             }
-            let signature: &[u8; 64] = signature.try_into().map_err(|_| NoteError::Malformed)?;
+            let signature: &[u8; 64] = signature.try_into().map_err(|_| Error::Malformed)?;
             let checked = self.key.verify_strict(text.as_bytes(), &Signature::from_bytes(signature));
-            return checked.map(|()| text).map_err(|_| NoteError::Signature);
+            return checked.map(|()| text).map_err(|_| Error::Signature);
         }
-        Err(NoteError::ForeignKey(others.join(", ")))
+        Err(Error::ForeignKey(others.join(", ")))
     }
 }
 
@@ -177,9 +177,9 @@ mod tests {
         assert_eq!(LogPublicKey::parse(&ours.public().to_string()).as_ref(), Some(ours.public()));
         let note = ours.sign("a\nb\n");
         assert_eq!(ours.public().open(&note), Ok("a\nb\n"));
-        assert!(matches!(other.public().open(&note), Err(NoteError::ForeignKey(_))));
-        assert_eq!(ours.public().open(&note.replace("b\n", "c\n")), Err(NoteError::Signature));
-        assert_eq!(ours.public().open("nothing"), Err(NoteError::Malformed));
+        assert!(matches!(other.public().open(&note), Err(Error::ForeignKey(_))));
+        assert_eq!(ours.public().open(&note.replace("b\n", "c\n")), Err(Error::Signature));
+        assert_eq!(ours.public().open("nothing"), Err(Error::Malformed));
         let renamed = ours.public().to_string().replace("orchestr8-log", "someone-else");
         assert_eq!(LogPublicKey::parse(&renamed), None, "the id covers the name");
     }

@@ -14,6 +14,6 @@ pub mod verify;
 pub use anchor::Anchor;
 pub use head::{HeadEvent, TreeHead};
 pub use head_file::HeadFile;
-pub use key::{LogKey, LogPublicKey, NoteError};
-pub use recorder::{HeadRecorder, RecorderSettings, StartError};
+pub use key::{LogKey, LogPublicKey};
+pub use recorder::{HeadRecorder, RecorderSettings};
 pub use verify::{LogVerification, verify};

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use orchestr8_contract::merkle::Hash;
 use orchestr8_kernel::Log;
+use orchestr8_kernel::ports::Clock;
 use orchestr8_kernel::ports::store::{self, Batch, Store as _};
-use orchestr8_kernel::ports::{Clock, store::Error};
 use orchestr8_stores::Sqlite;
 use orchestr8_stores::merkle::{LogDifference, LogSource, LogState, PrunedSet};
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::anchor::{self, Anchor, AnchorBoard, AnchorContext, AnchorHandle};
 use crate::head::{HeadEvent, TreeHead, sign_pruned};
-use crate::head_file::{HeadFile, HeadFileError, HeadLine};
+use crate::head_file::{self, HeadFile, HeadLine};
 use crate::key::LogKey;
 use crate::limits;
 use crate::verify::{self, LogVerification};
@@ -36,12 +36,12 @@ pub struct RecorderSettings {
 
 /// Why the store must not be used as it is.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum Error {
     /// The store is not what was signed.
     #[error("the data does not agree with the newest signed head of {at}: {difference}")]
     Tampered { at: String, difference: LogDifference },
     #[error(transparent)]
-    Heads(#[from] HeadFileError),
+    Heads(#[from] head_file::Error),
     #[error("the head cannot be written to {path}: {cause}")]
     Write { path: PathBuf, cause: io::Error },
     #[error(transparent)]
@@ -80,7 +80,7 @@ impl HeadRecorder {
         clock: Arc<dyn Clock>,
         log: Log,
         stop: CancellationToken,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, Error> {
         let heads = settings.file.newest(settings.key.public())?;
         let states = store.log_heads()?;
         for (log, size, _) in &states {
@@ -105,7 +105,7 @@ impl HeadRecorder {
                 states.iter().map(|(log, size, root)| recorder.sign(log, *size, *root, HeadEvent::Start));
             let path = recorder.settings.file.path().to_owned();
             let written = recorder.settings.file.append(notes.collect());
-            written.map_err(|cause| StartError::Write { path, cause })?;
+            written.map_err(|cause| Error::Write { path, cause })?;
         }
         Ok(Self(Arc::new(recorder)))
     }
@@ -147,12 +147,13 @@ impl HeadRecorder {
     }
 
     /// Compares all rows with the heads.
-    pub async fn verify(&self) -> Result<LogVerification, StartError> {
+    pub async fn verify(&self) -> Result<LogVerification, Error> {
         let settings = &self.0.settings;
         // Thousands of signatures: not on a thread that others wait for.
         let (file, key) = (settings.file.clone(), settings.key.public().clone());
-        let heads =
-            tokio::task::spawn_blocking(move || file.heads(&key)).await.map_err(|_| Error::Closed)??;
+        let heads = tokio::task::spawn_blocking(move || file.heads(&key))
+            .await
+            .map_err(|_| store::Error::Closed)??;
         let mut found = LogVerification::default();
         for source in &settings.sources {
             let known = verify::heads_of(&heads, source.name);
@@ -194,7 +195,7 @@ impl HeadRecorder {
     }
 
     /// Signs what a log that is new has found missing. A log that has heads already signs what it deletes itself.
-    async fn sign_adopted(&self) -> Result<(), Error> {
+    async fn sign_adopted(&self) -> Result<(), store::Error> {
         let recorder = &self.0;
         for source in recorder.settings.sources.iter().filter(|_| recorder.is_new) {
             let set = PrunedSet::load(&recorder.store, source).await?;
@@ -269,7 +270,7 @@ impl Recorder {
 }
 
 /// The log must have grown from the newest head, and not at all since a shutdown.
-fn compare(store: &Sqlite, heads: &[TreeHead], log: &'static str, size: u64) -> Result<(), StartError> {
+fn compare(store: &Sqlite, heads: &[TreeHead], log: &'static str, size: u64) -> Result<(), Error> {
     let Some(newest) = heads.iter().rev().find(|head| head.log() == log) else { return Ok(()) };
     let mut difference = store.compare_log(log, &newest.known())?;
     if difference.is_none() && newest.event == HeadEvent::Shutdown && size > newest.size {
@@ -283,7 +284,7 @@ fn compare(store: &Sqlite, heads: &[TreeHead], log: &'static str, size: u64) -> 
     match difference {
         None => Ok(()),
         Some(difference) => {
-            Err(StartError::Tampered { at: orchestr8_kernel::ports::clock::iso(newest.at_ms), difference })
+            Err(Error::Tampered { at: orchestr8_kernel::ports::clock::iso(newest.at_ms), difference })
         }
     }
 }

@@ -256,7 +256,7 @@ impl Accept {
         let settings = shell.settings(Flags::new(), mode)?;
         let (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>) =
             (Arc::new(clock::Real::new()), Arc::new(ids::Random));
-        let Some(recorder) = transparency::recorder(&settings, &ids, &Log::off())? else {
+        let Some(recorder) = transparency::recorder_settings(&settings, &ids, &Log::off())? else {
             return Err(Failure::new(Code::Configuration, "there is no key that could sign")
                 .hinting("set audit.keyFile"));
         };

@@ -6,7 +6,7 @@ mod countdown;
 mod embedding;
 pub mod examples;
 pub mod knowledge;
-mod log_retention;
+pub(crate) mod log_retention;
 mod messages;
 mod principals;
 mod sessions;

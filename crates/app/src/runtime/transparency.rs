@@ -7,8 +7,7 @@ use orchestr8_kernel::Log;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::{Clock, Ids};
 use orchestr8_stores::Sqlite;
-use orchestr8_tlog::head_file::HeadFileError;
-use orchestr8_tlog::{HeadRecorder, LogKey, RecorderSettings, StartError};
+use orchestr8_tlog::{HeadRecorder, LogKey, RecorderSettings, head_file, recorder};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
@@ -25,7 +24,7 @@ pub fn start(
     log: &Log,
     stop: &CancellationToken,
 ) -> Result<Option<HeadRecorder>, Failure> {
-    let Some(recorder) = recorder(settings, ids, log)? else { return Ok(None) };
+    let Some(recorder) = recorder_settings(settings, ids, log)? else { return Ok(None) };
     match HeadRecorder::start(store, recorder, clock.clone(), log.clone(), stop.clone()) {
         Ok(heads) => Ok(Some(heads)),
         Err(error) => {
@@ -36,7 +35,7 @@ pub fn start(
 }
 
 /// What heads are made with, with a key that is made if there is none yet.
-pub fn recorder(
+pub fn recorder_settings(
     settings: &Settings,
     ids: &Arc<dyn Ids>,
     log: &Log,
@@ -85,19 +84,19 @@ pub fn recorder(
 }
 
 /// Why the store is not used, as people are told.
-pub fn failure(error: &StartError) -> Failure {
+pub fn failure(error: &recorder::Error) -> Failure {
     const ACCEPT: &str = "find out what happened with `orchestr8 audit verify`; then restore the data, or go on with it as it is \
                           with `orchestr8 audit accept --reason TEXT`";
     let (code, hint) = match error {
-        StartError::Tampered { .. } => (Code::StoreCorrupt, ACCEPT),
-        StartError::Heads(HeadFileError::Note { .. }) => (
+        recorder::Error::Tampered { .. } => (Code::StoreCorrupt, ACCEPT),
+        recorder::Error::Heads(head_file::Error::Note { .. }) => (
             Code::StoreCorrupt,
             "use the key that signed it; after a planned change of the key run `orchestr8 audit accept --reason TEXT`",
         ),
-        StartError::Heads(HeadFileError::Io { .. }) | StartError::Write { .. } => {
+        recorder::Error::Heads(head_file::Error::Io { .. }) | recorder::Error::Write { .. } => {
             (Code::StoreFailed, "check space and permissions, or name another file with audit.anchors")
         }
-        StartError::Store(_) => (Code::StoreFailed, "see `orchestr8 doctor`"),
+        recorder::Error::Store(_) => (Code::StoreFailed, "see `orchestr8 doctor`"),
     };
     Failure::new(code, error.to_string()).hinting(hint)
 }

@@ -69,6 +69,7 @@ pub struct Settings {
     pub log_level: Level,
     pub redact_keys: Vec<String>,
     pub store: Store,
+    pub audit: AuditSettings,
     pub http: config::Http,
     pub auth: Auth,
     pub eras: Eras,
@@ -128,6 +129,7 @@ impl Settings {
         let roots = programs::session_roots(&loaded.config, &auth, &place, environment);
         let sessions = thinking::sessions(&loaded.config.sessions, roots, &tool_filter, &place, environment);
         let sandbox = programs::sandbox(&loaded.config, &place, environment);
+        let audit = AuditSettings::new(&loaded.config.audit, &place, environment)?;
         let sessions_face = thinking::face(&loaded.config);
         let answers = thinking::answers(&loaded.config.models)?;
         let knowledge = Knowledge::new(&loaded.config.knowledge, answers)?;
@@ -147,13 +149,14 @@ impl Settings {
             result_bytes: config.tools.max_result_bytes,
             search_above: config.tools.search_above,
             key_ttl_ms: config.aacp.default_ttl_ms,
-            messages: messages(&config.aacp),
+            messages: messages::of(&config.aacp),
             tool_filter,
             admin: both_flags.then(|| admin_mode(config.tools.admin_policy.mode)),
             admin_token,
             log_level: level(config.logging.level),
             redact_keys: config.logging.redact_keys,
             store: Store::new(&config.store, place),
+            audit,
             http: config.http,
             auth,
             eras: Eras {
@@ -363,36 +366,22 @@ fn level(level: config::LogLevel) -> Level {
     }
 }
 
+mod audit;
 mod embedder;
 mod knowledge;
+mod messages;
 mod programs;
 mod thinking;
 mod tokens;
 mod vectors;
 mod workflows;
 
+pub use audit::{AuditSettings, KeySource};
 pub use embedder::{Embedder, model_folder};
 pub use knowledge::Knowledge;
 pub use programs::CONFINE;
 pub use vectors::Vectors;
 pub use workflows::{Workflows, read_private};
-
-fn messages(config: &config::Aacp) -> orchestr8_agents::aacp::Settings {
-    use orchestr8_agents::aacp::{Backoff, Settings};
-    let preset = Settings::default();
-    let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
-    Settings {
-        ttl_ms: ms(config.default_ttl_ms),
-        timeout_ms: ms(config.request_timeout_ms),
-        inbox_messages: config.max_inbox_messages,
-        policy: Arc::new(Backoff { max_attempts: config.max_attempts, ..Backoff::default() }),
-        callbacks: orchestr8_outbound::Allowed {
-            hosts: config.callbacks.allowed_hosts.clone(),
-            private: config.callbacks.allow_private,
-            ..preset.callbacks
-        },
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,10 @@
 //! The app's own table, every crate's migrations, and what may be deleted when it is old. The only SQL of this crate.
 
-use orchestr8_kernel::ports::store::Statement;
+use orchestr8_kernel::ports::store::{Error, Row, Statement};
 use orchestr8_stores::Migration;
+use orchestr8_stores::merkle::{AUDIT_LOG, LogSource, RowCheck, RowProblem};
 use orchestr8_stores::retention::Sweep;
+use orchestr8_workflows::merkle as journals;
 
 const OWN: &[(&str, &str)] = &[(
     "app-1",
@@ -25,6 +27,40 @@ pub fn migrations() -> Vec<Migration> {
         OWN,
     ];
     lists.iter().flat_map(|list| list.iter()).map(|&(name, sql)| Migration { name, sql }).collect()
+}
+
+/// The Merkle logs of a data file.
+pub const LOGS: [LogSource; 2] = [AUDIT_LOG, JOURNAL_LOG];
+
+/// The log over the journals of all executions.
+pub const JOURNAL_LOG: LogSource = LogSource {
+    name: journals::LOG,
+    chain: None,
+    rows_sql: journals::tables::ROWS,
+    label_sql: journals::tables::LABEL,
+    missing_sql: journals::tables::MISSING,
+    checks: &[
+        RowCheck { sql: journals::tables::ACCEPTED, problem: accepted },
+        RowCheck { sql: journals::tables::UNRECORDED, problem: unrecorded },
+        RowCheck { sql: journals::tables::ENDED, problem: ended },
+    ],
+};
+
+fn accepted(row: &Row) -> Result<Option<RowProblem>, Error> {
+    Ok(journals::check_accepted(row)?.map(problem))
+}
+
+fn unrecorded(row: &Row) -> Result<Option<RowProblem>, Error> {
+    Ok(journals::check_unrecorded(row)?.map(problem))
+}
+
+fn ended(row: &Row) -> Result<Option<RowProblem>, Error> {
+    Ok(journals::check_ended(row)?.map(problem))
+}
+
+fn problem(found: journals::Contradiction) -> RowProblem {
+    let label = format!("execution {}, seq 0", found.execution);
+    RowProblem { number: found.number, label, what: found.what }
 }
 
 /// Keeps the first secret of a name: a second one changes nothing.
@@ -68,7 +104,7 @@ pub fn audit_entries(chain: &'static str, before: i64, filter: &AuditFilter, lim
 }
 
 /// What is deleted once it is old. Rows that carry their own expiry are kept zero milliseconds beyond it.
-pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 7] {
+pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 5] {
     [
         Sweep {
             name: "ledger",
@@ -95,18 +131,6 @@ pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 7] {
             delete_sql: orchestr8_mcp::tables::RESULT_SWEEP,
         },
         Sweep {
-            name: "executions",
-            keep_ms: journal_kept_ms,
-            count_sql: orchestr8_workflows::tables::EXECUTIONS_OLD,
-            delete_sql: orchestr8_workflows::tables::EXECUTIONS_SWEEP,
-        },
-        Sweep {
-            name: "journals",
-            keep_ms: journal_kept_ms,
-            count_sql: orchestr8_workflows::tables::JOURNAL_OLD,
-            delete_sql: orchestr8_workflows::tables::JOURNAL_SWEEP,
-        },
-        Sweep {
             name: "executions that are gone",
             keep_ms: 0,
             count_sql: orchestr8_workflows::tables::GONE_OLD,
@@ -118,12 +142,12 @@ pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 7] {
 #[cfg(test)]
 mod tests {
     use orchestr8_kernel::ports::store::{Batch, Store as _};
+    use orchestr8_stores::Sqlite;
+    use orchestr8_stores::pruning::PruneRule;
     use orchestr8_stores::sqlite::{Options, Place, open};
-    use orchestr8_stores::{Sqlite, retention};
 
     use super::*;
-
-    const DAY_MS: i64 = 86_400_000;
+    use crate::runtime::log_retention::prune_executions;
 
     /// A sweep runs every few minutes, and on the writer's thread: it finds what is old by index, or there is little to look at.
     #[tokio::test]
@@ -140,36 +164,49 @@ mod tests {
         }
     }
 
+    const DAY_MS: i64 = 86_400_000;
+
     async fn numbers(store: &Sqlite, sql: &'static str) -> Vec<i64> {
         let rows = store.query(Statement::new(sql, vec![])).await.unwrap();
         rows.iter().map(|row| row.int(0).unwrap()).collect()
     }
 
     #[tokio::test]
-    async fn the_journal_of_an_execution_goes_with_it() {
-        let store = open(Options::new(Place::Memory, migrations())).unwrap();
+    async fn the_journal_of_an_execution_goes_with_it_and_the_log_keeps_its_root() {
+        let options = Options { logs: LOGS.to_vec(), ..Options::new(Place::Memory, migrations()) };
+        let store = open(options).unwrap();
         let execution = "INSERT INTO wf_executions (num, tenant, id, workflow, name, version, hash, status, awake, priority,
                 correlation, given, created_ms, ended_ms) VALUES (?1, 't', ?1 || '', 'w', 'w', '1', 'h', 'completed', 0, 0, 'c', '{}', ?2, ?3)";
         let entry = "INSERT INTO wf_journal (execution, seq, at_ms, kind, level, data) VALUES (?1, ?2, ?3, 'k', 'info', '{}')";
         let mut batch = Batch::new();
-        // Old and ended, old and still running, young.
-        for (num, begun, ended) in [(1, 0, Some(1)), (2, 0, None), (3, 9 * DAY_MS, Some(9 * DAY_MS))] {
+        // Old and ended, old and still running, young; their entries one after the other in turns.
+        let executions = [(1, 0, Some(1)), (2, 0, None), (3, 9 * DAY_MS, Some(9 * DAY_MS))];
+        for (num, begun, ended) in executions {
             batch.then(Statement::new(execution, vec![num.into(), begun.into(), ended.into()]));
-            for seq in 0..700 {
+        }
+        for seq in 1..=700 {
+            for (num, begun, _) in executions {
                 batch.then(Statement::new(entry, vec![num.into(), seq.into(), begun.into()]));
             }
         }
         store.commit(batch).await.unwrap();
-        let swept = retention::sweep(&store, &sweeps(DAY_MS), 9 * DAY_MS).await.unwrap();
-        let rows = |name: &str| swept.iter().find(|swept| swept.name == name).unwrap().rows;
-        assert_eq!((rows("executions"), rows("journals"), rows("executions that are gone")), (1, 700, 1));
+        let rule = |covered| PruneRule { before_ms: 8 * DAY_MS, covered, sign: &|_| String::new() };
+        let log = JOURNAL_LOG;
+        let whole = store.verify_log(log, Vec::new(), |_| None).await.unwrap();
+        assert_eq!(
+            prune_executions(&store, &log, &rule(2_000)).await.unwrap(),
+            0,
+            "no head covers all of it"
+        );
+        assert_eq!(prune_executions(&store, &log, &rule(2_100)).await.unwrap(), 1);
         assert_eq!(numbers(&store, "SELECT num FROM wf_executions ORDER BY num").await, [2, 3]);
         assert_eq!(
             numbers(&store, "SELECT DISTINCT execution FROM wf_journal ORDER BY execution").await,
             [2, 3]
         );
         assert_eq!(numbers(&store, "SELECT COUNT(*) FROM wf_journal").await, [1400]);
-        assert!(numbers(&store, "SELECT execution FROM wf_gone").await.is_empty());
+        let rest = store.verify_log(log, Vec::new(), |_| None).await.unwrap();
+        assert_eq!((rest.root, rest.pruned, rest.difference), (whole.root, 700, None));
         store.close().await;
     }
 }

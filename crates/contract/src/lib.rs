@@ -10,6 +10,7 @@ pub mod event;
 pub mod id;
 pub mod json;
 pub mod limits;
+pub mod merkle;
 pub mod place;
 pub mod trace;
 

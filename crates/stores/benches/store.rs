@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use orchestr8_kernel::ports::store::{Batch, Cell, Link, Statement, Store};
 use orchestr8_stores::Migration;
+use orchestr8_stores::merkle::LogSource;
 use orchestr8_stores::sqlite::simulated::Rates;
 use orchestr8_stores::sqlite::{self, Options, Place, Simulated, Sqlite};
 
@@ -28,6 +29,7 @@ fn main() {
         }
         point_query().await;
         chain().await;
+        merkle().await;
         simulated().await;
     });
 }
@@ -135,6 +137,46 @@ async fn point_query() {
         times_us.push(started.elapsed().as_secs_f64() * 1e6);
     }
     quantiles("query/point", times_us);
+}
+
+/// Rows of 600 bytes in commits of four, on disk and in memory: what the hashes of a Merkle log add. Both in turns, the best of five.
+async fn merkle() {
+    const NOTES: LogSource = LogSource {
+        name: "records",
+        chain: None,
+        rows_sql: "SELECT id, body FROM record WHERE id > ?1 ORDER BY id LIMIT ?2",
+        label_sql: "SELECT NULL WHERE ?1 < 0",
+        missing_sql: "SELECT NULL WHERE ?1 < 0",
+        checks: &[],
+    };
+    for (name, is_file) in [("disk", true), ("memory", false)] {
+        let mut best = [f64::MAX; 2];
+        for round in 0..10 {
+            let folder = tempfile::tempdir().unwrap();
+            let place =
+                if is_file { Place::File(folder.path().join("bench.sqlite3")) } else { Place::Memory };
+            let options = Options { logs: vec![NOTES], ..Options::new(place, vec![TABLES]) };
+            let store = sqlite::open(options).unwrap();
+            let started = Instant::now();
+            for _ in 0..500 {
+                let mut batch = Batch::new();
+                for _ in 0..4 {
+                    let row =
+                        Statement::new("INSERT INTO record (body) VALUES (?1)", vec![vec![7_u8; 600].into()]);
+                    if round % 2 == 0 {
+                        batch.then_one(row)
+                    } else {
+                        batch.then_logged(row, "records")
+                    };
+                }
+                store.commit(batch).await.unwrap();
+            }
+            let commit_us = started.elapsed().as_secs_f64() * 1e6 / 500.0;
+            best[round % 2] = best[round % 2].min(commit_us);
+        }
+        print(&format!("merkle/{name}/commit-of-4/plain"), best[0], "us");
+        print(&format!("merkle/{name}/commit-of-4/logged"), best[1], "us");
+    }
 }
 
 /// Appending must cost the same at the first entry and at the hundred thousandth.

@@ -1,6 +1,7 @@
 //! Durable stores behind the kernel's `Store` port. To add one: a folder here that passes `suite`.
 
 pub mod chain;
+pub mod merkle;
 pub mod migrations;
 pub mod pruning;
 pub mod retention;

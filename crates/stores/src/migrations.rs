@@ -25,7 +25,9 @@ impl Migration {
 }
 
 /// What the stores themselves need; always applied first.
-pub const OWN: &[Migration] = &[Migration {
+pub const OWN: &[Migration] = &[CHAIN, MERKLE];
+
+const CHAIN: Migration = Migration {
     name: "stores/0001-chain",
     sql: "CREATE TABLE chain (
         name TEXT NOT NULL,
@@ -36,7 +38,26 @@ pub const OWN: &[Migration] = &[Migration {
         entry_hash TEXT NOT NULL,
         PRIMARY KEY (name, seq)
     ) STRICT, WITHOUT ROWID;",
-}];
+};
+
+/// Merkle logs: frontiers to go on from, the hashes of entries that were deleted for their age, and what is signed about them.
+const MERKLE: Migration = Migration {
+    name: "stores/0002-merkle",
+    sql: "CREATE TABLE merkle_checkpoint (
+        log TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        frontier BLOB NOT NULL,
+        PRIMARY KEY (log, size)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE merkle_pruned (
+        log TEXT NOT NULL,
+        start INTEGER NOT NULL,
+        level INTEGER NOT NULL,
+        hash BLOB NOT NULL,
+        PRIMARY KEY (log, start)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE merkle_note (log TEXT NOT NULL PRIMARY KEY, note TEXT NOT NULL) STRICT, WITHOUT ROWID;",
+};
 
 /// A migration the database says it has had.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_fresh_database_gets_all_in_order() {
-        assert_eq!(outstanding(&[A, B], &[]).unwrap(), [OWN[0], A, B]);
+        assert_eq!(outstanding(&[A, B], &[]).unwrap(), [OWN[0], OWN[1], A, B]);
     }
 
     #[test]

@@ -2,68 +2,90 @@
 //! first, then it goes, a few entries at a time.
 
 use orchestr8_contract::chain::Pruned;
-use orchestr8_kernel::ports::store::{Batch, Error, Link, Statement, Store};
+use orchestr8_contract::merkle::Hash;
+use orchestr8_kernel::ports::store::{Batch, Error, Guard, Link, Statement, Store};
 
+use crate::merkle::{LogSource, PrunedSet};
 use crate::retention::{SLICE_ROWS, SLICES_MAX};
 
 /// Each time entries are deleted the chain says so; waiting until the oldest is a day older than it need be keeps that to
 /// one entry a day.
 pub const PATIENCE_MS: i64 = 86_400_000;
 
+/// Which entries of a log may be deleted for their age.
+pub struct PruneRule<'a> {
+    /// Those from before this moment.
+    pub before_ms: i64,
+    /// Those up to this number: a signed head covers them.
+    pub covered: u64,
+    /// Gives the signed statement about the digest of what was deleted.
+    pub sign: &'a (dyn Fn(Hash) -> String + Sync),
+}
+
 /// The newest entry before the first young one; of a chain where all are old, the last but one, so that there is always one
 /// to go on from. Times may go back where a clock was set back: then nothing young is deleted with the old.
-const THROUGH: &str = "SELECT seq, entry_hash FROM chain WHERE name = ?1 AND seq < COALESCE(
+const THROUGH: &str = "SELECT seq, entry_hash FROM chain WHERE name = ?1 AND seq <= ?3 AND seq < COALESCE(
         (SELECT MIN(seq) FROM chain WHERE name = ?1 AND at_ms >= ?2),
         (SELECT MAX(seq) FROM chain WHERE name = ?1))
     ORDER BY seq DESC LIMIT 1";
 
 const OLDEST: &str = "SELECT at_ms FROM chain WHERE name = ?1 ORDER BY seq LIMIT 1";
 
-const COUNT: &str =
-    "SELECT COUNT(*) FROM (SELECT 1 FROM chain WHERE name = ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3)";
+const DUE: &str = "SELECT seq, entry_hash FROM chain WHERE name = ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3";
 
 const DELETE: &str = "DELETE FROM chain WHERE name = ?1 AND seq IN
     (SELECT seq FROM chain WHERE name = ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3)";
 
-/// Deletes the entries of a chain from before a moment, and gives how many went. `told` makes the entry that says so.
+/// Deletes the old entries of a hash chain that is a log, and gives how many went. `told` makes the entry that says so. The log
+/// keeps the hashes of what went.
 pub async fn prune(
     store: &dyn Store,
-    chain: &'static str,
-    before_ms: i64,
+    source: &LogSource,
+    rule: &PruneRule<'_>,
     told: impl FnOnce(&Pruned) -> Link,
 ) -> Result<u64, Error> {
+    let Some(chain) = source.chain else { return Ok(0) };
     let oldest = store.query(Statement::new(OLDEST, vec![chain.into()])).await?;
     let oldest_ms = oldest.first().map(|row| row.int(0)).transpose()?;
-    if oldest_ms.is_none_or(|oldest_ms| oldest_ms >= before_ms.saturating_sub(PATIENCE_MS)) {
+    if oldest_ms.is_none_or(|oldest_ms| oldest_ms >= rule.before_ms.saturating_sub(PATIENCE_MS)) {
         return Ok(0);
     }
-    let through = store.query(Statement::new(THROUGH, vec![chain.into(), before_ms.into()])).await?;
+    let covered = i64::try_from(rule.covered).unwrap_or(i64::MAX);
+    let cells = vec![chain.into(), rule.before_ms.into(), covered.into()];
+    let through = store.query(Statement::new(THROUGH, cells)).await?;
     let Some(row) = through.first() else { return Ok(0) };
     let pruned = Pruned { through_hash: row.text(1)?.to_owned(), through_seq: row.int(0)? };
     let mut batch = Batch::new();
     batch.link(told(&pruned));
     store.commit(batch).await?;
-    delete(store, chain, pruned.through_seq).await
+    delete(store, source, chain, pruned.through_seq, rule).await
 }
 
-async fn delete(store: &dyn Store, chain: &'static str, through: i64) -> Result<u64, Error> {
-    let mut rows = 0;
+async fn delete(
+    store: &dyn Store,
+    source: &LogSource,
+    chain: &'static str,
+    through: i64,
+    rule: &PruneRule<'_>,
+) -> Result<u64, Error> {
+    let mut set = PrunedSet::load(store, source).await?;
+    let mut deleted = 0;
     // What is left when there is too much for one time is as old the next time.
     for _ in 0..SLICES_MAX {
         let cells = || vec![chain.into(), through.into(), SLICE_ROWS.into()];
-        let counted = store.query(Statement::new(COUNT, cells())).await?;
-        let due = counted.first().map_or(Ok(0), |row| row.int(0))?;
-        if due > 0 {
+        let rows = store.query(Statement::new(DUE, cells())).await?;
+        if !rows.is_empty() {
             let mut batch = Batch::new();
-            batch.then(Statement::new(DELETE, cells()));
+            set.add(source, &rows, rule.sign, &mut batch)?;
+            batch.steps.push((Statement::new(DELETE, cells()), Guard::Rows(rows.len())));
             store.commit(batch).await?;
-            rows += due.unsigned_abs();
+            deleted += rows.len() as u64;
         }
-        if due < SLICE_ROWS {
+        if i64::try_from(rows.len()).is_ok_and(|count| count < SLICE_ROWS) {
             break;
         }
     }
-    Ok(rows)
+    Ok(deleted)
 }
 
 #[cfg(test)]
@@ -72,12 +94,18 @@ mod tests {
     use orchestr8_kernel::audit::{self, CHAIN};
 
     use super::*;
+    use crate::merkle::AUDIT_LOG;
     use crate::sqlite::Simulated;
 
     const DAY_MS: i64 = 86_400_000;
 
     fn told(pruned: &Pruned) -> Link {
         audit::pruned(pruned, 100 * DAY_MS)
+    }
+
+    async fn prune(store: &Simulated, before_ms: i64) -> u64 {
+        let rule = PruneRule { before_ms, covered: u64::MAX, sign: &|_| String::new() };
+        super::prune(store, &AUDIT_LOG, &rule, told).await.unwrap()
     }
 
     async fn filled(days: impl IntoIterator<Item = i64>) -> Simulated {
@@ -111,14 +139,14 @@ mod tests {
         let young = store
             .query(Statement::new("SELECT COUNT(*) FROM chain WHERE at_ms >= ?1", vec![(3 * DAY_MS).into()]));
         let young = young.await.unwrap()[0].int(0).unwrap();
-        assert_eq!(prune(&store, CHAIN, 3 * DAY_MS, told).await.unwrap(), 300);
+        assert_eq!(prune(&store, 3 * DAY_MS).await, 300);
         let verified = verify(&store).await.unwrap();
         assert_eq!((verified.entries, verified.pruned), (young.unsigned_abs() + 1, 300));
         // Appending goes on from the same head, and a second time deletes what has become old since.
         let mut batch = Batch::new();
         batch.link(Link { chain: CHAIN.into(), at_ms: 101 * DAY_MS, body: "{}".into() });
         store.commit(batch).await.unwrap();
-        assert_eq!(prune(&store, CHAIN, 50 * DAY_MS, told).await.unwrap(), young.unsigned_abs());
+        assert_eq!(prune(&store, 50 * DAY_MS).await, young.unsigned_abs());
         let verified = verify(&store).await.unwrap();
         assert_eq!((verified.entries, verified.pruned), (3, 530));
     }
@@ -126,25 +154,27 @@ mod tests {
     #[tokio::test]
     async fn a_little_age_is_no_reason_and_the_newest_entry_stays() {
         let store = filled([1, 1, 5]).await;
-        assert_eq!(prune(&store, CHAIN, 2 * DAY_MS, told).await.unwrap(), 0, "a day of patience");
-        assert_eq!(prune(&store, CHAIN, 90 * DAY_MS, told).await.unwrap(), 2);
+        assert_eq!(prune(&store, 2 * DAY_MS).await, 0, "a day of patience");
+        assert_eq!(prune(&store, 90 * DAY_MS).await, 2);
         let verified = verify(&store).await.unwrap();
         assert_eq!((verified.entries, verified.pruned), (2, 2));
-        assert_eq!(prune(&filled([]).await, CHAIN, 90 * DAY_MS, told).await.unwrap(), 0);
+        assert_eq!(prune(&filled([]).await, 90 * DAY_MS).await, 0);
     }
 
     #[tokio::test]
     async fn a_clock_that_was_set_back_costs_nothing_young() {
         let store = filled([1, 50, 2, 60]).await;
-        assert_eq!(prune(&store, CHAIN, 40 * DAY_MS, told).await.unwrap(), 1, "the entry of day 2 stays");
+        assert_eq!(prune(&store, 40 * DAY_MS).await, 1, "the entry of day 2 stays");
         assert_eq!(verify(&store).await.unwrap().entries, 4);
     }
 
     #[tokio::test]
     async fn a_crash_before_the_deleting_leaves_a_chain_that_holds() {
         let store = filled([1, 2, 3, 60]).await;
-        let row =
-            &store.query(Statement::new(THROUGH, vec![CHAIN.into(), (40 * DAY_MS).into()])).await.unwrap()[0];
+        let row = &store
+            .query(Statement::new(THROUGH, vec![CHAIN.into(), (40 * DAY_MS).into(), 99.into()]))
+            .await
+            .unwrap()[0];
         let pruned =
             Pruned { through_hash: row.text(1).unwrap().to_owned(), through_seq: row.int(0).unwrap() };
         let mut batch = Batch::new();
@@ -152,7 +182,7 @@ mod tests {
         batch.then(Statement::new(DELETE, vec![CHAIN.into(), 2.into(), SLICE_ROWS.into()]));
         store.commit(batch).await.unwrap();
         assert_eq!(verify(&store).await.unwrap().pruned, 2, "the third was to go and is still there");
-        assert_eq!(prune(&store, CHAIN, 40 * DAY_MS, told).await.unwrap(), 1);
+        assert_eq!(prune(&store, 40 * DAY_MS).await, 1);
         assert_eq!(verify(&store).await.unwrap().pruned, 3);
     }
 }

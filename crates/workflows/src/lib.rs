@@ -8,6 +8,7 @@ pub mod engine;
 pub mod expression;
 pub mod journal;
 pub mod limits;
+pub mod merkle;
 mod runtime;
 mod schedules;
 mod stored;

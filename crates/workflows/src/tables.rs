@@ -65,22 +65,14 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
         "ALTER TABLE wf_workflows ADD COLUMN author TEXT;
      ALTER TABLE wf_workflows ADD COLUMN author_roles TEXT;",
     ),
+    // From here on a journal goes before its execution does. What was left of those before goes now, but for the newest entry of
+    // all: numbers go on after it.
+    (
+        "workflows-4",
+        "DELETE FROM wf_journal WHERE execution IN (SELECT execution FROM wf_gone)
+            AND id < (SELECT MAX(id) FROM wf_journal);",
+    ),
 ];
-
-/// Deletes ended executions, a slice at a time; their journals follow.
-pub const EXECUTIONS_SWEEP: &str = "DELETE FROM wf_executions WHERE num IN
-    (SELECT num FROM wf_executions WHERE created_ms <= ?1 AND ended_ms IS NOT NULL AND ended_ms <= ?1 LIMIT ?2)";
-pub const EXECUTIONS_OLD: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM wf_executions
-    WHERE created_ms <= ?1 AND ended_ms IS NOT NULL AND ended_ms <= ?1 LIMIT ?2)";
-
-/// Deletes journal entries whose execution is gone. The last of all stays: ids go on after it, and a reader of the feed who has
-/// seen it must not be given later entries with ids it takes for old ones.
-pub const JOURNAL_SWEEP: &str = "DELETE FROM wf_journal WHERE id IN
-    (SELECT entry.id FROM wf_gone CROSS JOIN wf_journal entry ON entry.execution = wf_gone.execution
-     WHERE entry.id < (SELECT MAX(id) FROM wf_journal) LIMIT ?2)";
-pub const JOURNAL_OLD: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM wf_gone
-    CROSS JOIN wf_journal entry ON entry.execution = wf_gone.execution
-    WHERE entry.id < (SELECT MAX(id) FROM wf_journal) LIMIT ?2)";
 
 /// Forgets executions whose journals are gone, too.
 pub const GONE_SWEEP: &str = "DELETE FROM wf_gone WHERE execution IN
@@ -309,7 +301,7 @@ pub fn journal_end(execution: i64) -> Statement {
     Statement::new(
         "SELECT COALESCE(MAX(seq), 0), COALESCE(MAX(at_ms), 0), COALESCE(SUM(LENGTH(data)), 0),
                 SUM(level = 'error'), SUM(level = 'warn'), SUM(kind = 'step-retry')
-         FROM wf_journal WHERE execution = ?1",
+         FROM wf_journal WHERE execution = ?1 AND seq > 0",
         vec![execution.into()],
     )
 }
@@ -324,7 +316,8 @@ pub fn journal_page(
     limit: i64,
 ) -> Statement {
     let mut sql = String::from(
-        "SELECT seq, at_ms, kind, step, level, data, truncated FROM wf_journal WHERE execution = ?1 AND seq > ?2 AND seq <= ?3",
+        "SELECT seq, at_ms, kind, step, level, data, truncated FROM wf_journal
+         WHERE execution = ?1 AND seq > 0 AND seq > ?2 AND seq <= ?3",
     );
     let mut cells: Vec<Cell> = vec![execution.into(), after.into(), up_to.into()];
     let mut one_of = |column: &str, values: Vec<Cell>, test: &str| {
@@ -352,7 +345,8 @@ pub fn journal_page(
 pub fn feed(tenant: &str, after: i64, execution: Option<&str>, limit: i64) -> Statement {
     let mut sql = String::from(
         "SELECT j.id, j.kind, j.step, j.level, j.data, j.at_ms, e.id, e.workflow
-         FROM wf_journal j JOIN wf_executions e ON e.num = j.execution WHERE j.id > ?1 AND e.tenant = ?2",
+         FROM wf_journal j JOIN wf_executions e ON e.num = j.execution WHERE j.id > ?1 AND j.seq > 0
+            AND e.tenant = ?2",
     );
     let mut cells: Vec<Cell> = vec![after.into(), tenant.into(), limit.into()];
     if let Some(execution) = execution {

@@ -26,6 +26,8 @@ enum Layer {
     Contract,
     Kernel,
     Stores,
+    /// Signed heads of the logs in a store.
+    TransparencyLog,
     /// Language models: what domains think with, below all of them.
     Models,
     /// Programs of this machine, for domains that run some.
@@ -48,6 +50,7 @@ fn may_use(user: Layer, used: Layer) -> bool {
         Layer::Stores | Layer::Models | Layer::Process | Layer::Outbound | Layer::Broker | Layer::Edge => {
             &[Layer::Contract, Layer::Kernel]
         }
+        Layer::TransparencyLog => &[Layer::Contract, Layer::Kernel, Layer::Stores, Layer::Outbound],
         Layer::Domain => &[Layer::Contract, Layer::Kernel, Layer::Models, Layer::Process, Layer::Outbound],
         Layer::Face => &[Layer::Contract, Layer::Kernel, Layer::Edge, Layer::Broker],
         Layer::App => return used != Layer::Testing,
@@ -71,6 +74,7 @@ fn package(value: &Value) -> Option<Package> {
         "contract" => Layer::Contract,
         "kernel" => Layer::Kernel,
         "stores" => Layer::Stores,
+        "tlog" => Layer::TransparencyLog,
         "models" => Layer::Models,
         "outbound" => Layer::Outbound,
         "broker" => Layer::Broker,

@@ -1,4 +1,4 @@
-//! `orchestr8 audit tail|verify|export`: the audit trail of this server, or of a governed workspace.
+//! `orchestr8 audit tail|verify|export|key|accept`: the audit trail of this server, or of a governed workspace.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -15,11 +15,12 @@ use orchestr8_workspace::trail::{self, Lines};
 use serde_json::{Value, json};
 
 use super::Shell;
+use super::signed_logs::{self, SignedLogs, Trusted};
 use crate::failure::Failure;
 
 #[derive(Subcommand)]
 pub enum Audit {
-    /// Check every entry against the one before it.
+    /// Check every entry against the one before it, and all of them and the journals of executions against the signed heads.
     Verify {
         #[command(flatten)]
         of: Of,
@@ -29,6 +30,8 @@ pub enum Audit {
         /// A head noted earlier: it must still be in the trail.
         #[arg(long, value_name = "HASH")]
         head: Option<String>,
+        #[command(flatten)]
+        trusted: Trusted,
     },
     /// Print the newest entries.
     Tail {
@@ -45,7 +48,18 @@ pub enum Audit {
         /// Write to this file, which must not exist.
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Also the journals of executions, in the form that conformance/verifier/verify.py checks against signed heads.
+        #[arg(long, conflicts_with = "workspace")]
+        all: bool,
     },
+    /// Print the public key that verifies the signed heads, and where they are.
+    Key {
+        /// The folder of the data whose heads are meant.
+        #[arg(long, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
+    },
+    /// Go on with data that does not agree with the signed heads: after a restore, or a change of the key.
+    Accept(super::signed_logs::Accept),
 }
 
 /// Which trail.
@@ -65,9 +79,13 @@ const SLICE: i64 = 1000;
 impl Audit {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
         match self {
-            Audit::Verify { of, file, head } => verify(shell, of, file.as_deref(), head.as_deref()),
+            Audit::Verify { of, file, head, trusted } => {
+                verify(shell, of, file.as_deref(), head.as_deref(), trusted)
+            }
             Audit::Tail { of, lines } => tail(shell, of, *lines),
-            Audit::Export { of, output } => export(shell, of, output.as_deref()),
+            Audit::Export { of, output, all } => export(shell, of, output.as_deref(), *all),
+            Audit::Key { data_dir } => signed_logs::show_key(shell, data_dir.clone()),
+            Audit::Accept(accept) => accept.run(shell),
         }
     }
 }
@@ -102,13 +120,21 @@ impl Of {
     }
 }
 
-fn verify(shell: &Shell, of: &Of, file: Option<&Path>, head: Option<&str>) -> Result<(), Failure> {
+fn verify(
+    shell: &Shell,
+    of: &Of,
+    file: Option<&Path>,
+    head: Option<&str>,
+    trusted: &Trusted,
+) -> Result<(), Failure> {
+    let mut signed = None;
     let (verified, has_head) = match file {
         Some(file) => prove(file, Lines::of_file(file), head)?,
         None => match of.open(shell)? {
             Trail::Workspace(root) => prove(root.path(), Lines::of(&root), head)?,
             Trail::Store { path, look } => {
                 let verified = look.verify_chain(CHAIN).map_err(|error| broken_store(&path, error))?;
+                signed = Some(SignedLogs::of(shell, of.data_dir.clone(), trusted)?.check(&path, &look)?);
                 let found =
                     head.map(|head| look.entry_of(CHAIN, head)).transpose().map_err(failed)?.flatten();
                 (verified, found.is_some())
@@ -126,7 +152,10 @@ fn verify(shell: &Shell, of: &Of, file: Option<&Path>, head: Option<&str>) -> Re
     }
     if shell.terminal.json {
         let Verified { entries, pruned, head } = verified;
-        shell.terminal.value(&json!({"ok": true, "entries": entries, "pruned": pruned, "head": head}));
+        let signed = signed.map(|signed| signed.to_json());
+        shell.terminal.value(
+            &json!({"ok": true, "entries": entries, "pruned": pruned, "head": head, "signed": signed}),
+        );
     } else {
         shell.terminal.data(&format!(
             "ok: {} entries{}, head {}",
@@ -134,6 +163,9 @@ fn verify(shell: &Shell, of: &Of, file: Option<&Path>, head: Option<&str>) -> Re
             since(&verified),
             verified.head
         ));
+        if let Some(signed) = signed {
+            shell.terminal.data(&signed.to_string());
+        }
     }
     Ok(())
 }
@@ -185,7 +217,7 @@ fn readable(line: &str) -> String {
     format!("{:>6}  {}  {tool}  {end}", value["seq"], text("timestamp"))
 }
 
-fn export(shell: &Shell, of: &Of, output: Option<&Path>) -> Result<(), Failure> {
+fn export(shell: &Shell, of: &Of, output: Option<&Path>, all: bool) -> Result<(), Failure> {
     let trail = of.open(shell)?;
     let failed_write = |error: std::io::Error| {
         Failure::new(Code::StoreFailed, format!("the entries could not be written: {error}"))
@@ -212,6 +244,9 @@ fn export(shell: &Shell, of: &Of, output: Option<&Path>) -> Result<(), Failure> 
             while lines.next(&mut line).map_err(|error| broken(root.path(), &error))? {
                 out.write_all(&line).map_err(failed_write)?;
             }
+        }
+        Trail::Store { path, look } if all => {
+            signed_logs::export(shell, of.data_dir.clone(), &path, &look, &mut out)?;
         }
         Trail::Store { look, .. } => {
             let mut after = 0;

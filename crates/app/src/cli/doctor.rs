@@ -14,6 +14,7 @@ use orchestr8_tools::remote::{Link, Server};
 use serde_json::{Value, json};
 
 use super::Shell;
+use super::signed_logs::{SignedLogs, Trusted};
 use crate::config::{Flags, Stranger, strangers};
 use crate::failure::Failure;
 use crate::settings::{Mode, Place, Settings, Vectors};
@@ -154,7 +155,29 @@ fn data(settings: &Settings) -> Vec<Check> {
             }
         }
     });
+    checks.extend(audit_log(settings, path));
     checks
+}
+
+/// Whether the data agrees with the signed heads, and whether all anchors have the newest.
+fn audit_log(settings: &Settings, path: &Path) -> Vec<Check> {
+    const NAME: &str = "audit log";
+    let hint = "see docs/guide/operations.md#audit";
+    let checked = SignedLogs::with(&settings.audit, &Trusted::default()).and_then(|signed| {
+        Ok((signed.check(path, &Look::at(path).map_err(crate::runtime::store::failure)?)?, signed))
+    });
+    let (found, signed) = match checked {
+        Ok(found) => found,
+        Err(failure) => return vec![check(NAME, Verdict::Fail, failure.message.clone(), failure.hint())],
+    };
+    let verdict = match found.is_signed() {
+        true => ok(NAME, found.to_string()),
+        false => check(NAME, Verdict::Warn, found.to_string(), hint),
+    };
+    let failing = signed.failing_anchors().into_iter().map(|(anchor, error)| {
+        check("anchor", Verdict::Warn, format!("{anchor} does not have the newest head: {error}"), hint)
+    });
+    std::iter::once(verdict).chain(failing).collect()
 }
 
 /// Whether the disk of the data has room, looking at the nearest folder that exists.

@@ -34,6 +34,7 @@ mod man;
 mod mcp;
 mod models;
 mod pause;
+mod prove;
 mod reaching;
 mod resume;
 mod retry;
@@ -43,6 +44,7 @@ mod serve;
 mod sessions;
 mod sign;
 mod signal;
+mod signed_logs;
 mod slo;
 mod telling;
 mod test;
@@ -178,6 +180,8 @@ enum Command {
     /// Prove that the audit trail is whole.
     #[command(subcommand)]
     Audit(audit::Audit),
+    /// Export the proof that an execution, or an entry of the audit trail, is in the signed log.
+    Prove(prove::Prove),
     /// Explain error codes.
     Errors(errors::Errors),
     /// Print the version.
@@ -363,6 +367,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Doctor(command) => command.run(shell).map(ok),
         Command::Backup(command) => command.run(shell).map(ok),
         Command::Audit(command) => command.run(shell).map(ok),
+        Command::Prove(command) => command.run(shell).map(ok),
         Command::Errors(command) => command.run(shell).map(ok),
         Command::Version => version::run(shell).map(ok),
         Command::Completions(command) => command.run(shell).map(ok),

@@ -61,6 +61,11 @@ impl Environment {
         self.home("XDG_CONFIG_HOME", ".config")
     }
 
+    /// Where what must outlive the data lives: `$XDG_STATE_HOME/orchestr8`, else `~/.local/state/orchestr8`.
+    pub fn state_home(&self) -> Option<PathBuf> {
+        self.home("XDG_STATE_HOME", ".local/state")
+    }
+
     /// Where a user's data lives: `$XDG_DATA_HOME/orchestr8`, else `~/.local/share/orchestr8`.
     pub fn data_home(&self) -> Option<PathBuf> {
         self.home("XDG_DATA_HOME", ".local/share")

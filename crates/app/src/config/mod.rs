@@ -104,6 +104,7 @@ pub struct Config {
     pub security: Security,
     pub aacp: Aacp,
     pub store: Store,
+    pub audit: Audit,
     pub http: Http,
     #[serde(default)]
     pub auth: Auth,
@@ -247,6 +248,15 @@ pub struct Store {
     pub retention_days: u32,
     pub audit_retention_days: u32,
     pub max_bytes: Option<u64>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Audit {
+    pub key_file: Option<PathBuf>,
+    pub key_env_var: Option<String>,
+    pub anchors: Vec<String>,
+    pub head_seconds: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

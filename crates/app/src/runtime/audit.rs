@@ -6,6 +6,7 @@ use orchestr8_kernel::audit::CHAIN;
 use orchestr8_kernel::ports::store::{self, Store as _};
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
 use orchestr8_stores::{Sqlite, chain};
+use orchestr8_tlog::HeadRecorder;
 use serde_json::{Map, Value, json};
 
 use crate::tables;
@@ -14,7 +15,7 @@ use crate::tables;
 const PAGE: i64 = 100;
 const PAGE_LIMIT: i64 = 500;
 
-pub fn actions(store: &Sqlite) -> Result<Vec<Action>, schema::Error> {
+pub fn actions(store: &Sqlite, heads: Option<&HeadRecorder>) -> Result<Vec<Action>, schema::Error> {
     let text = json!({"type": "string", "minLength": 1, "maxLength": 256});
     let input = json!({
         "type": "object", "additionalProperties": false,
@@ -25,13 +26,13 @@ pub fn actions(store: &Sqlite) -> Result<Vec<Action>, schema::Error> {
     });
     let nothing = json!({"type": "object", "properties": {}, "additionalProperties": false});
     let policy = Policy { slotting: Slotting::Free, ..Policy::read() };
-    let (read, prove) = (store.clone(), store.clone());
+    let (read, prove, heads) = (store.clone(), store.clone(), heads.cloned());
     let entries =
         Action::tool("audit.entries", "Lists the audit trail, the newest first.", input, policy.clone(), {
             move |args, context| entries(read.clone(), args, context)
         })?;
     let verify = Action::tool("audit.verify", "Proves that the audit trail is whole.", nothing, policy, {
-        move |_, _| verify(prove.clone())
+        move |_, _| verify(prove.clone(), heads.clone())
     })?;
     Ok([entries, verify].map(|action| action.hidden()).into())
 }
@@ -66,10 +67,26 @@ fn entry(row: &store::Row) -> Result<Value, Fault> {
     }))
 }
 
-async fn verify(store: Sqlite) -> Result<Reply, Halt> {
+async fn verify(store: Sqlite, heads: Option<HeadRecorder>) -> Result<Reply, Halt> {
+    let log = match &heads {
+        Some(heads) => Some(heads.verify().await.map_err(|error| {
+            Fault::new(Code::StoreFailed, "the signed heads cannot be compared").because(error)
+        })?),
+        None => None,
+    };
     let said = match store.verify_chain(CHAIN).await {
+        Ok(_) if let Some(difference) = log.as_ref().and_then(|log| log.difference.as_ref()) => {
+            // Without the name of the entry: it may be another tenant's.
+            let what = format!("in the log `{}`: {}", difference.log, difference.what);
+            json!({"whole": false, "brokenAt": difference.number, "what": what})
+        }
         Ok(verified) => {
-            json!({"whole": true, "entries": verified.entries, "pruned": verified.pruned, "head": verified.head})
+            let signed = log.as_ref().map(|log| log.heads());
+            let failing = heads.map(|heads| heads.failing_anchors()).unwrap_or_default();
+            json!({
+                "whole": true, "entries": verified.entries, "pruned": verified.pruned, "head": verified.head,
+                "signedHeads": signed, "failingAnchors": failing,
+            })
         }
         Err(chain::Error::Broken(broken)) => {
             json!({"whole": false, "brokenAt": broken.seq, "what": broken.what})

@@ -6,12 +6,14 @@ mod countdown;
 mod embedding;
 pub mod examples;
 pub mod knowledge;
+pub(crate) mod log_retention;
 mod messages;
 mod principals;
 mod sessions;
 mod signals;
 mod sink;
 pub mod store;
+pub mod transparency;
 mod upkeep;
 mod workflows;
 mod workspace;
@@ -30,6 +32,7 @@ use orchestr8_kernel::{Action, Cancel, Kernel, Log, Ports};
 use orchestr8_mcp::Face;
 use orchestr8_process::sandbox::{Sandbox, SandboxSettings};
 use orchestr8_stores::Sqlite;
+use orchestr8_tlog::HeadRecorder;
 use orchestr8_tools::remote::{self, Remote};
 use orchestr8_workflows::Hub;
 use serde_json::json;
@@ -66,6 +69,8 @@ pub struct Runtime {
     /// Fires when the process is asked to stop.
     pub stop: CancellationToken,
     pub durable: bool,
+    /// Signs the heads of the audit log; None where nothing is kept, or there is no key.
+    pub heads: Option<HeadRecorder>,
     /// How long the end may still take.
     pub countdown: Countdown,
     /// Other MCP servers; they come up while we serve already.
@@ -116,6 +121,11 @@ impl Runtime {
         bridge::catch_panics(&log);
         let opened = store::open(&settings, purpose.when_held, &log, on_fatal(&log, &sink))?;
         let store = opened.store;
+        let stop = CancellationToken::new();
+        let heads = match opened.durable && !deterministic {
+            true => transparency::start(&settings, &store, (&clock, &ids), &log, &stop)?,
+            false => None,
+        };
         let bus = Bus::new(&bus::Config::default(), clock.clone(), log.clone());
         let ports = Ports { clock, ids, random, store: Arc::new(store.clone()), log: log.clone(), redactor };
         let kernel = Kernel::new(ports, settings.limits.clone(), bus);
@@ -128,21 +138,22 @@ impl Runtime {
         let sessions = sessions::register(&kernel, &settings, &sandbox)?;
         let embedder = embedding::embedder(&kernel, &settings.embedder)?;
         let knowledge = knowledge::register(&kernel, &settings, embedder)?;
-        let stop = CancellationToken::new();
         let countdown = Countdown::new(kernel.ports().clock.clone(), settings.shutdown_limit);
         if purpose.lasting {
             signals::watch(&stop, &countdown, &log).map_err(|cause| {
                 Failure::new(Code::Unavailable, format!("signals cannot be watched: {cause}"))
             })?;
             if !deterministic {
-                upkeep::start(&kernel, &store, upkeep::Kept::of(&settings.store), &stop);
+                let kept = upkeep::Kept::of(&settings.store);
+                upkeep::start(&kernel, &store, kept, heads.clone(), &stop);
+                heads.iter().for_each(HeadRecorder::run);
             }
         }
         let remote = Remote::start(&kernel, other_servers(&settings));
         for action in remote.actions().map_err(broken)? {
             offer(&kernel, action)?;
         }
-        for action in audit::actions(&store).map_err(broken)? {
+        for action in audit::actions(&store, heads.as_ref()).map_err(broken)? {
             offer(&kernel, action)?;
         }
         Ok(Self {
@@ -151,6 +162,7 @@ impl Runtime {
             store,
             stop,
             durable: opened.durable,
+            heads,
             countdown,
             remote,
             workflows,
@@ -228,6 +240,9 @@ impl Runtime {
         }
         self.sessions.close().await;
         self.remote.stop().await;
+        if let Some(heads) = &self.heads {
+            heads.close().await;
+        }
         self.store.close().await;
         self.kernel.log().debug("stopped", ());
         self.sink.flush(FLUSH_LIMIT);

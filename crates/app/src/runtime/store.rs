@@ -51,6 +51,7 @@ pub fn open(
             .max_bytes
             .map(|bytes| u32::try_from(bytes / PAGE_BYTES).unwrap_or(u32::MAX)),
         on_fatal: on_fatal.clone(),
+        logs: tables::LOGS.to_vec(),
         ..Options::new(place, tables::migrations())
     };
     match sqlite::open(options(place)) {

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use orchestr8_kernel::ports::store::Error;
 use orchestr8_kernel::{Kernel, audit};
-use orchestr8_stores::pruning::prune;
+use orchestr8_stores::Sqlite;
+use orchestr8_stores::merkle::AUDIT_LOG;
+use orchestr8_stores::pruning::{PruneRule, prune};
 use orchestr8_stores::retention::{Sweep, sweep};
-use orchestr8_stores::{Sqlite, retention};
+use orchestr8_tlog::HeadRecorder;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::log_retention;
 use crate::{settings, tables};
 
 /// Expiry is counted in hours at least, so nothing is late by much.
@@ -22,27 +25,41 @@ const FIRST: Duration = Duration::from_secs(60);
 /// Pages given back to the file system after a sweep, some ten milliseconds of the writer's time.
 const SHRINK_PAGES: u32 = 256;
 
-/// How long what is kept.
+/// Retention periods.
 pub struct Kept {
     sweeps: Vec<Sweep>,
+    journal_ms: i64,
     audit_ms: i64,
 }
 
 impl Kept {
     pub fn of(store: &settings::Store) -> Self {
         let ms = |kept: Duration| i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
-        Self { sweeps: tables::sweeps(ms(store.journal_kept)).to_vec(), audit_ms: ms(store.audit_kept) }
+        let (journal_ms, audit_ms) = (ms(store.journal_kept), ms(store.audit_kept));
+        Self { sweeps: tables::sweeps(journal_ms).to_vec(), journal_ms, audit_ms }
     }
 }
 
 /// Starts both. Deterministic mode has neither: their waits would move its clock.
-pub fn start(kernel: &Kernel, store: &Sqlite, kept: Kept, stop: &CancellationToken) {
+pub fn start(
+    kernel: &Kernel,
+    store: &Sqlite,
+    kept: Kept,
+    heads: Option<HeadRecorder>,
+    stop: &CancellationToken,
+) {
     let clock = kernel.ports().clock.clone();
     tokio::spawn(kernel.health().clone().sample(clock, stop.clone()));
-    tokio::spawn(keep_short(kernel.clone(), store.clone(), kept, stop.clone()));
+    tokio::spawn(keep_short(kernel.clone(), store.clone(), kept, heads, stop.clone()));
 }
 
-async fn keep_short(kernel: Kernel, store: Sqlite, kept: Kept, stop: CancellationToken) {
+async fn keep_short(
+    kernel: Kernel,
+    store: Sqlite,
+    kept: Kept,
+    heads: Option<HeadRecorder>,
+    stop: CancellationToken,
+) {
     let mut wait = FIRST;
     loop {
         tokio::select! {
@@ -50,14 +67,12 @@ async fn keep_short(kernel: Kernel, store: Sqlite, kept: Kept, stop: Cancellatio
             () = kernel.ports().clock.sleep(wait) => {}
         }
         wait = EVERY;
-        match clear(&store, &kept, kernel.ports().clock.now_ms()).await {
+        match clear(&store, &kept, heads.as_ref(), kernel.ports().clock.now_ms()).await {
             Err(error) => {
                 kernel.log().warn("old records could not be deleted", json!({"cause": error.to_string()}))
             }
-            Ok((swept, 0)) if swept.iter().all(|swept| swept.rows == 0) => {}
-            Ok((swept, audit)) => {
-                let rows = swept.iter().map(|swept| (swept.name, swept.rows)).chain([("audit", audit)]);
-                let rows: BTreeMap<&str, u64> = rows.collect();
+            Ok(deleted) if deleted.values().all(|rows| *rows == 0) => {}
+            Ok(rows) => {
                 kernel.log().info("old records were deleted", json!({"rows": rows}));
                 if let Err(error) = store.shrink(SHRINK_PAGES).await {
                     kernel
@@ -69,12 +84,29 @@ async fn keep_short(kernel: Kernel, store: Sqlite, kept: Kept, stop: Cancellatio
     }
 }
 
-/// Deletes what is old; gives what went, and how many entries of the audit trail.
-async fn clear(store: &Sqlite, kept: &Kept, now_ms: i64) -> Result<(Vec<retention::Swept>, u64), Error> {
+/// Deletes what is old, and gives how many rows of what went. Entries of the logs go only once a signed head covers them.
+async fn clear(
+    store: &Sqlite,
+    kept: &Kept,
+    heads: Option<&HeadRecorder>,
+    now_ms: i64,
+) -> Result<BTreeMap<&'static str, u64>, Error> {
     let swept = sweep(store, &kept.sweeps, now_ms).await?;
-    let old_ms = now_ms.saturating_sub(kept.audit_ms);
-    let audit = prune(store, audit::CHAIN, old_ms, |pruned| audit::pruned(pruned, now_ms)).await?;
-    Ok((swept, audit))
+    let mut deleted: BTreeMap<&str, u64> = swept.iter().map(|swept| (swept.name, swept.rows)).collect();
+    for (source, kept_ms) in [(tables::JOURNAL_LOG, kept.journal_ms), (AUDIT_LOG, kept.audit_ms)] {
+        let covered = match heads {
+            Some(heads) => heads.covered(source.name).await,
+            None => u64::MAX,
+        };
+        let sign = |digest| heads.map(|heads| heads.sign_pruned(source.name, digest)).unwrap_or_default();
+        let rule = PruneRule { before_ms: now_ms.saturating_sub(kept_ms), covered, sign: &sign };
+        let (name, rows) = match source.chain {
+            None => ("executions", log_retention::prune_executions(store, &source, &rule).await?),
+            Some(_) => ("audit", prune(store, &source, &rule, |pruned| audit::pruned(pruned, now_ms)).await?),
+        };
+        deleted.insert(name, rows);
+    }
+    Ok(deleted)
 }
 
 #[cfg(test)]
@@ -88,22 +120,26 @@ mod tests {
 
     #[tokio::test]
     async fn old_entries_of_the_audit_trail_go_and_the_rest_stays_provable() {
-        let store = sqlite::open(Options::new(Place::Memory, Vec::new())).unwrap();
+        let store = sqlite::open(Options::new(Place::Memory, tables::migrations())).unwrap();
         for day in [1, 2, 3, 450, 451] {
             let mut batch = Batch::new();
             batch.link(Link { chain: audit::CHAIN.into(), at_ms: day * DAY_MS, body: "{}".into() });
             store.commit(batch).await.unwrap();
         }
-        let kept = Kept { sweeps: Vec::new(), audit_ms: 400 * DAY_MS };
-        assert_eq!(clear(&store, &kept, 401 * DAY_MS).await.unwrap().1, 0, "a day is not worth an entry");
-        assert_eq!(clear(&store, &kept, 452 * DAY_MS).await.unwrap().1, 3);
+        let kept = Kept { sweeps: Vec::new(), journal_ms: DAY_MS, audit_ms: 400 * DAY_MS };
+        assert_eq!(
+            clear(&store, &kept, None, 401 * DAY_MS).await.unwrap()["audit"],
+            0,
+            "a day is not worth an entry"
+        );
+        assert_eq!(clear(&store, &kept, None, 452 * DAY_MS).await.unwrap()["audit"], 3);
         let verified = store.verify_chain(audit::CHAIN).await.unwrap();
         assert_eq!(
             (verified.entries, verified.pruned),
             (3, 3),
             "two that are young, and the word of the server"
         );
-        assert_eq!(clear(&store, &kept, 453 * DAY_MS).await.unwrap().1, 0);
+        assert_eq!(clear(&store, &kept, None, 453 * DAY_MS).await.unwrap()["audit"], 0);
         store.close().await;
     }
 }

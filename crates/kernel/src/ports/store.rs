@@ -97,6 +97,20 @@ pub enum Guard {
     Any,
     /// Exactly this many rows, or `Error::Conflict`.
     Rows(usize),
+    /// Exactly one row was inserted, or `Error::Conflict`; it becomes the next leaf of this Merkle log, with the cells of the
+    /// statement as its values. The rowids of the table number the leaves, from 1 on. A store without the log only checks the row.
+    Leaf(&'static str),
+}
+
+impl Guard {
+    /// How many rows must have changed, if that matters.
+    pub fn rows(self) -> Option<usize> {
+        match self {
+            Guard::Any => None,
+            Guard::Rows(rows) => Some(rows),
+            Guard::Leaf(_) => Some(1),
+        }
+    }
 }
 
 /// An entry for a hash chain: the store gives it the next number and chains it to the one before, in commit order.
@@ -130,6 +144,12 @@ impl Batch {
     /// Exactly one row must change.
     pub fn then_one(&mut self, statement: Statement) -> &mut Self {
         self.steps.push((statement, Guard::Rows(1)));
+        self
+    }
+
+    /// Exactly one row must be inserted; it is appended to a Merkle log.
+    pub fn then_logged(&mut self, statement: Statement, log: &'static str) -> &mut Self {
+        self.steps.push((statement, Guard::Leaf(log)));
         self
     }
 

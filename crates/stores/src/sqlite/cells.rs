@@ -87,7 +87,7 @@ fn starts_with(sql: &str, verb: &str) -> bool {
         && !sql.get(verb.len()).is_some_and(u8::is_ascii_alphanumeric)
 }
 
-fn cell(value: ValueRef<'_>) -> Result<Cell, Error> {
+pub(super) fn cell(value: ValueRef<'_>) -> Result<Cell, Error> {
     Ok(match value {
         ValueRef::Null => Cell::Null,
         ValueRef::Integer(int) => Cell::Int(int),

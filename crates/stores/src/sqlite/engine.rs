@@ -10,6 +10,7 @@ use super::errors::Failure;
 use super::faults::{FailPlan, Fault, Point};
 use super::heads::Heads;
 use super::limits;
+use super::logs::Logs;
 
 pub(super) type Answer = Result<(), Error>;
 
@@ -25,6 +26,9 @@ pub(super) enum Stop {
 pub(super) struct Engine {
     pub connection: Connection,
     heads: Heads,
+    pub logs: Logs,
+    /// Nothing is committed any more: the last head of the logs covers all there is.
+    sealed: bool,
     faults: Arc<dyn FailPlan>,
 }
 
@@ -46,8 +50,8 @@ enum Ended {
 }
 
 impl Engine {
-    pub fn new(connection: Connection, faults: Arc<dyn FailPlan>) -> Self {
-        Self { connection, heads: Heads::default(), faults }
+    pub fn new(connection: Connection, logs: Logs, faults: Arc<dyn FailPlan>) -> Self {
+        Self { connection, heads: Heads::default(), logs, sealed: false, faults }
     }
 
     /// Commits the group and gives one answer for each batch, in order.
@@ -61,6 +65,9 @@ impl Engine {
     pub fn commit(&mut self, batches: &[&Batch]) -> Result<Vec<Answer>, Stop> {
         if batches.iter().all(|batch| batch.steps.is_empty() && batch.links.is_empty()) {
             return Ok(vec![Ok(()); batches.len()]);
+        }
+        if self.sealed {
+            return Ok(vec![Err(Error::Closed); batches.len()]);
         }
         let error = match self.transact(batches, Trust::All)? {
             Ended::Committed(answers) => return Ok(answers),
@@ -80,17 +87,37 @@ impl Engine {
     }
 
     /// Forgets what is only remembered, as a restart does.
-    pub fn forget(&mut self) {
+    pub fn forget(&mut self) -> Result<(), Error> {
         self.heads.clear();
+        self.logs.reload(&self.connection)
+    }
+
+    /// Stores the frontiers of the logs, so that a start need not compute them.
+    pub fn checkpoint_logs(&mut self) -> Result<Answer, Stop> {
+        let batch = self.logs.checkpoint();
+        let answer = self.commit(&[&batch])?.pop().unwrap_or(Ok(()));
+        if answer.is_ok() {
+            self.logs.checkpointed();
+        }
+        Ok(answer)
+    }
+
+    /// The same, and nothing is committed after it.
+    pub fn seal_logs(&mut self) -> Result<Answer, Stop> {
+        let answer = self.checkpoint_logs()?;
+        self.sealed = answer.is_ok();
+        Ok(answer)
     }
 
     fn transact(&mut self, batches: &[&Batch], trust: Trust) -> Result<Ended, Stop> {
+        let mark = self.logs.mark();
         let ended = match self.run_and_commit(batches, trust) {
             Ok(answers) => return Ok(Ended::Committed(answers)),
             Err(Trouble::Undo(error)) => Ok(Ended::RolledBack(error)),
             Err(Trouble::Stop(stop)) => Err(stop),
         };
         self.heads.clear();
+        self.logs.rewind(&mark);
         // SQLite undoes some failures by itself; then there is nothing left to roll back.
         if !self.connection.is_autocommit() {
             self.control("ROLLBACK")
@@ -118,6 +145,7 @@ impl Engine {
 
     /// Runs a batch so that its failure undoes nothing but itself.
     fn run_apart(&mut self, batch: &Batch) -> Result<Answer, Trouble> {
+        let mark = self.logs.mark();
         self.control("SAVEPOINT batch")?;
         let answer = self.run(batch)?;
         if let Err(error) = &answer {
@@ -125,6 +153,7 @@ impl Engine {
                 return Err(Trouble::Undo(error.clone()));
             }
             self.heads.forget(&batch.links);
+            self.logs.rewind(&mark);
             self.control("ROLLBACK TO batch")?;
         }
         self.control("RELEASE batch")?;
@@ -153,13 +182,18 @@ impl Engine {
             match *guard {
                 Guard::Any => {}
                 Guard::Rows(expected) if expected == found => {}
-                Guard::Rows(expected) => {
+                Guard::Leaf(log) if found == 1 => {
+                    self.logs.append_row(log, self.connection.last_insert_rowid(), &statement.cells)?;
+                }
+                Guard::Rows(_) | Guard::Leaf(_) => {
+                    let expected = guard.rows().unwrap_or_default();
                     return Err(Wrong::Conflict(Error::Conflict { step, expected, found }));
                 }
             }
         }
         for link in &batch.links {
-            self.heads.append(&self.connection, link)?;
+            let entry = self.heads.append(&self.connection, link)?;
+            self.logs.append_entry(&link.chain, entry.seq, &entry.hash)?;
         }
         Ok(())
     }

@@ -14,13 +14,14 @@ use crate::chain::{GENESIS, seal};
 #[derive(Default)]
 pub(super) struct Heads(HashMap<String, Head>);
 
-struct Head {
-    seq: i64,
-    hash: String,
+pub(super) struct Head {
+    pub seq: i64,
+    pub hash: String,
 }
 
 impl Heads {
-    pub fn append(&mut self, connection: &Connection, link: &Link) -> Result<(), Failure> {
+    /// Gives the entry that was appended.
+    pub fn append(&mut self, connection: &Connection, link: &Link) -> Result<&Head, Failure> {
         self.try_append(connection, link).map_err(|error| Failure::of(&error))
     }
 
@@ -34,7 +35,7 @@ impl Heads {
         self.0.clear();
     }
 
-    fn try_append(&mut self, connection: &Connection, link: &Link) -> rusqlite::Result<()> {
+    fn try_append(&mut self, connection: &Connection, link: &Link) -> rusqlite::Result<&Head> {
         if self.0.len() >= limits::HEADS_MAX {
             self.0.clear();
         }
@@ -50,7 +51,7 @@ impl Heads {
             )?
             .execute(params![link.chain, seq, link.at_ms, link.body, head.hash, hash])?;
         *head = Head { seq, hash };
-        Ok(())
+        Ok(head)
     }
 }
 

@@ -76,3 +76,10 @@ pub const ROOM_PIECE_BYTES: usize = 64 * 1024;
 /// Page cache of the writer and of each reader, in KiB, filled only as pages are used.
 pub const WRITER_CACHE_KIB: i64 = 16 * 1024;
 pub const READER_CACHE_KIB: i64 = 4 * 1024;
+
+/// Frontiers of a Merkle log that are kept: a start looks for the one that the newest signed head was made from, which is among
+/// the last few unless signing has failed for long.
+pub const CHECKPOINTS_KEPT: i64 = 32;
+
+/// Fingerprints of leaves that wait to be written down: 2 MiB. Where nothing takes them, the oldest go.
+pub const FINGERPRINTS_MAX: usize = 256 * 1024;

@@ -4,14 +4,18 @@
 
 use std::path::Path;
 
+use orchestr8_contract::merkle::Hash;
 use orchestr8_kernel::ports::store;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::backup::{self, BackupReport};
+use super::cells;
 use super::check::{self, CheckReport};
 use super::errors::store_error;
+use super::log_check::{self, Fingerprints};
 use super::open::{self, Error};
 use crate::chain::{self, Entry, Verified, line};
+use crate::merkle::{KnownHead, LogDifference, LogPiece, LogReport, LogSource, ProvenEntry};
 
 /// Blocks while it works: use it from a command, not from a server.
 pub struct Look(Connection);
@@ -61,6 +65,45 @@ impl Look {
             rows.collect::<Result<Vec<_>, _>>()
         };
         read().map_err(store_error)
+    }
+
+    /// Computes a whole Merkle log from its rows and compares it with signed heads, in the order of their sizes.
+    pub fn verify_log(
+        &self,
+        source: &LogSource,
+        heads: &[KnownHead],
+        fingerprints: Fingerprints<'_>,
+    ) -> Result<LogReport, store::Error> {
+        log_check::verify(&self.0, source, heads, fingerprints)
+    }
+
+    /// Proves entries in a log as it was when it had a size, and gives its root. None: it does not have one of the entries.
+    pub fn prove(
+        &self,
+        source: &LogSource,
+        numbers: &[u64],
+        size: u64,
+    ) -> Result<Option<(Hash, Vec<ProvenEntry>)>, store::Error> {
+        log_check::prove(&self.0, source, numbers, size)
+    }
+
+    /// Shows every entry of a log and every subtree of it that was deleted, until the first entry that is missing.
+    pub fn export_log(
+        &self,
+        source: &LogSource,
+        piece: &mut dyn FnMut(LogPiece) -> Result<(), store::Error>,
+    ) -> Result<Option<LogDifference>, store::Error> {
+        log_check::export(&self.0, source, piece)
+    }
+
+    /// What is signed about the entries of a log that were deleted.
+    pub fn pruned_note(&self, source: &LogSource) -> Result<Option<String>, store::Error> {
+        log_check::note(&self.0, source)
+    }
+
+    /// The rows of a statement that changes nothing.
+    pub fn query(&self, statement: &store::Statement) -> Result<Vec<store::Row>, store::Error> {
+        cells::read(&self.0, statement)
     }
 
     /// The number of the newest entry of a chain; 0 when there is none.

@@ -11,6 +11,9 @@ mod heads;
 mod limits;
 mod lock;
 mod log;
+mod log_check;
+mod log_walk;
+mod logs;
 mod look;
 mod open;
 mod options;
@@ -36,15 +39,18 @@ pub use backup::BackupReport;
 pub use check::{CheckReport, CheckedChain};
 pub use faults::{FailPlan, Fault, NoFaults, Point};
 pub use lock::holder;
+pub use log_check::Fingerprints;
 pub use look::Look;
 pub use open::Error;
 pub use options::{OnFatal, Options, Place, Sync};
 pub use simulated::Simulated;
 
 use crate::chain::{self, Verified};
+use crate::merkle::{KnownHead, LogDifference, LogReport, LogSource, LogState};
 use crate::topics::Topics;
 use engine::Engine;
 use log::Log;
+use logs::Logs;
 use pen::Pen;
 use readers::Readers;
 use writer::{Desk, Job, Pending, Writer};
@@ -74,7 +80,8 @@ pub fn open(options: Options) -> Result<Sqlite, Error> {
     let flushed = opened.file.as_ref().filter(|_| options.sync == Sync::Full);
     let log =
         Log::of(&mut connection, flushed.map(|file| file.path.as_path())).map_err(errors::store_error)?;
-    let engine = Engine::new(connection, options.faults.clone());
+    let logs = Logs::load(&connection, &options.logs, options.adopt_logs)?;
+    let engine = Engine::new(connection, logs, options.faults.clone());
     let pen = Pen::new(engine, log, topics.clone(), options.on_fatal.clone());
     let desk = Desk { pen: Arc::new(Mutex::new(Some(pen))), waiting: Arc::new(AtomicUsize::new(0)) };
     let writer = Writer { desk: desk.clone(), queue: jobs, on_fatal: options.on_fatal.clone() };
@@ -120,6 +127,62 @@ impl Sqlite {
     pub async fn verify_chain(&self, name: &str) -> Result<Verified, chain::Error> {
         let name = name.to_owned();
         self.0.apart(move |connection| check::verify(connection, &name)).await?
+    }
+
+    /// Stores how far the Merkle logs are, and gives what is to be signed about them. Everything they cover is durable.
+    pub async fn checkpoint_logs(&self) -> Result<Vec<LogState>, store::Error> {
+        self.0.on_writer(|engine| states(Engine::checkpoint_logs, engine)).await?
+    }
+
+    /// The same for the last time: nothing can be committed after it.
+    pub async fn seal_logs(&self) -> Result<Vec<LogState>, store::Error> {
+        self.0.on_writer(|engine| states(Engine::seal_logs, engine)).await?
+    }
+
+    /// Whether a log has grown from what a head says: its root when it had that size, computed from the newest checkpoint on.
+    /// Blocks, and waits for the writer: for the start, when there is nothing else to do.
+    pub fn compare_log(
+        &self,
+        log: &'static str,
+        head: &KnownHead,
+    ) -> Result<Option<LogDifference>, store::Error> {
+        let held = self.0.desk.pen.lock();
+        let engine = &held.as_ref().ok_or(store::Error::Closed)?.engine;
+        let Some(source) = engine.logs.sources().find(|source| source.name == log) else { return Ok(None) };
+        let (root, frontier) = match log_check::replay(&engine.connection, source, head.size)? {
+            Ok(replayed) => replayed,
+            Err(difference) => return Ok(Some(difference)),
+        };
+        let agrees = root == head.root && engine.logs.frontier(log) == Some(&frontier);
+        Ok((!agrees).then(|| LogDifference {
+            log,
+            number: head.size,
+            label: None,
+            what: String::from("it or an entry before it is not what the newest signed head covers"),
+        }))
+    }
+
+    /// The size and root of each log. Blocks, and waits for the writer.
+    pub fn log_heads(
+        &self,
+    ) -> Result<Vec<(&'static str, u64, orchestr8_contract::merkle::Hash)>, store::Error> {
+        let held = self.0.desk.pen.lock();
+        let logs = &held.as_ref().ok_or(store::Error::Closed)?.engine.logs;
+        let head = |source: &LogSource| {
+            let frontier = logs.frontier(source.name)?;
+            Some((source.name, frontier.size(), frontier.root()))
+        };
+        Ok(logs.sources().filter_map(head).collect())
+    }
+
+    /// Computes a whole log from its rows and compares it with signed heads, in the order of their sizes.
+    pub async fn verify_log(
+        &self,
+        source: LogSource,
+        heads: Vec<KnownHead>,
+        fingerprints: impl Fn(u64) -> Option<[u8; 8]> + Send + 'static,
+    ) -> Result<LogReport, store::Error> {
+        self.0.apart(move |connection| log_check::verify(connection, &source, &heads, &fingerprints)).await?
     }
 
     /// Gives space that was freed by deleting back to the file system, at most this many pages, and tells how many it was.
@@ -227,6 +290,16 @@ impl Shared {
         };
         thread.spawn(run).map_err(no_thread)?;
         receiver.await.map_err(|_| store::Error::Closed)?
+    }
+}
+
+fn states(
+    checkpoint: fn(&mut Engine) -> Result<engine::Answer, engine::Stop>,
+    engine: &mut Engine,
+) -> Result<Vec<LogState>, store::Error> {
+    match checkpoint(engine) {
+        Ok(answer) => answer.map(|()| engine.logs.take_states()),
+        Err(_) => Err(store::Error::Closed),
     }
 }
 

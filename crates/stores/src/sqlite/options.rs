@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::faults::{FailPlan, NoFaults};
+use crate::merkle::{AUDIT_LOG, LogSource};
 use crate::migrations::Migration;
 
 /// Called once when the store can no longer vouch for what is on the disk. The app's logs the text and aborts the process;
@@ -16,6 +17,11 @@ pub struct Options {
     pub sync: Sync,
     /// The lists of all crates that persist, joined, in the order in which they are applied.
     pub migrations: Vec<Migration>,
+    /// The Merkle logs that are kept.
+    pub logs: Vec<LogSource>,
+    /// Begin the logs anew with the rows that are there, whatever was recorded about them. For people who have decided that the
+    /// data is to be used although it does not agree with a signed head.
+    pub adopt_logs: bool,
     /// Threads for long reads, and as many connections for short ones. Memory has none.
     pub readers: usize,
     /// The database may not grow beyond this many pages; a batch that needs more gets `Error::Full`.
@@ -53,6 +59,8 @@ impl Options {
             place,
             sync: Sync::Full,
             migrations,
+            logs: vec![AUDIT_LOG],
+            adopt_logs: false,
             readers: 2,
             pages_max: None,
             on_fatal: Arc::new(|_| std::process::abort()),

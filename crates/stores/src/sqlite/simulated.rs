@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::cells;
 use super::engine::{Engine, Stop};
 use super::faults::{FailPlan, Fault, Point};
+use super::logs::Logs;
 use super::open;
 use crate::migrations::Migration;
 use crate::topics::Topics;
@@ -89,13 +90,14 @@ impl Simulated {
     /// The process starts anew on what was committed. The old handle is dead from now on.
     pub fn restart(&self) -> Self {
         self.crash();
-        self.disk.lock().forget();
+        // The disk has been read before, and it is in memory: reading it again does not fail.
+        drop(self.disk.lock().forget());
         Self { disk: self.disk.clone(), dice: self.dice.clone(), life: Life::begin() }
     }
 
     fn on(connection: Connection, seed: u64, rates: Rates) -> Self {
         let dice = Arc::new(Dice { random: Seeded::new(seed), rates: Mutex::new(rates) });
-        let engine = Engine::new(connection, dice.clone());
+        let engine = Engine::new(connection, Logs::none(), dice.clone());
         Self { disk: Arc::new(Mutex::new(engine)), dice, life: Life::begin() }
     }
 

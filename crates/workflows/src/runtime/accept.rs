@@ -21,8 +21,8 @@ use crate::authors::Authors;
 use crate::definition::model::Workflow;
 use crate::engine::event::{Event, Status, Task};
 use crate::engine::state::{Identity, State};
-use crate::limits;
 use crate::tables;
+use crate::{limits, merkle};
 
 /// What somebody wants executed.
 pub struct Request {
@@ -158,12 +158,12 @@ impl Hub {
             Entry::Shut { .. } => None,
         };
         let Some(slot) = slot else {
-            batch.then(insert(&seed, Status::Queued, None)?);
+            insert(&mut batch, &seed, Status::Queued, None)?;
             batch.wake(super::FEED);
             return Ok(Accepted { id, num, status: Status::Queued, batch, begin: Begin::Later(seed) });
         };
         let at_ms = seed.created_ms;
-        batch.then(insert(&seed, Status::Running, Some(at_ms))?);
+        insert(&mut batch, &seed, Status::Running, Some(at_ms))?;
         let state = State::new(seed.identity.clone());
         // Listed before it is stored: a timer or a message may come for it as soon as it is.
         let line = shared.claim(num).map_err(|_| Fault::internal("a number was given twice"))?;
@@ -256,15 +256,11 @@ impl Hub {
     }
 }
 
-fn insert(
-    seed: &Seed,
-    status: Status,
-    started_ms: Option<i64>,
-) -> Result<orchestr8_kernel::ports::store::Statement, Fault> {
+fn insert(batch: &mut Batch, seed: &Seed, status: Status, started_ms: Option<i64>) -> Result<(), Fault> {
     let workflow = &seed.identity.workflow;
     let given = serde_json::to_string(&*seed.given)
         .map_err(|error| Fault::internal("the request cannot be stored").because(error))?;
-    Ok(tables::execution_insert(tables::NewExecution {
+    let new = tables::NewExecution {
         num: seed.num,
         tenant: seed.tenant.as_str(),
         id: &seed.identity.execution,
@@ -279,7 +275,9 @@ fn insert(
         parent: seed.given.parent.as_ref().map(|parent| parent.num),
         created_ms: seed.created_ms,
         started_ms,
-    }))
+    };
+    merkle::insert_execution(batch, new);
+    Ok(())
 }
 
 /// An execution that waited gets its turn.

@@ -7,7 +7,7 @@ use super::record;
 use crate::engine::event::Status;
 use crate::engine::view;
 use crate::tables;
-use crate::{journal, limits};
+use crate::{journal, limits, merkle};
 
 impl Actor {
     /// Adds what others want written in the same commit.
@@ -35,7 +35,7 @@ impl Actor {
         }
         self.journal_bytes += prepared.data.len();
         self.seq += 1;
-        self.batch.then_one(tables::journal_append(tables::JournalRow {
+        let row = tables::journal_append(tables::JournalRow {
             execution: self.seed.num,
             seq: i64::try_from(self.seq).unwrap_or(i64::MAX),
             at_ms,
@@ -45,7 +45,8 @@ impl Actor {
             data: prepared.data,
             truncated: prepared.truncated,
             record,
-        }));
+        });
+        self.batch.then_logged(row, merkle::LOG);
     }
 
     /// Keeps the row of the execution in step.

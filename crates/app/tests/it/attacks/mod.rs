@@ -1,7 +1,12 @@
 //! Attacks that were tried from outside, one file per family. Each must fail.
 
+mod actors;
 mod exec;
+mod record;
+mod rights;
+mod roles;
 mod sandbox;
+mod tenants;
 
 use std::fs::File;
 use std::path::Path;

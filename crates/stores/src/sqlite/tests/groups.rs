@@ -6,6 +6,7 @@ use orchestr8_kernel::ports::store::{Batch, Error, Guard, Link, Statement};
 use proptest::prelude::*;
 
 use crate::sqlite::engine::Engine;
+use crate::sqlite::logs::Logs;
 use crate::sqlite::{NoFaults, cells, check, limits, open};
 use crate::suite::{TABLES, insert_item};
 
@@ -57,7 +58,7 @@ proptest! {
     #[test]
     fn a_group_answers_as_its_batches_one_by_one(groups in proptest::collection::vec(proptest::collection::vec(batch(), 1..8), 1..4)) {
         let disk = open::memory(TABLES).unwrap();
-        let engine = || Engine::new(open::copy(&disk).unwrap(), Arc::new(NoFaults));
+        let engine = || Engine::new(open::copy(&disk).unwrap(), Logs::none(), Arc::new(NoFaults));
         let (mut grouped, mut single) = (engine(), engine());
         for group in &groups {
             let together = grouped.commit(&group.iter().collect::<Vec<_>>()).unwrap();
@@ -77,7 +78,7 @@ proptest! {
 /// A link that does not fit fails its batch after the links before it were chained: the next batch must not build on them.
 #[test]
 fn a_link_too_large_takes_the_links_before_it_along() {
-    let mut engine = Engine::new(open::memory(TABLES).unwrap(), Arc::new(NoFaults));
+    let mut engine = Engine::new(open::memory(TABLES).unwrap(), Logs::none(), Arc::new(NoFaults));
     let link = |bytes: usize| Link { chain: "c0".into(), at_ms: 1, body: "b".repeat(bytes) };
     let links = |links: Vec<Link>| Batch { links, ..Batch::new() };
     let wrong = links(vec![link(1), link(limits::VALUE_BYTES_MAX + 1)]);

@@ -5,6 +5,7 @@ mod backups;
 mod damage;
 mod faults;
 mod groups;
+mod merkle;
 mod opening;
 mod running;
 mod simulation;

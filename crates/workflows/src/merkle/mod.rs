@@ -1,0 +1,131 @@
+//! Journals as leaves of a Merkle log: every entry of every execution, and what an execution was started with.
+//!
+//! The first row of a journal has the number 0 and is not shown: it says who started which workflow, when and with what, so that
+//! the log covers the execution's own row as well. See docs/adr/0040.
+
+pub mod tables;
+
+use orchestr8_contract::canonical::{self, hex};
+use orchestr8_kernel::ports::store::{Batch, Error, Row};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::tables::{JournalRow, NewExecution, execution_insert, journal_append};
+
+/// The log of all journals.
+pub const LOG: &str = "journal";
+
+/// Stores a new execution and the row of its journal that covers it.
+pub fn insert_execution(batch: &mut Batch, new: NewExecution<'_>) {
+    let row = JournalRow {
+        execution: new.num,
+        seq: 0,
+        at_ms: new.created_ms,
+        kind: "execution-accepted",
+        step: None,
+        level: "info",
+        data: identity(&Immutable::of(&new)),
+        truncated: None,
+        record: None,
+    };
+    batch.then_logged(journal_append(row), LOG);
+    batch.then(execution_insert(new));
+}
+
+/// What never changes of an execution once it is stored.
+struct Immutable<'a> {
+    tenant: &'a str,
+    id: &'a str,
+    workflow: &'a str,
+    name: &'a str,
+    version: &'a str,
+    hash: &'a str,
+    priority: i64,
+    correlation: &'a str,
+    given: &'a str,
+    parent: Option<i64>,
+    created_ms: i64,
+}
+
+impl<'a> Immutable<'a> {
+    fn of(new: &'a NewExecution<'_>) -> Self {
+        Self {
+            tenant: new.tenant,
+            id: new.id,
+            workflow: new.workflow,
+            name: new.name,
+            version: new.version,
+            hash: new.hash,
+            priority: new.priority.into(),
+            correlation: new.correlation,
+            given: &new.given,
+            parent: new.parent,
+            created_ms: new.created_ms,
+        }
+    }
+
+    /// The columns of `tables::ACCEPTED` from the given one on.
+    fn read(row: &'a Row, at: usize) -> Result<Self, Error> {
+        Ok(Self {
+            tenant: row.text(at)?,
+            id: row.text(at + 1)?,
+            workflow: row.text(at + 2)?,
+            name: row.text(at + 3)?,
+            version: row.text(at + 4)?,
+            hash: row.text(at + 5)?,
+            priority: row.int(at + 6)?,
+            correlation: row.text(at + 7)?,
+            given: row.text(at + 8)?,
+            parent: row.int(at + 9).ok(),
+            created_ms: row.int(at + 10)?,
+        })
+    }
+}
+
+/// As it stands in the first row of a journal. The request itself may be large, so its hash stands for it.
+fn identity(of: &Immutable<'_>) -> String {
+    canonical::text(&json!({
+        "tenant": of.tenant, "id": of.id, "workflow": of.workflow, "name": of.name, "version": of.version, "hash": of.hash,
+        "priority": of.priority, "correlation": of.correlation, "parent": of.parent, "createdMs": of.created_ms,
+        "givenSha256": hex(&Sha256::digest(of.given.as_bytes())),
+    }))
+}
+
+/// An execution that does not agree with its journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contradiction {
+    /// The number of the entry of the log that it contradicts; 0 if there is none.
+    pub number: u64,
+    pub execution: String,
+    pub what: &'static str,
+}
+
+/// Compares a row of `tables::ACCEPTED`.
+pub fn check_accepted(row: &Row) -> Result<Option<Contradiction>, Error> {
+    let (number, data) = (row.int(0)?.unsigned_abs(), row.text(1)?);
+    let known: serde_json::Value = serde_json::from_str(data).unwrap_or_default();
+    let execution = known["id"].as_str().unwrap_or("?").to_owned();
+    let found = |what| Ok(Some(Contradiction { number, execution, what }));
+    if row.int(2).is_err() {
+        return found("the execution was deleted, and not for its age");
+    }
+    if identity(&Immutable::read(row, 3)?) != data {
+        return found("the execution's row was changed: who started it, with what, or when");
+    }
+    Ok(None)
+}
+
+/// Compares a row of `tables::UNRECORDED`.
+pub fn check_unrecorded(row: &Row) -> Result<Option<Contradiction>, Error> {
+    let what = "the execution was put in: the log has no entry of its start";
+    Ok(Some(Contradiction { number: 0, execution: row.text(1)?.to_owned(), what }))
+}
+
+/// Compares a row of `tables::ENDED`.
+pub fn check_ended(row: &Row) -> Result<Option<Contradiction>, Error> {
+    let is_complete = row.optional_text(3)? == Some("execution-complete");
+    let agrees = (row.text(2)? == "completed") == is_complete;
+    let what = "the status of the execution was changed: its journal says otherwise";
+    let number = row.int(4)?.unsigned_abs();
+    Ok((!agrees).then_some(Contradiction { number, execution: row.text(1)?.to_owned(), what }))
+}

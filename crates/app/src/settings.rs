@@ -9,7 +9,7 @@ use orchestr8_contract::Code;
 use orchestr8_contract::envelope::Role;
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::limits;
-use orchestr8_edge::{Auth, Token};
+use orchestr8_edge::{Auth, TlsFiles, Token};
 use orchestr8_kernel::Limits;
 use orchestr8_kernel::log::Level;
 use orchestr8_mcp::http::AdminToken;
@@ -71,6 +71,9 @@ pub struct Settings {
     pub store: Store,
     pub http: config::Http,
     pub auth: Auth,
+    /// With it, serve speaks HTTPS.
+    pub tls: Option<TlsFiles>,
+    pub sessions_per_principal: usize,
     pub eras: Eras,
     pub servers: Vec<Server>,
     /// What the programs of other servers find in their environment.
@@ -114,6 +117,7 @@ impl Settings {
         let mut review = Review { loaded: &loaded, problems: Vec::new() };
         let admin_token = review.admin_token(environment);
         let auth = review.auth();
+        let tls = review.tls();
         review.servers();
         review.knowledge();
         if !review.problems.is_empty() {
@@ -152,6 +156,8 @@ impl Settings {
             store: Store::new(&config.store, place),
             http: config.http,
             auth,
+            tls,
+            sessions_per_principal: config.protocol.max_sessions_per_principal,
             eras: Eras {
                 legacy: config.protocol.eras.contains(&config::Era::Legacy),
                 modern: config.protocol.eras.contains(&config::Era::Modern),
@@ -254,9 +260,22 @@ impl Review<'_> {
             roles: token.roles.clone(),
             tenant: token.tenant.clone(),
         };
-        match tokens.is_empty() {
-            true => Auth::Loopback,
-            false => Auth::Bearer { tokens: tokens.iter().map(known).collect() },
+        Auth { tokens: tokens.iter().map(known).collect(), stored: None }
+    }
+
+    fn tls(&mut self) -> Option<TlsFiles> {
+        let tls = &self.loaded.config.http.tls;
+        match (tls.cert.clone(), tls.key.clone()) {
+            (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
+            (None, None) => None,
+            (Some(_), None) => {
+                self.complain("http.tls.key", "is missing; http.tls.cert needs its private key");
+                None
+            }
+            (None, Some(_)) => {
+                self.complain("http.tls.cert", "is missing; http.tls.key is of no use without it");
+                None
+            }
         }
     }
 

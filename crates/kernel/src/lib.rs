@@ -9,6 +9,7 @@ pub mod context;
 mod depends;
 pub mod fingerprint;
 pub mod follow;
+pub mod grant;
 pub mod health;
 mod journal;
 pub mod kernel;

@@ -92,7 +92,7 @@ impl Hub {
         let Ok(tenant) = Tenant::parse(tenant) else { return Ok(false) };
         let args = Map::from_iter([(String::from("document_id"), json!(id))]);
         let principal =
-            Principal { name: "schedule".into(), tenant, roles: RoleSet::of(&[AccessRole::Owner]) };
+            Principal::new("schedule", tenant, RoleSet::of(&[AccessRole::Owner]));
         let correlation = CorrelationId::from_uuid(self.fresh());
         let wish = Submission::new("knowledge.delete_due", Args::new(args), Arc::new(principal), correlation);
         let ended = self.kernel().submit(wish).await;

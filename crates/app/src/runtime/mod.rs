@@ -3,6 +3,7 @@
 mod audit;
 mod bridge;
 mod countdown;
+pub mod descriptors;
 mod embedding;
 pub mod examples;
 pub mod knowledge;
@@ -12,6 +13,8 @@ mod sessions;
 mod signals;
 mod sink;
 pub mod store;
+pub mod tls;
+pub mod tokens;
 mod upkeep;
 mod workflows;
 mod workspace;
@@ -29,9 +32,11 @@ use orchestr8_kernel::redact::Redactor;
 use orchestr8_kernel::{Action, Cancel, Kernel, Log, Ports};
 use orchestr8_mcp::Face;
 use orchestr8_stores::Sqlite;
+use orchestr8_tokens::ApiTokens;
 use orchestr8_tools::remote::{self, Remote};
 use orchestr8_workflows::Hub;
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
@@ -73,6 +78,9 @@ pub struct Runtime {
     pub sessions: orchestr8_sessions::Hub,
     pub knowledge: orchestr8_knowledge::Hub,
     pub messages: orchestr8_agents::aacp::Hub,
+    pub tokens: ApiTokens,
+    /// Told by SIGHUP, where there is something to reload.
+    pub reload: Option<Arc<Notify>>,
     sink: Stderr,
 }
 
@@ -124,10 +132,12 @@ impl Runtime {
         let sessions = sessions::register(&kernel, &settings)?;
         let embedder = embedding::embedder(&kernel, &settings.embedder)?;
         let knowledge = knowledge::register(&kernel, &settings, embedder)?;
+        let tokens = tokens::register(&kernel, &settings)?;
+        let reload = settings.tls.as_ref().map(|_| Arc::new(Notify::new()));
         let stop = CancellationToken::new();
         let countdown = Countdown::new(kernel.ports().clock.clone(), settings.shutdown_limit);
         if purpose.lasting {
-            signals::watch(&stop, &countdown, &log).map_err(|cause| {
+            signals::watch(&stop, &countdown, reload.clone(), &log).map_err(|cause| {
                 Failure::new(Code::Unavailable, format!("signals cannot be watched: {cause}"))
             })?;
             if !deterministic {
@@ -153,6 +163,8 @@ impl Runtime {
             sessions,
             knowledge,
             messages,
+            tokens,
+            reload,
             sink,
         })
     }
@@ -165,6 +177,7 @@ impl Runtime {
         tokio::spawn(async move { knowledge.run(stop).await });
         let (messages, stop) = (self.messages.clone(), Cancel::from_token(self.stop.clone()));
         tokio::spawn(async move { messages.run(stop).await });
+        tokio::spawn(self.tokens.clone().track_use(self.stop.clone()));
         self.workflows.start().await.map_err(Failure::from)
     }
 

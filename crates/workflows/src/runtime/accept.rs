@@ -15,6 +15,7 @@ use tokio::sync::mpsc::error::SendError;
 use super::actor::{Actor, Line, Message};
 use super::gates::{Entry, Pass};
 use super::load::Tail;
+use super::quota::ExecutionPermit;
 use super::scheduler::Slot;
 use super::{Hub, load};
 use crate::authors::Authors;
@@ -88,6 +89,9 @@ pub struct Seed {
     pub principal: Arc<Principal>,
     /// Its place among the executions with its key, once it has one.
     pub pass: Option<Arc<Pass>>,
+    /// Its place among the executions of its tenant, while it runs or waits for its turn.
+    #[expect(dead_code, reason = "it counts for as long as it is held")]
+    pub permit: Option<Arc<ExecutionPermit>>,
 }
 
 /// An execution that will exist once its batch is durable.
@@ -142,7 +146,9 @@ impl Hub {
             .with("reason", "queue_full")
             .with("queueDepth", depth));
         }
-        let mut seed = self.seed(request);
+        let limit = request.parent.is_none().then_some(shared.settings.executions_per_tenant);
+        let permit = shared.quota.take(&request.principal.tenant, limit)?;
+        let mut seed = Seed { permit: Some(permit), ..self.seed(request) };
         let mut batch = Batch::new();
         let workflow = &seed.identity.workflow;
         let tenant = seed.tenant.as_str();
@@ -252,6 +258,7 @@ impl Hub {
             created_ms: ports.clock.now_ms(),
             principal,
             pass: None,
+            permit: None,
         }
     }
 }

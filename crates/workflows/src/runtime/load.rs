@@ -147,7 +147,7 @@ pub async fn seed(hub: &Hub, row: &Row) -> Result<Seed, Fault> {
         started_by: given.principal.as_str().into(),
     };
     let principal =
-        Principal { name: given.principal.as_str().into(), tenant: row.tenant.clone(), roles: given.roles };
+        Principal::new(given.principal.as_str(), row.tenant.clone(), given.roles);
     Ok(Seed {
         num: row.num,
         tenant: row.tenant.clone(),
@@ -157,6 +157,7 @@ pub async fn seed(hub: &Hub, row: &Row) -> Result<Seed, Fault> {
         created_ms: row.created_ms,
         principal: Arc::new(principal),
         pass: None,
+        permit: None,
     })
 }
 

@@ -5,7 +5,7 @@ use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::ports::clock;
 use serde_json::{Map, Value, json};
 
-use super::{tenant, whose};
+use super::{may_grant, tenant, whose};
 use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::failure::Failure;
@@ -41,6 +41,7 @@ pub(crate) async fn add(call: Call) -> Outcome {
         principal: text(&body, "principal")?.to_owned(),
         roles: roles.ok_or_else(|| Failure::invalid("/roles", "it must be a list of texts"))?,
     };
+    may_grant(&call, &owner.roles)?;
     let record = record(&call, &body, owner)?;
     keys::add(&*call.face.kernel.ports().store, &record).await?;
     Ok(answer::success(StatusCode::CREATED, &shown(&record, call.face.now_ms())))
@@ -50,6 +51,7 @@ pub(crate) async fn add(call: Call) -> Outcome {
 pub(crate) async fn rotate(call: Call) -> Outcome {
     let body = call.json()?;
     let old = known(&call).await?;
+    may_grant(&call, &old.owner.roles)?;
     let record = record(&call, &body, Owner::default())?;
     let record = keys::replace(&*call.face.kernel.ports().store, &old.kid, record).await?;
     Ok(answer::success(StatusCode::CREATED, &shown(&record, call.face.now_ms())))

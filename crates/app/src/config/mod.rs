@@ -275,10 +275,11 @@ pub struct Http {
     pub max_connections_per_ip: Option<usize>,
     pub max_streams_per_principal: usize,
     pub max_failed_logins_per_minute: u32,
+    #[serde(default)]
     pub tls: HttpTls,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HttpTls {
     pub cert: Option<PathBuf>,

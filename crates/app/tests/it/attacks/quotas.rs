@@ -1,7 +1,7 @@
 //! One client's load never shuts others out: connections, sessions, streams, wrong tokens.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 
 use serde_json::{Value, json};
 
@@ -118,12 +118,16 @@ fn wrong_tokens_are_limited_logged_and_audited_and_known_clients_pass() {
 
 #[test]
 fn executions_of_one_tenant_have_a_limit_of_their_own() {
+    // An agent that takes a call and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = Place::new().with("ORCHESTR8_WORKFLOWS_MAX_EXECUTIONS_PER_TENANT", "2");
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    place.write("orchestr8.toml", &format!("[workflows.agents.slow]\nurl = '{url}'\n"));
     let acme = place.run(&["tokens", "create", "--name", "a", "--tenant", "acme", "--role", "owner", "--quiet"]);
     let rival = tokens_with(&place, "rival");
     let server = Server::start(&place, &[]);
     let body = json!({"workflow": {"id": "slow", "name": "slow", "version": "1.0.0", "steps": [
-        {"id": "a", "agent": "@orchestr8/echo", "input": {}, "config": {"delayMs": 60_000}}]}});
+        {"id": "a", "agentId": "slow", "input": {}}]}});
     let start = |token: &str| {
         let more = format!("Authorization: Bearer {}\r\n", token.trim());
         server.connect().request("POST", "/v1/workflows/execute", &more, Some(&body.to_string())).unwrap()

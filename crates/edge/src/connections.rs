@@ -81,7 +81,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Closes the connections whose token is no longer valid.
+    /// Closes the streams whose token is no longer valid.
     pub fn close_revoked(&self) {
         let open = self.open();
         open.all.values().filter(|entry| entry.signal.is_revoked()).for_each(|entry| entry.signal.close());

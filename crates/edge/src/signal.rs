@@ -101,9 +101,11 @@ impl ConnectionSignal {
         self.held().stream = Some(permit);
     }
 
-    /// Whether the token of the present request is no longer valid.
+    /// Whether it is a stream whose token is no longer valid. An ordinary request that was admitted before gets its answer: it
+    /// may be the very one that revoked the token.
     pub fn is_revoked(&self) -> bool {
-        self.held().grant.as_ref().is_some_and(|grant| grant.is_revoked())
+        let held = self.held();
+        held.stream.is_some() && held.grant.as_ref().is_some_and(|grant| grant.is_revoked())
     }
 
     /// True the first time it is called.

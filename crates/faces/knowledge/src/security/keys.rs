@@ -150,9 +150,9 @@ pub async fn revoke(store: &dyn Store, kid: &str, now_ms: i64) -> Result<(), Fau
     store.commit(batch).await.map_err(store_fault)
 }
 
-/// A page of the keys, in order of kid, after one.
-pub async fn list(store: &dyn Store, after: &str) -> Result<Vec<Record>, Fault> {
-    let rows = store.query(tables::keys(after, limits::KEYS)).await.map_err(store_fault)?;
+/// A page of the keys of one tenant, or with none of all, in order of kid, after one.
+pub async fn list(store: &dyn Store, tenant: Option<&str>, after: &str) -> Result<Vec<Record>, Fault> {
+    let rows = store.query(tables::keys(tenant, after, limits::KEYS)).await.map_err(store_fault)?;
     rows.iter().map(record).collect::<Result<_, _>>().map_err(store_fault)
 }
 

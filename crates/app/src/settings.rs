@@ -6,10 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orchestr8_contract::Code;
-use orchestr8_contract::envelope::Role;
-use orchestr8_contract::id::Tenant;
 use orchestr8_contract::limits;
-use orchestr8_edge::{Auth, TlsFiles, Token};
+use orchestr8_edge::{Auth, TlsFiles};
 use orchestr8_kernel::Limits;
 use orchestr8_kernel::log::Level;
 use orchestr8_mcp::http::AdminToken;
@@ -39,6 +37,16 @@ pub enum Place {
         /// Somebody asked for this very place: nothing else will do.
         explicit: bool,
     },
+}
+
+impl Place {
+    /// Whether there is a data file already.
+    pub fn is_file(&self) -> bool {
+        match self {
+            Place::Memory => false,
+            Place::File { path, .. } => path.exists(),
+        }
+    }
 }
 
 pub struct Store {
@@ -232,53 +240,6 @@ impl Review<'_> {
         token
     }
 
-    fn auth(&mut self) -> Auth {
-        let tokens = &self.loaded.config.auth.tokens;
-        for (index, token) in tokens.iter().enumerate() {
-            if let Err(wrong) = Tenant::parse(&token.tenant) {
-                self.complain(&format!("auth.tokens[{index}].tenant"), wrong.to_string());
-            }
-            for (field, what) in tokens::problems(token) {
-                self.complain(&format!("auth.tokens[{index}].{field}"), what);
-            }
-            if Role::ALL.iter().all(|role| token.roles.iter().any(|word| word == role.as_str())) {
-                self.complain(
-                    &format!("auth.tokens[{index}].roles"),
-                    "has planner and executor; who plans must not carry out: give each a token of its own",
-                );
-            }
-            if tokens[..index].iter().any(|other| other.sha256.eq_ignore_ascii_case(&token.sha256)) {
-                self.complain(
-                    &format!("auth.tokens[{index}].sha256"),
-                    "is there twice; which of the two names would count?",
-                );
-            }
-        }
-        let known = |token: &config::Token| Token {
-            name: token.name.clone(),
-            sha256_hex: token.sha256.clone(),
-            roles: token.roles.clone(),
-            tenant: token.tenant.clone(),
-        };
-        Auth { tokens: tokens.iter().map(known).collect(), stored: None }
-    }
-
-    fn tls(&mut self) -> Option<TlsFiles> {
-        let tls = &self.loaded.config.http.tls;
-        match (tls.cert.clone(), tls.key.clone()) {
-            (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
-            (None, None) => None,
-            (Some(_), None) => {
-                self.complain("http.tls.key", "is missing; http.tls.cert needs its private key");
-                None
-            }
-            (None, Some(_)) => {
-                self.complain("http.tls.cert", "is missing; http.tls.key is of no use without it");
-                None
-            }
-        }
-    }
-
     fn servers(&mut self) {
         for (name, server) in &self.loaded.config.mcp_servers {
             let key = |part: &str| format!("mcpServers.{name}.{part}");
@@ -377,6 +338,7 @@ fn level(level: config::LogLevel) -> Level {
     }
 }
 
+mod auth;
 mod embedder;
 mod knowledge;
 mod thinking;

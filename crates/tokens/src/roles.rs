@@ -16,7 +16,10 @@ pub fn parse(name: &str) -> Result<AccessRole, String> {
     Err(match meant.filter(|role| likeness(role) >= ALIKE) {
         Some(role) => format!("there is no role '{name}' (did you mean '{}'?)", role.as_str()),
         None => {
-            format!("there is no role '{name}'; the roles are {}", AccessRole::ALL.map(AccessRole::as_str).join(", "))
+            format!(
+                "there is no role '{name}'; the roles are {}",
+                AccessRole::ALL.map(AccessRole::as_str).join(", ")
+            )
         }
     })
 }

@@ -188,7 +188,18 @@ fn room(path: &Path) -> Check {
 fn port(settings: &Settings) -> Check {
     let address = settings.http.listen;
     if let Err(error) = check_bind(address, &settings.auth) {
-        return check("http", Verdict::Fail, error.to_string(), error.hint());
+        // The tokens of the store are looked at when the server opens it.
+        return match settings.store.place.is_file() {
+            true => check(
+                "http",
+                Verdict::Warn,
+                format!(
+                    "{address} can be reached by others: it is refused unless the store has an API token"
+                ),
+                "see `orchestr8 tokens list`; create one with `orchestr8 tokens create --name NAME --role owner`",
+            ),
+            false => check("http", Verdict::Fail, error.to_string(), error.hint()),
+        };
     }
     match TcpListener::bind(address) {
         Ok(_) => ok("http", format!("{address} is free")),

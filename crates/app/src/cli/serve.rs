@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use super::{Running, Shell, version};
 use crate::failure::Failure;
 use crate::runtime::{Purpose, Runtime, WhenHeld, block_on, descriptors, examples, knowledge, tls, tokens};
-use crate::settings::Place;
 
 #[derive(Args)]
 pub struct Serve {
@@ -39,7 +38,7 @@ impl Serve {
         flags.extend(self.listen.map(|listen| ("http.listen", "--listen", listen.to_string().into())));
         let settings = shell.settings(flags, self.running.mode())?;
         // Before anything is opened: a server that would be open to strangers does not begin. Tokens may be in the store.
-        if !may_hold_tokens(&settings.store.place) {
+        if !settings.store.place.is_file() {
             edge::check_bind(settings.http.listen, &settings.auth).map_err(failure)?;
         }
         block_on(async {
@@ -48,14 +47,6 @@ impl Serve {
             runtime.close().await;
             served
         })
-    }
-}
-
-/// Whether there is a data file, which may hold API tokens.
-fn may_hold_tokens(place: &Place) -> bool {
-    match place {
-        Place::Memory => false,
-        Place::File { path, .. } => path.exists(),
     }
 }
 

@@ -146,8 +146,7 @@ pub async fn seed(hub: &Hub, row: &Row) -> Result<Seed, Fault> {
         workflow,
         started_by: given.principal.as_str().into(),
     };
-    let principal =
-        Principal::new(given.principal.as_str(), row.tenant.clone(), given.roles);
+    let principal = Principal::new(given.principal.as_str(), row.tenant.clone(), given.roles);
     Ok(Seed {
         num: row.num,
         tenant: row.tenant.clone(),

@@ -50,7 +50,10 @@ fn sockets_of_one_principal_leave_room_for_requests_and_probes() {
     let mut statuses = Vec::new();
     for _ in 0..6 {
         let mut stream = TcpStream::connect(server.address).unwrap();
-        let head = format!("GET /v1/events HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n\r\n", server.address);
+        let head = format!(
+            "GET /v1/events HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n\r\n",
+            server.address
+        );
         stream.write_all(head.as_bytes()).unwrap();
         let mut begin = [0; 12];
         stream.read_exact(&mut begin).unwrap();
@@ -65,7 +68,10 @@ fn sockets_of_one_principal_leave_room_for_requests_and_probes() {
 #[test]
 fn many_sessions_of_one_tenant_do_not_end_those_of_another() {
     let place = Place::new();
-    place.write("orchestr8.toml", &format!("[[auth.tokens]]\nname = 'ann'\nsha256 = '{ACME}'\ntenant = 'acme'\n"));
+    place.write(
+        "orchestr8.toml",
+        &format!("[[auth.tokens]]\nname = 'ann'\nsha256 = '{ACME}'\ntenant = 'acme'\n"),
+    );
     let rival = tokens(&place);
     let server = Server::start(&place, &[]);
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -84,14 +90,22 @@ fn many_sessions_of_one_tenant_do_not_end_those_of_another() {
         assert_eq!(answer.status, 200, "round {round}: {}", answer.body);
     }
     let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
-    assert_eq!(server.connect().post(&mine, list).unwrap().status, 200, "the session of another tenant goes on");
+    assert_eq!(
+        server.connect().post(&mine, list).unwrap().status,
+        200,
+        "the session of another tenant goes on"
+    );
 }
 
 #[test]
 fn wrong_tokens_are_limited_logged_and_audited_and_known_clients_pass() {
     let place = Place::new().with("ORCHESTR8_HTTP_MAX_FAILED_LOGINS_PER_MINUTE", "5");
-    place.write("orchestr8.toml", &format!("[[auth.tokens]]\nname = 'ann'\nsha256 = '{ACME}'\ntenant = 'acme'\nroles = ['owner']\n"));
-    let right = place.run(&["tokens", "create", "--name", "ops", "--role", "owner", "--quiet"]).out.trim().to_owned();
+    place.write(
+        "orchestr8.toml",
+        &format!("[[auth.tokens]]\nname = 'ann'\nsha256 = '{ACME}'\ntenant = 'acme'\nroles = ['owner']\n"),
+    );
+    let right =
+        place.run(&["tokens", "create", "--name", "ops", "--role", "owner", "--quiet"]).out.trim().to_owned();
     let server = Server::start(&place, &[]);
     let ask = |token: &str| {
         let more = format!("Authorization: Bearer {token}\r\n");
@@ -109,7 +123,8 @@ fn wrong_tokens_are_limited_logged_and_audited_and_known_clients_pass() {
     let mut entries = Vec::new();
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
-        let audit = server.connect().request("GET", "/v1/audit?action=auth.login", &more, None).unwrap().json();
+        let audit =
+            server.connect().request("GET", "/v1/audit?action=auth.login", &more, None).unwrap().json();
         entries = audit["entries"].as_array().cloned().unwrap_or_default();
         if entries.len() == 6 {
             break;
@@ -126,7 +141,8 @@ fn executions_of_one_tenant_have_a_limit_of_their_own() {
     let place = Place::new().with("ORCHESTR8_WORKFLOWS_MAX_EXECUTIONS_PER_TENANT", "2");
     let url = format!("http://{}", silent.local_addr().unwrap());
     place.write("orchestr8.toml", &format!("[workflows.agents.slow]\nurl = '{url}'\n"));
-    let acme = place.run(&["tokens", "create", "--name", "a", "--tenant", "acme", "--role", "owner", "--quiet"]);
+    let acme =
+        place.run(&["tokens", "create", "--name", "a", "--tenant", "acme", "--role", "owner", "--quiet"]);
     let rival = tokens_with(&place, "rival");
     let server = Server::start(&place, &[]);
     let body = json!({"workflow": {"id": "slow", "name": "slow", "version": "1.0.0", "steps": [

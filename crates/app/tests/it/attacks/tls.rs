@@ -44,7 +44,8 @@ impl TlsServer {
         let mut child = command.stdin(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on https://").and_then(|rest| rest.strip_suffix("/mcp"));
+        let address =
+            line.trim().strip_prefix("listening on https://").and_then(|rest| rest.strip_suffix("/mcp"));
         let address = address.unwrap_or_else(|| panic!("serve said {line:?}")).parse().unwrap();
         let (sender, log) = std::sync::mpsc::channel();
         let stderr = BufReader::new(child.stderr.take().unwrap());

@@ -43,7 +43,11 @@ fn the_first_token_is_made_on_this_machine_and_opens_other_addresses() {
     command.env("ORCHESTR8_HTTP_ALLOWED_HOSTS", "0.0.0.0");
     let mut server = Server::of(command);
     server.address.set_ip([127, 0, 0, 1].into());
-    assert_eq!(server.connect().get("/v1/executions").status, 401, "a token is asked for on every address but loopback");
+    assert_eq!(
+        server.connect().get("/v1/executions").status,
+        401,
+        "a token is asked for on every address but loopback"
+    );
     assert_eq!(ask(&server, &token, "GET", "/v1/executions", None).status, 200);
     assert_eq!(server.connect().get("/healthz").status, 200);
     let listed = ask(&server, &token, "GET", "/v1/tokens", None).json();
@@ -65,7 +69,10 @@ fn tokens_have_a_form_that_scanners_know_and_unknown_roles_are_named() {
     let wrong = place.run(&["tokens", "create", "--name", "x", "--role", "onwer"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(wrong.err.contains("did you mean 'owner'?"), "{}", wrong.err);
-    place.write("orchestr8.toml", &format!("[[auth.tokens]]\nname = 'ci'\nsha256 = '{}'\nroles = ['amdin']\n", "a".repeat(64)));
+    place.write(
+        "orchestr8.toml",
+        &format!("[[auth.tokens]]\nname = 'ci'\nsha256 = '{}'\nroles = ['amdin']\n", "a".repeat(64)),
+    );
     let wrong = place.run(&["config", "check"]);
     assert!(wrong.err.contains("did you mean 'admin'?"), "{wrong:?}");
 }
@@ -87,7 +94,11 @@ fn an_admin_of_one_tenant_has_no_rights_in_another_and_grants_no_more_than_its_o
         assert_eq!(post(&admin, "/v1/tokens", body).status, 403, "{why}");
     }
     assert_eq!(post(&admin, "/v1/tokens", json!({"name": "x"})).status, 201);
-    assert_eq!(post(&admin, &format!("/v1/tokens/{owner_id}/rotate"), json!({})).status, 403, "an owner's secret");
+    assert_eq!(
+        post(&admin, &format!("/v1/tokens/{owner_id}/rotate"), json!({})).status,
+        403,
+        "an owner's secret"
+    );
     for target in [format!("/v1/tokens/{rival_id}/rotate"), format!("/v1/tokens/{rival_id}/revoke")] {
         assert_eq!(post(&admin, &target, json!({})).status, 404, "{target}");
     }
@@ -145,7 +156,8 @@ fn a_revoked_token_ends_on_every_face_with_its_open_connections() {
     for (what, mut stream) in open {
         // The end of the stream, or a reset: either way it is over.
         let ended = stream.read_to_end(&mut Vec::new());
-        let is_over = ended.as_ref().is_ok() || ended.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset);
+        let is_over = ended.as_ref().is_ok()
+            || ended.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset);
         assert!(is_over, "{what}: {ended:?}");
     }
     for target in ["/v1/executions", "/aacp/agents", "/documents", "/metrics"] {
@@ -171,13 +183,20 @@ fn a_rotated_token_works_with_both_secrets_until_the_grace_ends() {
     let last = place.run(&["tokens", "rotate", &id, "--grace", "0", "--quiet"]);
     assert_eq!(ask(&server, fresh, "GET", "/v1/executions", None).status, 401);
     assert_eq!(ask(&server, last.out.trim(), "GET", "/v1/executions", None).status, 200);
-    assert_eq!(ask(&server, "o8_abcdefghijkl_x", "GET", "/v1/executions", None).status, 200, "no token of ours: the person here");
+    assert_eq!(
+        ask(&server, "o8_abcdefghijkl_x", "GET", "/v1/executions", None).status,
+        200,
+        "no token of ours: the person here"
+    );
 }
 
 #[test]
 fn a_scope_narrows_and_never_widens() {
     let (place, server) = served(&[]);
-    let (lists, _) = create(&place, &["--name", "lists", "--role", "owner", "--scope", "face:workflows,executions.list,tokens.*"]);
+    let (lists, _) = create(
+        &place,
+        &["--name", "lists", "--role", "owner", "--scope", "face:workflows,executions.list,tokens.*"],
+    );
     assert_eq!(ask(&server, &lists, "GET", "/v1/executions", None).status, 200);
     assert_eq!(ask(&server, &lists, "GET", "/v1/workflows", None).status, 403, "another action");
     assert_eq!(ask(&server, &lists, "GET", "/aacp/agents", None).status, 403, "another face");

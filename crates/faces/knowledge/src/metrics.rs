@@ -239,6 +239,16 @@ mod tests {
     }
 
     #[test]
+    fn a_tenant_sees_its_own_series_only() {
+        let metrics = Metrics::default();
+        metrics.answered(labels("a", "SUCCESS", ""), 4_000);
+        metrics.answered(Labels { tenant: "rival".into(), ..labels("a", "SUCCESS", "") }, 4_000);
+        let own = metrics.text(Some("rival"));
+        assert!(own.contains("tenant=\"rival\"") && !own.contains("acme"), "{own}");
+        assert!(metrics.text(None).contains("acme"));
+    }
+
+    #[test]
     fn kno_11_series_have_the_labels_of_the_contract_and_buckets_add_up() {
         let metrics = Metrics::default();
         metrics.answered(labels("knowledge.query_knowledge", "SUCCESS", ""), 4_000);
@@ -277,7 +287,7 @@ mod tests {
 
     #[test]
     fn nothing_counted_is_zero_and_not_unknown() {
-        let text = Metrics::default().text();
+        let text = Metrics::default().text(None);
         for name in [REQUESTS, DLQ, RETRIES] {
             assert!(text.contains(&format!("{name} 0\n")), "{name}");
         }

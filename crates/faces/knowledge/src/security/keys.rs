@@ -232,7 +232,7 @@ mod tests {
         let twice = new(&store, "k-1", owner(), [2; 32], 1000).await.unwrap_err();
         assert_eq!(twice.code, Code::StateConflict);
         rotate(&store, "k-1", "k-2", [2; 32], 2000).await.unwrap();
-        let kept = list(&store, "").await.unwrap();
+        let kept = list(&store, None, "").await.unwrap();
         assert_eq!(kept.iter().map(|key| key.kid.as_str()).collect::<Vec<_>>(), ["k-1", "k-2"]);
         assert_eq!(kept[0].revoked_ms, Some(2000 + limits::ROTATION_GRACE_MS));
         assert_eq!((&kept[1].owner, kept[1].created_ms), (&owner(), 2000));

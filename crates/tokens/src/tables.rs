@@ -14,6 +14,9 @@ pub const MIGRATIONS: &[(&str, &str)] = &[(
      CREATE INDEX api_tokens_tenant ON api_tokens (tenant, id);",
 )];
 
+/// Columns: how many tokens there are that are not revoked.
+pub const ACTIVE_COUNT: &str = "SELECT COUNT(*) FROM api_tokens WHERE revoked_ms IS NULL";
+
 /// The columns of every statement that gives whole tokens, in the order in which `TokenRecord` reads them.
 macro_rules! select {
     ($rest:literal) => {

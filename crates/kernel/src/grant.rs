@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use orchestr8_contract::id::Tenant;
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, Fault, RoleSet};
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use crate::ports::Clock;
+use crate::principals::Standing;
 
 /// Before the name of a face in a scope.
 const FACE: &str = "face:";
@@ -195,6 +196,8 @@ struct Table {
 #[derive(Default)]
 struct Grants {
     by_hash: HashMap<TokenHash, Arc<TokenGrant>>,
+    /// The grants of each principal. A name whose tokens are all gone stays here without any, so that it is known as revoked.
+    by_name: HashMap<(Tenant, Arc<str>), Vec<Arc<TokenGrant>>>,
     /// Ids that were revoked: a rotation that was on its way at the same moment must not bring one back.
     ended: HashSet<Arc<str>>,
 }
@@ -223,7 +226,31 @@ impl TokenTable {
     pub fn insert(&self, hash: TokenHash, grant: TokenGrant) {
         let mut grants = self.0.grants.write();
         if !grants.ended.contains(&grant.id) {
-            grants.by_hash.insert(hash, Arc::new(grant));
+            let (key, grant) = ((grant.tenant.clone(), grant.name.clone()), Arc::new(grant));
+            grants.by_name.entry(key).or_default().push(grant.clone());
+            grants.by_hash.insert(hash, grant);
+        }
+    }
+
+    /// Remembers that a principal of this name had a token, which is gone.
+    pub fn remember(&self, tenant: Tenant, name: &str) {
+        self.0.grants.write().by_name.entry((tenant, name.into())).or_default();
+    }
+
+    /// What a principal may do now by its tokens; unknown if no token ever had its name.
+    pub fn standing(&self, tenant: &Tenant, name: &str) -> Standing {
+        let now_ms = self.0.clock.now_ms();
+        let grants = self.0.grants.read();
+        let Some(of_name) = grants.by_name.get(&(tenant.clone(), Arc::from(name))) else {
+            return Standing::Unknown;
+        };
+        let mut valid =
+            of_name.iter().filter(|grant| !grant.is_revoked() && !grant.has_expired(now_ms)).peekable();
+        match valid.peek() {
+            None => Standing::Revoked,
+            Some(_) => Standing::Active(
+                valid.fold(RoleSet::NONE, |roles, grant| roles.union(RoleSet::named(&grant.roles))),
+            ),
         }
     }
 
@@ -264,7 +291,8 @@ impl TokenTable {
 
     fn remove(&self, is_over: impl Fn(&TokenGrant) -> bool) {
         let mut any = false;
-        self.0.grants.write().by_hash.retain(|_, grant| {
+        let mut grants = self.0.grants.write();
+        grants.by_hash.retain(|_, grant| {
             let over = is_over(grant);
             if over {
                 grant.revoke();
@@ -272,6 +300,10 @@ impl TokenTable {
             }
             !over
         });
+        if any {
+            grants.by_name.values_mut().for_each(|of_name| of_name.retain(|grant| !grant.is_revoked()));
+        }
+        drop(grants);
         if any {
             self.announce();
         }
@@ -348,6 +380,8 @@ mod tests {
         let mut heard = table.revocations();
         let grant = |id: &str| TokenGrant::new(id, "ci", Tenant::parse("acme").unwrap());
         assert!(table.is_empty());
+        let standing = |name: &str| table.standing(&Tenant::parse("acme").unwrap(), name);
+        assert_eq!(standing("ci"), Standing::Unknown);
         let now_ms = clock.now_ms();
         let short = grant("a");
         short.end_at(now_ms + 1000);
@@ -355,6 +389,7 @@ mod tests {
         table.insert([2; 32], grant("b"));
         table.rotate([3; 32], grant("b"), now_ms + 5000);
         let (a, b) = (table.find(&[1; 32]).unwrap(), table.find(&[2; 32]).unwrap());
+        assert_eq!(standing("ci"), Standing::Active(RoleSet::NONE));
         assert_eq!(table.find(&[9; 32]), None);
         assert_eq!(table.last_used().len(), 2);
         assert!(!heard.has_changed().unwrap());
@@ -364,6 +399,7 @@ mod tests {
         heard.mark_unchanged();
         table.revoke("b");
         assert!(b.is_revoked() && heard.has_changed().unwrap() && table.is_empty());
+        assert_eq!(standing("ci"), Standing::Revoked);
         assert_eq!(table.find(&[3; 32]), None);
         table.rotate([4; 32], grant("b"), now_ms);
         assert_eq!(table.find(&[4; 32]), None, "what is revoked stays revoked");

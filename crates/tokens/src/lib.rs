@@ -14,9 +14,11 @@ pub mod tables;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use orchestr8_contract::Fault;
+use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::grant::TokenTable;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::Batch;
@@ -36,6 +38,7 @@ pub(crate) struct Inner {
     table: TokenTable,
     /// Principals that tokens of the settings stand for, as tenant and name: no API token may take their place.
     taken: Vec<(String, String)>,
+    loaded: AtomicBool,
     /// What the store knows of the last use of each token.
     written: Mutex<HashMap<Arc<str>, i64>>,
 }
@@ -43,7 +46,13 @@ pub(crate) struct Inner {
 impl ApiTokens {
     pub fn new(kernel: Kernel, taken: Vec<(String, String)>) -> Self {
         let table = TokenTable::new(kernel.ports().clock.clone());
-        Self(Arc::new(Inner { kernel, table, taken, written: Mutex::default() }))
+        Self(Arc::new(Inner {
+            kernel,
+            table,
+            taken,
+            loaded: AtomicBool::new(false),
+            written: Mutex::default(),
+        }))
     }
 
     /// What requests are checked against. Empty until `load`.
@@ -55,9 +64,19 @@ impl ApiTokens {
         actions::all(&self.0)
     }
 
-    /// Reads the tokens of the store into memory.
+    /// Reads the tokens of the store into memory, once.
     pub async fn load(&self) -> Result<(), Fault> {
-        let rows = self.0.kernel.ports().store.query(tables::active()).await.map_err(store_fault)?;
+        if self.0.loaded.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let store = &self.0.kernel.ports().store;
+        for row in &store.query(tables::revoked_names()).await.map_err(store_fault)? {
+            let tenant = Tenant::parse(row.text(0).map_err(store_fault)?);
+            if let Ok(tenant) = tenant {
+                self.0.table.remember(tenant, row.text(1).map_err(store_fault)?);
+            }
+        }
+        let rows = store.query(tables::active()).await.map_err(store_fault)?;
         for row in &rows {
             let record = TokenRecord::read(row)?;
             for (hash, grant) in record.grants()? {

@@ -64,6 +64,11 @@ pub fn active() -> Statement {
     Statement::new(select!("WHERE revoked_ms IS NULL"), vec![])
 }
 
+/// Columns: tenant, name. Of principals that had a token.
+pub fn revoked_names() -> Statement {
+    Statement::new("SELECT DISTINCT tenant, name FROM api_tokens WHERE revoked_ms IS NOT NULL", vec![])
+}
+
 /// Columns: how many a tenant has.
 pub fn count(tenant: &str) -> Statement {
     Statement::new(

@@ -125,14 +125,14 @@ impl Runtime {
         let bus = Bus::new(&bus::Config::default(), clock.clone(), log.clone());
         let ports = Ports { clock, ids, random, store: Arc::new(store.clone()), log: log.clone(), redactor };
         let kernel = Kernel::new(ports, settings.limits.clone(), bus);
-        kernel.set_directory(Arc::new(principals::ConfiguredPrincipals::of(&settings.auth)));
+        let tokens = tokens::register(&kernel, &settings)?;
+        kernel.set_directory(Arc::new(principals::ServerPrincipals::of(&settings.auth, tokens.table())));
         register(&kernel, &settings)?;
         let messages = messages::register(&kernel, &settings)?;
         let workflows = workflows::register(&kernel, &settings)?;
         let sessions = sessions::register(&kernel, &settings)?;
         let embedder = embedding::embedder(&kernel, &settings.embedder)?;
         let knowledge = knowledge::register(&kernel, &settings, embedder)?;
-        let tokens = tokens::register(&kernel, &settings)?;
         let reload = settings.tls.as_ref().map(|_| Arc::new(Notify::new()));
         let stop = CancellationToken::new();
         let countdown = Countdown::new(kernel.ports().clock.clone(), settings.shutdown_limit);
@@ -172,6 +172,7 @@ impl Runtime {
     /// Takes up the sessions that were there and the workflows that were under way, and runs what comes. Only for commands
     /// that stay.
     pub async fn begin(&self) -> Result<(), Failure> {
+        self.tokens.load().await?;
         self.sessions.start().await.map_err(Failure::from)?;
         let (knowledge, stop) = (self.knowledge.clone(), Cancel::from_token(self.stop.clone()));
         tokio::spawn(async move { knowledge.run(stop).await });
@@ -183,6 +184,7 @@ impl Runtime {
 
     /// Runs what comes, and leaves alone what was under way. For commands that are there for one execution.
     pub async fn begin_alone(&self) -> Result<(), Failure> {
+        self.tokens.load().await?;
         self.sessions.start_alone().await.map_err(Failure::from)?;
         self.workflows.start_alone().await.map_err(Failure::from)
     }

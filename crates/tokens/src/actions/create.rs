@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{AccessRole, Code, Fault, Output, RoleSet};
 use orchestr8_kernel::grant::TokenScope;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::submission::RESERVED_NAMES;
 use orchestr8_kernel::{Args, Context, Halt, Reply};
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ fn read(tokens: &Inner, args: &Args, context: &Context) -> Result<TokenRecord, F
     }
     let text = |name: &str| args.text(name).unwrap_or_default().to_owned();
     let name = text("name");
-    check_name(&name, &tenant)?;
+    check_name(&name)?;
     Ok(TokenRecord {
         id: text("id"),
         tenant,
@@ -98,9 +98,8 @@ fn read(tokens: &Inner, args: &Args, context: &Context) -> Result<TokenRecord, F
 }
 
 /// A token stands for a principal of its name: it must not pass for the server or for the person at this machine.
-fn check_name(name: &str, tenant: &Tenant) -> Result<(), Fault> {
-    let is_local = *tenant == Tenant::local() && name == orchestr8_kernel::Principal::local().name.as_ref();
-    match name.starts_with(RESERVED) || is_local {
+fn check_name(name: &str) -> Result<(), Fault> {
+    match name.starts_with(RESERVED) || RESERVED_NAMES.contains(&name) {
         true => Err(Fault::invalid(format!("the name '{name}' is reserved")).with("path", "/name")),
         false => Ok(()),
     }

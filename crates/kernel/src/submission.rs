@@ -55,7 +55,7 @@ impl Principal {
 
     /// The holder of a link to an approval: known by nothing but the link.
     pub fn approval_link(tenant: Tenant) -> Self {
-        Self { name: APPROVAL_LINK.into(), tenant, roles: RoleSet::of(&[AccessRole::Approver]) }
+        Self::new(APPROVAL_LINK, tenant, RoleSet::of(&[AccessRole::Approver]))
     }
 
     pub fn is_approval_link(&self) -> bool {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Code, Fault, RoleSet, TraceParent};
 use orchestr8_kernel::Principal;
+use orchestr8_kernel::grant::TokenGrant;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::Batch;
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,9 @@ pub struct Given {
     pub principal: String,
     #[serde(default, skip_serializing_if = "RoleSet::is_empty")]
     pub roles: RoleSet,
+    /// The scope of the API token that started it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<String>,
     #[serde(default, skip_serializing_if = "Authors::is_empty")]
     pub authors: Authors,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -226,8 +230,10 @@ impl Hub {
         let id: Arc<str> = format!("exec-{}", ports.ids.fresh(For::Execution)).into();
         let mut variables = request.workflow.variables.clone();
         variables.extend(request.variables.clone());
+        let scope = request.principal.grant.as_ref().map_or_else(Vec::new, |grant| grant.scope.entries());
         let principal = Arc::new(Principal {
             roles: request.authors.reduce(request.principal.roles),
+            grant: TokenGrant::recorded(&request.principal.name, request.principal.tenant.clone(), &scope),
             ..Principal::clone(&request.principal)
         });
         let given = Given {
@@ -236,6 +242,7 @@ impl Hub {
             trace: request.trace,
             principal: request.principal.name.to_string(),
             roles: principal.roles,
+            scope,
             authors: request.authors,
             parent: request.parent,
             forked_from: request.forked_from,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::Principal;
+use orchestr8_kernel::grant::TokenGrant;
 use orchestr8_kernel::ports::store;
 
 use super::accept::{Given, Seed};
@@ -146,7 +147,8 @@ pub async fn seed(hub: &Hub, row: &Row) -> Result<Seed, Fault> {
         workflow,
         started_by: given.principal.as_str().into(),
     };
-    let principal = Principal::new(given.principal.as_str(), row.tenant.clone(), given.roles);
+    let principal = Principal::new(given.principal.as_str(), row.tenant.clone(), given.roles)
+        .granted(TokenGrant::recorded(&given.principal, row.tenant.clone(), &given.scope));
     Ok(Seed {
         num: row.num,
         tenant: row.tenant.clone(),

@@ -45,5 +45,5 @@ pub use refusal::Refusal;
 pub use serve::{Drained, bind, serve};
 pub use settings::{Pages, Settings, Voice};
 pub use sockets::SOCKET_PROTOCOL;
-pub use tls::{Tls, TlsError, TlsFiles};
+pub use tls::{Tls, TlsFiles};
 pub use turns::after_others;

@@ -39,7 +39,7 @@ pub struct TlsFiles {
 
 /// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum TlsError {
+pub enum Error {
     #[error("{path} cannot be read as {what}: {cause}")]
     File { path: PathBuf, what: &'static str, cause: String },
     #[error("the certificate in {cert} and the key in {key} do not go together: {cause}")]
@@ -77,13 +77,13 @@ impl ResolvesServerCert for CurrentCertificate {
 }
 
 impl Tls {
-    pub fn load(files: TlsFiles) -> Result<Self, TlsError> {
+    pub fn load(files: TlsFiles) -> Result<Self, Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let loaded = Loaded { version: version(&files), key: Arc::new(read(&files, &provider)?) };
         let current = Arc::new(CurrentCertificate(RwLock::new(loaded)));
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| TlsError::Setup(error.to_string()))?
+            .map_err(|error| Error::Setup(error.to_string()))?
             .with_no_client_auth()
             .with_cert_resolver(current.clone());
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -97,7 +97,7 @@ impl Tls {
     }
 
     /// Reads the files again. If they cannot be used, the certificate in use stays, and so does the error until they change.
-    pub fn reload(&self) -> Result<(), TlsError> {
+    pub fn reload(&self) -> Result<(), Error> {
         let version = version(&self.files);
         let key = read(&self.files, &aws_lc_rs::default_provider());
         let mut current = self.current.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -116,8 +116,8 @@ impl Tls {
     }
 }
 
-fn read(files: &TlsFiles, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
-    let unreadable = |path: &Path, what, cause: String| TlsError::File { path: path.to_owned(), what, cause };
+fn read(files: &TlsFiles, provider: &CryptoProvider) -> Result<CertifiedKey, Error> {
+    let unreadable = |path: &Path, what, cause: String| Error::File { path: path.to_owned(), what, cause };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&files.cert)
         .and_then(Iterator::collect)
         .map_err(|error| unreadable(&files.cert, "certificates in PEM", error.to_string()))?;
@@ -126,7 +126,7 @@ fn read(files: &TlsFiles, provider: &CryptoProvider) -> Result<CertifiedKey, Tls
     }
     let key = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|error| unreadable(&files.key, "a private key in PEM", error.to_string()))?;
-    CertifiedKey::from_der(chain, key, provider).map_err(|error: rustls::Error| TlsError::Pair {
+    CertifiedKey::from_der(chain, key, provider).map_err(|error: rustls::Error| Error::Pair {
         cert: files.cert.clone(),
         key: files.key.clone(),
         cause: error.to_string(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::Code;
 use orchestr8_edge::tls::TLS_RELOAD_INTERVAL;
-use orchestr8_edge::{Tls, TlsError, TlsFiles};
+use orchestr8_edge::{Tls, TlsFiles, tls};
 use orchestr8_kernel::Log;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -15,11 +15,13 @@ use crate::failure::Failure;
 pub fn load(files: TlsFiles) -> Result<Tls, Failure> {
     Tls::load(files).map_err(|error| {
         let hint = match &error {
-            TlsError::File { .. } => "http.tls.cert and http.tls.key name PEM files that this user can read",
-            TlsError::Pair { .. } => {
+            tls::Error::File { .. } => {
+                "http.tls.cert and http.tls.key name PEM files that this user can read"
+            }
+            tls::Error::Pair { .. } => {
                 "put the key of this very certificate there, and the certificate of the server first"
             }
-            TlsError::Setup(_) => "this is a defect; please report it",
+            tls::Error::Setup(_) => "this is a defect; please report it",
         };
         Failure::new(Code::Configuration, error.to_string()).hinting(hint)
     })

@@ -36,6 +36,7 @@ const pages = () => [
   ['agents', '/messages?tab=agents', 'main >> text=Builds what the planner plans'],
   ['dead-letters', '/messages?tab=dead', 'text=Nothing was given up'],
   ['audit', '/audit', 'text=The trail is whole.'],
+  ['tokens', '/tokens', 'role=button[name="New token"]'],
 ]
 
 for (const dark of [false, true]) {

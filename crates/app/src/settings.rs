@@ -6,10 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orchestr8_contract::Code;
-use orchestr8_contract::envelope::Role;
-use orchestr8_contract::id::Tenant;
 use orchestr8_contract::limits;
-use orchestr8_edge::{Auth, Token};
+use orchestr8_edge::{Auth, TlsFiles};
 use orchestr8_kernel::Limits;
 use orchestr8_kernel::log::Level;
 use orchestr8_mcp::http::AdminToken;
@@ -39,6 +37,16 @@ pub enum Place {
         /// Somebody asked for this very place: nothing else will do.
         explicit: bool,
     },
+}
+
+impl Place {
+    /// Whether there is a data file already.
+    pub fn is_file(&self) -> bool {
+        match self {
+            Place::Memory => false,
+            Place::File { path, .. } => path.exists(),
+        }
+    }
 }
 
 pub struct Store {
@@ -72,6 +80,9 @@ pub struct Settings {
     pub audit: AuditSettings,
     pub http: config::Http,
     pub auth: Auth,
+    /// With it, serve speaks HTTPS.
+    pub tls: Option<TlsFiles>,
+    pub sessions_per_principal: usize,
     pub eras: Eras,
     pub servers: Vec<Server>,
     /// What the programs of other servers find in their environment.
@@ -117,6 +128,7 @@ impl Settings {
         let mut review = Review { loaded: &loaded, problems: Vec::new() };
         let admin_token = review.admin_token(environment);
         let auth = review.auth();
+        let tls = review.tls();
         review.servers();
         review.knowledge();
         if !review.problems.is_empty() {
@@ -159,6 +171,8 @@ impl Settings {
             audit,
             http: config.http,
             auth,
+            tls,
+            sessions_per_principal: config.protocol.max_sessions_per_principal,
             eras: Eras {
                 legacy: config.protocol.eras.contains(&config::Era::Legacy),
                 modern: config.protocol.eras.contains(&config::Era::Modern),
@@ -232,40 +246,6 @@ impl Review<'_> {
             self.complain("tools.adminPolicy.tokenEnvVar", what);
         }
         token
-    }
-
-    fn auth(&mut self) -> Auth {
-        let tokens = &self.loaded.config.auth.tokens;
-        for (index, token) in tokens.iter().enumerate() {
-            if let Err(wrong) = Tenant::parse(&token.tenant) {
-                self.complain(&format!("auth.tokens[{index}].tenant"), wrong.to_string());
-            }
-            for (field, what) in tokens::problems(token) {
-                self.complain(&format!("auth.tokens[{index}].{field}"), what);
-            }
-            if Role::ALL.iter().all(|role| token.roles.iter().any(|word| word == role.as_str())) {
-                self.complain(
-                    &format!("auth.tokens[{index}].roles"),
-                    "has planner and executor; who plans must not carry out: give each a token of its own",
-                );
-            }
-            if tokens[..index].iter().any(|other| other.sha256.eq_ignore_ascii_case(&token.sha256)) {
-                self.complain(
-                    &format!("auth.tokens[{index}].sha256"),
-                    "is there twice; which of the two names would count?",
-                );
-            }
-        }
-        let known = |token: &config::Token| Token {
-            name: token.name.clone(),
-            sha256_hex: token.sha256.clone(),
-            roles: token.roles.clone(),
-            tenant: token.tenant.clone(),
-        };
-        match tokens.is_empty() {
-            true => Auth::Loopback,
-            false => Auth::Bearer { tokens: tokens.iter().map(known).collect() },
-        }
     }
 
     fn servers(&mut self) {
@@ -367,6 +347,7 @@ fn level(level: config::LogLevel) -> Level {
 }
 
 mod audit;
+mod auth;
 mod embedder;
 mod knowledge;
 mod messages;

@@ -24,6 +24,7 @@ pub fn migrations() -> Vec<Migration> {
         orchestr8_knowledge_face::tables::MIGRATIONS,
         orchestr8_broker::tables::MIGRATIONS,
         orchestr8_agents::tables::MIGRATIONS,
+        orchestr8_tokens::tables::MIGRATIONS,
         OWN,
     ];
     lists.iter().flat_map(|list| list.iter()).map(|&(name, sql)| Migration { name, sql }).collect()

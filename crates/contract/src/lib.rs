@@ -1,6 +1,7 @@
 //! Shared words of orchestr8: ids, errors, content, events and limits. Pure data, no IO.
 
 pub mod access;
+pub mod api_token;
 pub mod canonical;
 pub mod chain;
 pub mod content;

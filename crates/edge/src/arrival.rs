@@ -161,6 +161,7 @@ mod tests {
             tenant: tenant.into(),
             roles: Vec::new(),
             verified,
+            grant: None,
         };
         let who = |caller| async { seen(request("/a", ""), Some(caller)).await };
         assert!(who(caller(true, "acme")).await.ends_with(r#"Ok(Some("ann"))"#));

@@ -1,4 +1,4 @@
-//! Who is calling: on loopback anybody of this machine, elsewhere whoever shows a known bearer token.
+//! Who is calling: the bearer of a token of the settings or of the store, or on loopback the person at this machine.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -7,20 +7,22 @@ use std::sync::Arc;
 use http::header::AUTHORIZATION;
 use http::{Extensions, HeaderMap};
 use orchestr8_contract::id::Tenant;
-use orchestr8_contract::{AccessRole, Code, Fault, RoleSet};
+use orchestr8_contract::{AccessRole, Code, Fault, RoleSet, api_token};
 use orchestr8_kernel::Principal;
+use orchestr8_kernel::grant::{TokenGrant, TokenHash, TokenTable};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use crate::{Error, Refusal, sockets};
+use crate::failed_logins::label;
+use crate::{Error, sockets};
 
-/// The auth profile.
-#[derive(Clone)]
-pub enum Auth {
-    /// No credentials. Only for loopback addresses: `check_bind` sees to it.
-    Loopback,
-    /// Every request shows one of these tokens.
-    Bearer { tokens: Vec<Token> },
+/// The tokens that are known. With tokens in the settings, and on every address that others can reach, each request must show
+/// one; on loopback without any in the settings a request without a token comes from the person at this machine.
+#[derive(Clone, Default)]
+pub struct Auth {
+    pub tokens: Vec<Token>,
+    /// Those of the store.
+    pub stored: Option<TokenTable>,
 }
 
 /// A token we know by its hash only, so that reading the configuration does not give it away.
@@ -54,6 +56,8 @@ pub struct Caller {
     pub roles: Vec<String>,
     /// False on loopback, where nobody has to show anything.
     pub verified: bool,
+    /// The API token of the store that was shown.
+    pub grant: Option<Arc<TokenGrant>>,
 }
 
 /// The name and tenant of whoever calls over loopback.
@@ -73,7 +77,8 @@ impl Caller {
         }
         let tenant = Tenant::parse(&self.tenant)
             .map_err(|_| Fault::new(Code::Unauthorized, "the tenant of this token is no tenant name"))?;
-        Ok(Some(Principal { name: self.name.as_str().into(), tenant, roles: self.role_set() }))
+        let principal = Principal::new(self.name.as_str(), tenant, self.role_set());
+        Ok(Some(principal.granted(self.grant.clone())))
     }
 
     pub fn role_set(&self) -> RoleSet {
@@ -82,63 +87,103 @@ impl Caller {
 
     /// Asked for nothing that needs a name: a health probe.
     pub(crate) fn nobody() -> Self {
-        Self { name: String::new(), tenant: String::new(), roles: Vec::new(), verified: false }
+        Self { name: String::new(), tenant: String::new(), roles: Vec::new(), verified: false, grant: None }
     }
 
     fn local() -> Self {
-        Self { name: LOCAL_NAME.into(), tenant: LOCAL_TENANT.into(), roles: Vec::new(), verified: false }
+        Self {
+            name: LOCAL_NAME.into(),
+            tenant: LOCAL_TENANT.into(),
+            roles: Vec::new(),
+            verified: false,
+            grant: None,
+        }
     }
 }
 
-/// Refuses an address others can reach unless callers must show credentials.
+/// Refuses an address others can reach unless callers must show credentials, and some exist.
 pub fn check_bind(addr: SocketAddr, auth: &Auth) -> Result<(), Error> {
-    match auth {
-        Auth::Loopback if addr.ip().to_canonical().is_loopback() => Ok(()),
-        Auth::Loopback => Err(Error::OpenBind { addr }),
-        Auth::Bearer { tokens } if tokens.is_empty() => Err(Error::NoTokens),
-        Auth::Bearer { .. } => Ok(()),
+    let has_stored = auth.stored.as_ref().is_some_and(|stored| !stored.is_empty());
+    match is_loopback(addr) || !auth.tokens.is_empty() || has_stored {
+        true => Ok(()),
+        false => Err(Error::OpenBind { addr }),
     }
+}
+
+fn is_loopback(addr: SocketAddr) -> bool {
+    addr.ip().to_canonical().is_loopback()
 }
 
 /// The profile, made ready for the hot path.
-pub(crate) enum Verifier {
-    Open(Arc<Caller>),
-    Bearer(Vec<([u8; 32], Arc<Caller>)>),
+pub(crate) struct Verifier {
+    tokens: Vec<(TokenHash, Arc<Caller>)>,
+    stored: Option<TokenTable>,
+    /// Who calls without a token, where that is allowed.
+    open: Option<Arc<Caller>>,
+}
+
+/// Why a request has no caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rejected {
+    NoToken,
+    /// With what the token is called in logs.
+    WrongToken(String),
 }
 
 impl Verifier {
-    pub fn new(auth: &Auth) -> Result<Self, Error> {
-        match auth {
-            Auth::Loopback => Ok(Self::Open(Arc::new(Caller::local()))),
-            Auth::Bearer { tokens } if tokens.is_empty() => Err(Error::NoTokens),
-            Auth::Bearer { tokens } => tokens.iter().map(known).collect::<Result<_, _>>().map(Self::Bearer),
+    pub fn new(auth: &Auth, addr: SocketAddr) -> Result<Self, Error> {
+        let is_open = auth.tokens.is_empty() && is_loopback(addr);
+        Ok(Self {
+            tokens: auth.tokens.iter().map(known).collect::<Result<_, _>>()?,
+            stored: auth.stored.clone(),
+            open: is_open.then(|| Arc::new(Caller::local())),
+        })
+    }
+
+    pub fn verify(&self, headers: &HeaderMap) -> Result<Arc<Caller>, Rejected> {
+        // Nothing to look for: the way of every request on a machine without tokens.
+        if let (Some(open), None) = (&self.open, &self.stored) {
+            return Ok(open.clone());
+        }
+        let presented = presented(headers).or_else(|| sockets::offered_token(headers));
+        let Some(presented) = presented else { return self.open.clone().ok_or(Rejected::NoToken) };
+        let hash: TokenHash = Sha256::digest(&presented).into();
+        if let Some(caller) = find(&self.tokens, &hash).or_else(|| self.find_stored(&hash)) {
+            return Ok(caller);
+        }
+        let is_ours = std::str::from_utf8(&presented).is_ok_and(|text| api_token::id_of(text).is_some());
+        match &self.open {
+            // Credentials of another kind mean nothing where none are asked for.
+            Some(open) if !is_ours => Ok(open.clone()),
+            Some(_) | None => Err(Rejected::WrongToken(label(&presented))),
         }
     }
 
-    pub fn verify(&self, headers: &HeaderMap) -> Result<Arc<Caller>, Refusal> {
-        match self {
-            Self::Open(caller) => Ok(caller.clone()),
-            Self::Bearer(tokens) => {
-                let offered = || sockets::offered_token(headers);
-                let presented = presented(headers).or_else(offered).ok_or_else(Refusal::no_token)?;
-                find(tokens, &presented).ok_or_else(Refusal::wrong_token)
-            }
-        }
+    fn find_stored(&self, hash: &TokenHash) -> Option<Arc<Caller>> {
+        let grant = self.stored.as_ref()?.find(hash)?;
+        Some(Arc::new(Caller {
+            name: grant.name.to_string(),
+            tenant: grant.tenant.as_str().to_owned(),
+            roles: grant.roles.clone(),
+            verified: true,
+            grant: Some(grant),
+        }))
     }
 }
 
-fn known(token: &Token) -> Result<([u8; 32], Arc<Caller>), Error> {
+fn known(token: &Token) -> Result<(TokenHash, Arc<Caller>), Error> {
     let hash = parse_hash(&token.sha256_hex).ok_or_else(|| Error::Token { name: token.name.clone() })?;
     let caller = Caller {
         name: token.name.clone(),
         tenant: token.tenant.clone(),
         roles: token.roles.clone(),
         verified: true,
+        grant: None,
     };
     Ok((hash, Arc::new(caller)))
 }
 
-fn parse_hash(text: &str) -> Option<[u8; 32]> {
+fn parse_hash(text: &str) -> Option<TokenHash> {
     let digits = text.as_bytes();
     if digits.len() != 64 {
         return None;
@@ -161,12 +206,11 @@ fn presented(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
 }
 
 /// Compares with every known hash in constant time, so that the time taken tells nothing about any token.
-fn find(tokens: &[([u8; 32], Arc<Caller>)], presented: &[u8]) -> Option<Arc<Caller>> {
-    let hash: [u8; 32] = Sha256::digest(presented).into();
+fn find(tokens: &[(TokenHash, Arc<Caller>)], hash: &TokenHash) -> Option<Arc<Caller>> {
     let mut place = 0u64;
     let mut found = Choice::from(0);
     for (index, (known, _)) in (0u64..).zip(tokens) {
-        let same = known.ct_eq(&hash);
+        let same = known.ct_eq(hash);
         place.conditional_assign(&index, same);
         found |= same;
     }
@@ -178,13 +222,22 @@ fn find(tokens: &[([u8; 32], Arc<Caller>)], presented: &[u8]) -> Option<Arc<Call
 mod tests {
     use super::*;
     use http::HeaderValue;
+    use orchestr8_contract::api_token::ApiToken;
+    use orchestr8_kernel::ports::clock::Simulated;
+
+    const HERE: &str = "127.0.0.1:80";
+    const ABROAD: &str = "192.0.2.1:80";
 
     fn token(name: &str, secret: &str) -> Token {
         let sha256_hex = Sha256::digest(secret).iter().map(|byte| format!("{byte:02X}")).collect();
         Token { name: name.into(), sha256_hex, roles: vec!["admin".into()], tenant: "acme".into() }
     }
 
-    fn ask(verifier: &Verifier, values: &[&str]) -> Result<String, Refusal> {
+    fn verifier(auth: &Auth, addr: &str) -> Verifier {
+        Verifier::new(auth, addr.parse().unwrap()).unwrap()
+    }
+
+    fn ask(verifier: &Verifier, values: &[&str]) -> Result<String, Rejected> {
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
@@ -192,54 +245,82 @@ mod tests {
         verifier.verify(&headers).map(|caller| caller.name.clone())
     }
 
+    fn stored() -> (TokenTable, String) {
+        let table = TokenTable::new(Arc::new(Simulated::new()));
+        let token = ApiToken::new("abcdefghijkl", &[1; 32]).as_str().to_owned();
+        let hash = Sha256::digest(&token).into();
+        table.insert(hash, TokenGrant::new("abcdefghijkl", "bot", Tenant::parse("acme").unwrap()));
+        (table, token)
+    }
+
     #[test]
     fn a_known_token_names_its_caller() {
-        let auth = Auth::Bearer { tokens: vec![token("ci", "s3cret"), token("ops", "0ther")] };
-        let verifier = Verifier::new(&auth).unwrap();
+        let auth = Auth { tokens: vec![token("ci", "s3cret"), token("ops", "0ther")], stored: None };
+        let verifier = verifier(&auth, HERE);
         assert_eq!(ask(&verifier, &["Bearer s3cret"]), Ok("ci".into()));
         assert_eq!(ask(&verifier, &["bearer 0ther"]), Ok("ops".into()));
         for wrong in ["Bearer s3cre", "Bearer s3crett", "Bearer ", "Bearer S3CRET"] {
-            assert_eq!(ask(&verifier, &[wrong]), Err(Refusal::wrong_token()), "{wrong}");
+            assert!(matches!(ask(&verifier, &[wrong]), Err(Rejected::WrongToken(_))), "{wrong}");
         }
         for missing in [&[][..], &["Basic czNjcmV0"], &["Bearer"], &["Bearer s3cret", "Bearer s3cret"]] {
-            assert_eq!(ask(&verifier, missing), Err(Refusal::no_token()), "{missing:?}");
+            assert_eq!(ask(&verifier, missing), Err(Rejected::NoToken), "{missing:?}");
         }
     }
 
     #[test]
+    fn a_token_of_the_store_is_held_to_its_grant_and_ends_when_it_is_revoked() {
+        let (table, token) = stored();
+        let shown = format!("Bearer {token}");
+        for addr in [HERE, ABROAD] {
+            let auth = Auth { tokens: Vec::new(), stored: Some(table.clone()) };
+            assert_eq!(ask(&verifier(&auth, addr), &[&shown]), Ok("bot".into()));
+        }
+        let auth = Auth { tokens: Vec::new(), stored: Some(table.clone()) };
+        let (here, abroad) = (verifier(&auth, HERE), verifier(&auth, ABROAD));
+        table.revoke("abcdefghijkl");
+        let wrong = Err(Rejected::WrongToken("o8_abcdefghijkl".into()));
+        assert_eq!(ask(&here, &[&shown]), wrong, "a revoked token is not the person at this machine");
+        assert_eq!(ask(&abroad, &[&shown]), wrong);
+        assert_eq!(ask(&here, &[]), Ok("local".into()));
+        assert_eq!(ask(&here, &["Bearer a.jwt.of-another-profile"]), Ok("local".into()));
+        assert_eq!(ask(&abroad, &[]), Err(Rejected::NoToken));
+    }
+
+    #[test]
     fn loopback_asks_for_nothing_and_claims_nothing() {
-        let caller = Verifier::new(&Auth::Loopback).unwrap().verify(&HeaderMap::new()).unwrap();
+        let caller = verifier(&Auth::default(), HERE).verify(&HeaderMap::new()).unwrap();
         assert_eq!(*caller, Caller::local());
         assert!(!caller.verified && caller.roles.is_empty());
     }
 
     #[test]
-    fn a_bad_hash_or_an_empty_profile_is_refused_at_start() {
+    fn a_bad_hash_is_refused_at_start() {
         for bad in ["", "xyz", &"g".repeat(64), &"a".repeat(63), &"é".repeat(32)] {
             let tokens = vec![Token { sha256_hex: bad.into(), ..token("ci", "x") }];
-            assert!(
-                matches!(Verifier::new(&Auth::Bearer { tokens }), Err(Error::Token { name }) if name == "ci")
-            );
+            let made = Verifier::new(&Auth { tokens, stored: None }, HERE.parse().unwrap());
+            assert!(matches!(made, Err(Error::Token { name }) if name == "ci"));
         }
-        assert!(matches!(Verifier::new(&Auth::Bearer { tokens: vec![] }), Err(Error::NoTokens)));
     }
 
     #[test]
     fn only_loopback_may_be_bound_without_credentials() {
-        let bearer = Auth::Bearer { tokens: vec![token("ci", "s3cret")] };
-        let nobody = Auth::Bearer { tokens: vec![] };
+        let bearer = Auth { tokens: vec![token("ci", "s3cret")], stored: None };
+        let in_store = Auth { tokens: Vec::new(), stored: Some(stored().0) };
+        let empty = Auth { tokens: Vec::new(), stored: Some(TokenTable::new(Arc::new(Simulated::new()))) };
         for addr in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
             let addr = addr.parse().unwrap();
-            assert!(check_bind(addr, &Auth::Loopback).is_ok(), "{addr}");
+            assert!(check_bind(addr, &Auth::default()).is_ok(), "{addr}");
         }
         for addr in ["0.0.0.0:80", "192.168.1.2:80", "[::]:80", "[2001:db8::1]:80"] {
             let addr = addr.parse().unwrap();
-            let error = check_bind(addr, &Auth::Loopback).unwrap_err();
-            assert!(matches!(error, Error::OpenBind { addr: named } if named == addr));
-            assert!(error.to_string().contains(&addr.to_string()));
-            assert!(error.hint().contains("bearer tokens"));
+            for nobody in [&Auth::default(), &empty] {
+                let error = check_bind(addr, nobody).unwrap_err();
+                assert!(matches!(error, Error::OpenBind { addr: named } if named == addr));
+                assert!(error.to_string().contains(&addr.to_string()));
+                assert!(error.hint().contains("orchestr8 tokens create"));
+            }
             assert!(check_bind(addr, &bearer).is_ok());
-            assert!(matches!(check_bind(addr, &nobody), Err(Error::NoTokens)));
+            assert!(check_bind(addr, &in_store).is_ok());
         }
     }
 }

@@ -1,15 +1,20 @@
 //! Reading a request body: bounded before and while it comes, and never at the pace of a client that stalls.
 
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::{IntoResponse, Response};
 use bytes::BytesMut;
+use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
 use crate::Refusal;
+use crate::signal::ConnectionSignal;
 
 /// What a body must bring in each timeout span: with the default ten seconds, 1.6 kB/s.
 /// A client that drips one byte at a time would otherwise hold a connection for ever.
@@ -80,14 +85,47 @@ pub async fn read(mut body: Body, limit_bytes: usize, timeout: Duration) -> Resu
 }
 
 /// The body as faces get it: none can read more than the edge allows, even one that forgets to look.
-pub(crate) fn bound(body: Incoming, limit_bytes: usize) -> Body {
-    Body::new(Limited::new(body, limit_bytes).map_err(move |cause| {
-        if cause.is::<LengthLimitError>() {
-            Error::TooLarge { limit_bytes }
-        } else {
-            Error::Broken(axum::Error::new(cause))
+pub(crate) fn bound(body: Incoming, limit_bytes: usize, signal: &Arc<ConnectionSignal>) -> Body {
+    let broken = move |cause: axum::BoxError| match cause.is::<LengthLimitError>() {
+        true => Error::TooLarge { limit_bytes },
+        false => Error::Broken(axum::Error::new(cause)),
+    };
+    if body.is_end_stream() {
+        signal.complete();
+        return Body::new(Limited::new(body, limit_bytes).map_err(broken));
+    }
+    signal.receive();
+    Body::new(Limited::new(Tracked { body, signal: signal.clone() }, limit_bytes).map_err(broken))
+}
+
+/// A body that tells the connection when it has come whole.
+struct Tracked {
+    body: Incoming,
+    signal: Arc<ConnectionSignal>,
+}
+
+impl HttpBody for Tracked {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if matches!(frame, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.signal.complete();
         }
-    }))
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// Asks for progress in every span instead of a whole in one: large bodies on slow lines are fine.

@@ -1,4 +1,4 @@
-//! One connection from its first byte to its last: HTTP on it, time limits over it, and a kind goodbye.
+//! One connection from its first byte to its last: TLS if configured, HTTP on it, time limits over it, and a kind goodbye.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -9,22 +9,25 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::header::CONNECTION;
-use http::{HeaderValue, Request};
+use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::Refusal;
-use crate::census::Seat;
+use crate::connections::ConnectionSlot;
 use crate::guard::{self, Guard};
 use crate::settings::{BUFFER_LIMIT_BYTES, HEAD_LIMIT_BYTES, Timeouts};
+use crate::signal::ConnectionSignal;
+use crate::socket::Socket;
+use crate::tls::{TLS_FIRST_BYTE, Tls};
 use crate::turns::Own;
 use crate::watch::{Answer, Wait, Watch, Wire};
+use crate::{Refusal, health};
 
 /// After the last word we read on for a moment, because closing on unread bytes would destroy that word in flight.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -36,16 +39,17 @@ pub(crate) struct Shared {
     pub guard: Guard,
     pub timeouts: Timeouts,
     pub drain: Drain,
+    pub tls: Option<Tls>,
     http: http1::Builder,
 }
 
 impl Shared {
-    pub fn new(guard: Guard, timeouts: Timeouts) -> Self {
+    pub fn new(guard: Guard, timeouts: Timeouts, tls: Option<Tls>) -> Self {
         let mut http = http1::Builder::new();
         // Our own clock covers heads, and silence between requests besides. The limit of 100 headers is
         // the parser's default; naming it would cost an allocation per request.
         http.header_read_timeout(None).max_header_size(HEAD_LIMIT_BYTES).max_buf_size(BUFFER_LIMIT_BYTES);
-        Self { guard, timeouts, drain: Drain::default(), http }
+        Self { guard, timeouts, drain: Drain::default(), tls, http }
     }
 }
 
@@ -73,49 +77,106 @@ enum End {
     TimedOut(Wait),
     /// Drained while nobody was waiting for an answer.
     Quiet,
+    /// Evicted, or its token was revoked.
+    Cut,
 }
 
-pub(crate) async fn run(stream: TcpStream, seat: Seat, shared: Arc<Shared>) {
-    if !first_byte(&stream, &shared).await {
-        return;
+/// A client that was let in only in case it is a health probe has this long to say so.
+const PROBE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Serves one client. With `beyond` the limits are reached: a health probe is answered, anything else gets this refusal.
+pub(crate) async fn run(
+    stream: TcpStream,
+    slot: ConnectionSlot,
+    shared: Arc<Shared>,
+    beyond: Option<Refusal>,
+) {
+    let mut timeouts = shared.timeouts;
+    if beyond.is_some() {
+        timeouts.first_byte = timeouts.first_byte.min(PROBE_PATIENCE);
+        timeouts.header = timeouts.header.min(PROBE_PATIENCE);
     }
-    let watch = Arc::new(Watch::new());
+    let Some(first) = first_byte(&stream, &slot.signal, &shared, timeouts.first_byte).await else {
+        // Told at once what is wrong, even if it only waits to be spoken to.
+        let word = beyond.filter(|_| shared.tls.is_none() && !slot.signal.is_closing());
+        let word = word.map(|refusal| refusal.raw(&shared.guard.fresh_id()));
+        return if word.is_some() {
+            part(stream, word.as_deref()).await
+        };
+    };
+    let Some(socket) = secure(stream, first, &slot.signal, &shared).await else { return };
+    let (watch, signal) = (Arc::new(Watch::new()), slot.signal.clone());
     let service = {
-        let (shared, watch) = (shared.clone(), watch.clone());
+        let (shared, watch, signal) = (shared.clone(), watch.clone(), signal.clone());
         service_fn(move |request: Request<Incoming>| {
             watch.request();
-            let (shared, watch) = (shared.clone(), watch.clone());
-            async move {
-                let mut response = shared.guard.answer(request.map(|body| shared.guard.bounded(body))).await;
-                if guard::upgrades(&response) {
-                    watch.upgrade();
-                } else if shared.drain.has_begun() {
-                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                }
-                Ok::<_, Infallible>(response.map(|body| Answer::new(body, watch)))
-            }
+            let exchange = Exchange { shared: shared.clone(), watch: watch.clone(), signal: signal.clone() };
+            let beyond = beyond.clone();
+            async move { Ok::<_, Infallible>(exchange.answer(request, beyond).await) }
         })
     };
-    let wire = TokioIo::new(Wire::new(stream, seat, watch.clone()));
+    let wire = TokioIo::new(Wire::new(socket, slot, watch.clone()));
     let mut http = shared.http.serve_connection(wire, service).with_upgrades();
-    let end = drive(&mut http, &watch, &shared).await;
-    // An upgraded socket belongs to its face now, and its seat went with it.
+    let end = drive(&mut http, &watch, &signal, &shared, timeouts).await;
+    // An upgraded socket belongs to its face now, and its slot went with it.
     let Some(parts) = http.into_parts() else { return };
-    let (stream, _seat) = parts.io.into_inner().into_parts();
+    let (socket, _slot) = parts.io.into_inner().into_parts();
     let last_word = match end {
         End::Closed(Ok(())) => None,
         End::Closed(Err(error)) => complaint(&watch, &error),
         End::TimedOut(Wait::Head) => Some(Refusal::slow_head()),
         // Unsent bytes of a client that does not read must not stay behind in the system.
-        End::TimedOut(Wait::Write) => return drop(stream.set_zero_linger()),
-        End::TimedOut(Wait::Idle | Wait::Nothing) | End::Quiet => return,
+        End::TimedOut(Wait::Write) => return drop(socket.tcp().set_zero_linger()),
+        End::TimedOut(Wait::Idle | Wait::Nothing) | End::Quiet | End::Cut => return,
     };
     let last_word = last_word.map(|refusal| refusal.raw(&shared.guard.fresh_id()));
-    part(stream, last_word.as_deref()).await;
+    part(socket, last_word.as_deref()).await;
+}
+
+/// One request and its answer.
+struct Exchange {
+    shared: Arc<Shared>,
+    watch: Arc<Watch>,
+    signal: Arc<ConnectionSignal>,
+}
+
+impl Exchange {
+    async fn answer(self, request: Request<Incoming>, beyond: Option<Refusal>) -> Response<Answer> {
+        let Self { shared, watch, signal } = self;
+        let refused = beyond.clone().filter(|_| !health::is_open(request.uri().path()));
+        let mut response = match refused {
+            Some(refusal) => shared.guard.turn_away(request.uri(), refusal),
+            None => {
+                let request = request.map(|body| shared.guard.bounded(body, &signal));
+                shared.guard.answer(request, &signal).await
+            }
+        };
+        signal.complete();
+        if guard::upgrades(&response) {
+            watch.upgrade();
+            signal.upgrade();
+        } else if shared.drain.has_begun() || beyond.is_some() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response.map(|body| Answer::new(body, watch, signal))
+    }
+}
+
+/// The socket, behind TLS where the server has a certificate. A client that speaks plain HTTP there is told so.
+async fn secure(stream: TcpStream, first: u8, signal: &ConnectionSignal, shared: &Shared) -> Option<Socket> {
+    let Some(tls) = &shared.tls else { return Some(Socket::Plain(stream)) };
+    if first != TLS_FIRST_BYTE {
+        part(stream, Some(&Refusal::plain_http().raw(&shared.guard.fresh_id()))).await;
+        return None;
+    }
+    tokio::select! {
+        accepted = tls.accept(stream) => accepted.map(Socket::Tls),
+        () = signal.closed() => None,
+    }
 }
 
 /// Says `last_word`, if any, and closes so that the client can still read it.
-pub(crate) async fn part(mut stream: TcpStream, last_word: Option<&[u8]>) {
+pub(crate) async fn part<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, last_word: Option<&[u8]>) {
     let goodbye = async {
         if let Some(word) = last_word {
             stream.write_all(word).await?;
@@ -135,18 +196,24 @@ pub(crate) async fn part(mut stream: TcpStream, last_word: Option<&[u8]>) {
     let _ = timeout(GOODBYE_TIMEOUT, goodbye).await;
 }
 
-/// Waits for a client to say anything at all; a silent one costs no HTTP state.
-async fn first_byte(stream: &TcpStream, shared: &Shared) -> bool {
+/// Waits for a client to say anything at all; a silent one costs no HTTP state. Gives the first byte.
+async fn first_byte(
+    stream: &TcpStream,
+    signal: &ConnectionSignal,
+    shared: &Shared,
+    limit: Duration,
+) -> Option<u8> {
     let bell = shared.drain.bell.notified();
     let mut byte = [0];
     if shared.drain.has_begun() {
-        return false;
+        return None;
     }
     tokio::select! {
         biased;
-        seen = stream.peek(&mut byte) => seen.is_ok_and(|count| count > 0),
-        () = bell => false,
-        () = tokio::time::sleep(shared.timeouts.first_byte) => false,
+        seen = stream.peek(&mut byte) => seen.is_ok_and(|count| count > 0).then_some(byte[0]),
+        () = bell => None,
+        () = signal.closed() => None,
+        () = tokio::time::sleep(limit) => None,
     }
 }
 
@@ -163,11 +230,17 @@ fn complaint(watch: &Watch, error: &hyper::Error) -> Option<Refusal> {
 }
 
 /// Drives HTTP until it ends, a time limit passes, or draining finds nothing in flight.
-async fn drive<H>(http: &mut H, watch: &Watch, shared: &Shared) -> End
+async fn drive<H>(
+    http: &mut H,
+    watch: &Watch,
+    signal: &ConnectionSignal,
+    shared: &Shared,
+    timeouts: Timeouts,
+) -> End
 where
     H: Future<Output = hyper::Result<()>> + Unpin,
 {
-    let mut clock = Clock::new(shared.timeouts);
+    let mut clock = Clock::new(timeouts);
     let mut alarm = pin!(sleep_until(clock.next_look()));
     let mut bell = pin!(shared.drain.bell.notified());
     let mut own: Option<Own> = None;
@@ -175,8 +248,12 @@ where
         // A spawned task keeps its waker, so one poll is enough to be called when draining begins.
         let own = own.get_or_insert_with(|| {
             let _ = bell.as_mut().poll(cx);
+            signal.register(cx.waker());
             Own::of(cx.waker())
         });
+        if signal.is_closing() {
+            return Poll::Ready(End::Cut);
+        }
         if let Poll::Ready(outcome) = own.poll(|cx| Pin::new(&mut *http).poll(cx)) {
             return Poll::Ready(End::Closed(outcome));
         }

@@ -7,8 +7,6 @@ use std::net::SocketAddr;
 pub enum Error {
     #[error("refusing to listen on {addr}: it is not a loopback address and no credentials are configured")]
     OpenBind { addr: SocketAddr },
-    #[error("the bearer profile has no tokens, so nobody could ever call")]
-    NoTokens,
     #[error("the sha256 of token `{name}` is not 64 hexadecimal digits")]
     Token { name: String },
     #[error("allowed host `{value}` is not a name or name:port")]
@@ -28,9 +26,8 @@ impl Error {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::OpenBind { .. } => {
-                "listen on 127.0.0.1 or [::1], or configure bearer tokens (each by name and sha256) so that every caller must show one"
+                "create a token with `orchestr8 tokens create --name NAME --role owner`, so that every caller must show one; or listen on 127.0.0.1 or [::1]"
             }
-            Self::NoTokens => "add a token by name and sha256, or choose the loopback profile",
             Self::Token { .. } => {
                 "put the output of `printf %s \"$TOKEN\" | sha256sum` there, without the trailing dash"
             }

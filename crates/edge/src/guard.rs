@@ -9,8 +9,8 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-    X_FRAME_OPTIONS,
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use hyper::body::Incoming;
@@ -18,15 +18,18 @@ use orchestr8_contract::Code;
 use orchestr8_kernel::ports::ids::Ids;
 use tower::Service;
 
-use crate::auth::{Caller, Verifier};
+use crate::auth::{Caller, Rejected, Verifier};
 use crate::body;
 use crate::correlation::{self, CORRELATION};
 use crate::cors::{self, Origins};
+use crate::failed_logins::{FailedLogins, LoginFailure, Verdict};
 use crate::health;
 use crate::hosts::Hosts;
 use crate::pages;
-use crate::settings::URI_LIMIT_BYTES;
+use crate::settings::{OnLoginFailure, URI_LIMIT_BYTES};
+use crate::signal::ConnectionSignal;
 use crate::sockets;
+use crate::streams::{self, StreamTable};
 use crate::{Error, Pages, Refusal, Settings, Voice};
 
 /// On every answer that does not set its own.
@@ -36,6 +39,9 @@ pub(crate) static SECURITY: [(HeaderName, HeaderValue); 4] = [
     (CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'self'")),
     (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
 ];
+
+/// What signed requests carry instead of a token.
+const SIGNATURE: HeaderName = HeaderName::from_static("x-jws-signature");
 
 pub(crate) struct Guard {
     router: Router,
@@ -47,6 +53,10 @@ pub(crate) struct Guard {
     pages: Option<Pages>,
     voices: Vec<Voice>,
     ids: Arc<dyn Ids>,
+    faces: Vec<(&'static str, &'static str)>,
+    streams: Arc<StreamTable>,
+    logins: FailedLogins,
+    on_login_failure: Option<OnLoginFailure>,
 }
 
 impl Guard {
@@ -56,17 +66,28 @@ impl Guard {
             router: router.with_state(()),
             hosts: Hosts::new(listen, &settings.allowed_hosts)?,
             origins: Origins::new(&settings.allowed_origins)?,
-            verifier: Verifier::new(&settings.auth)?,
+            verifier: Verifier::new(&settings.auth, listen)?,
             body_limit_bytes: settings.body_limit_bytes,
             own_credentials: settings.own_credentials.clone(),
             pages: settings.pages.clone(),
             voices: settings.voices.clone(),
             ids: settings.ids.clone(),
+            faces: settings.faces.clone(),
+            streams: StreamTable::new(settings.max_streams_per_principal),
+            logins: FailedLogins::new(settings.max_failed_logins),
+            on_login_failure: settings.on_login_failure.clone(),
         })
     }
 
-    pub fn bounded(&self, body: Incoming) -> Body {
-        body::bound(body, self.body_limit_bytes)
+    pub fn bounded(&self, body: Incoming, signal: &Arc<ConnectionSignal>) -> Body {
+        body::bound(body, self.body_limit_bytes, signal)
+    }
+
+    /// Refuses a request that the server has no room for.
+    pub fn turn_away(&self, target: &Uri, refusal: Refusal) -> Response {
+        let mut response = self.refuse(target, refusal, None);
+        self.finish(&mut response, None);
+        response
     }
 
     pub fn fresh_id(&self) -> HeaderValue {
@@ -74,7 +95,7 @@ impl Guard {
     }
 
     /// Always an answer, whatever the request and whatever the route does.
-    pub async fn answer(&self, mut request: Request<Body>) -> Response {
+    pub async fn answer(&self, mut request: Request<Body>, signal: &ConnectionSignal) -> Response {
         let given = correlation::given(request.headers());
         // Cheap: a target is shared, not copied.
         let target = request.uri().clone();
@@ -85,10 +106,18 @@ impl Guard {
             Ok(Some(_)) if cors::is_preflight(request.method(), request.headers()) => {
                 Ok(cors::preflight(request.headers()))
             }
-            Ok(_) => match self.caller(&request) {
+            Ok(_) => match self.caller(&request, signal) {
                 Ok(caller) => {
+                    let own = !caller.verified
+                        && self.is_own(target.path())
+                        && shows_credentials(request.headers());
                     request.extensions_mut().insert(caller);
-                    self.route(request).await
+                    let routed = self.route(request).await;
+                    // A face that checks credentials of its own has found them wrong.
+                    match own && routed.as_ref().is_ok_and(|said| said.status() == StatusCode::UNAUTHORIZED) {
+                        true => self.login_failed(signal, None, target.path()).map_or(routed, Err),
+                        false => routed,
+                    }
                 }
                 Err(refusal) => Err(refusal),
             },
@@ -114,7 +143,9 @@ impl Guard {
         let mut response = worded.unwrap_or_else(|| refusal.into_response());
         let headers = response.headers_mut();
         headers.insert(CORRELATION, id);
-        headers.extend(own_header);
+        if let Some((name, value)) = own_header {
+            headers.insert(name, value);
+        }
         response
     }
 
@@ -143,23 +174,78 @@ impl Guard {
     }
 
     /// Who asks, once nothing about the body speaks against it.
-    fn caller<B>(&self, request: &Request<B>) -> Result<Arc<Caller>, Refusal> {
-        let headers = request.headers();
+    fn caller<B>(&self, request: &Request<B>, signal: &ConnectionSignal) -> Result<Arc<Caller>, Refusal> {
+        let (headers, path) = (request.headers(), request.uri().path());
         if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
             return Err(Refusal::encoding());
         }
         if announced_bytes(headers).is_some_and(|bytes| bytes > self.body_limit_bytes) {
             return Err(Refusal::body_too_large(self.body_limit_bytes));
         }
-        self.verifier.verify(headers).or_else(|refusal| {
+        match self.verifier.verify(headers) {
+            Ok(caller) => self.admit(caller, request, signal),
             // Probes cannot show a token, and the health routes ask nobody's name. A face with credentials of its own asks itself.
+            Err(_) if self.is_open(request) => Ok(Arc::new(Caller::nobody())),
+            Err(Rejected::NoToken) => Err(Refusal::no_token()),
+            Err(Rejected::WrongToken(token)) => {
+                Err(self.login_failed(signal, Some(token), path).unwrap_or_else(Refusal::wrong_token))
+            }
+        }
+    }
+
+    /// Whether a request is answered to everybody.
+    fn is_open<B>(&self, request: &Request<B>) -> bool {
+        let path = request.uri().path();
+        let is_page = |pages: &Pages| (pages.is_page)(request.method(), path, request.headers());
+        health::is_open(path) || self.is_own(path) || self.pages.as_ref().is_some_and(is_page)
+    }
+
+    fn is_own(&self, path: &str) -> bool {
+        self.own_credentials.iter().any(|own| below(path, own))
+    }
+
+    /// What a caller with valid credentials may not do all the same: more than its scope, or more streams than its share.
+    fn admit<B>(
+        &self,
+        caller: Arc<Caller>,
+        request: &Request<B>,
+        signal: &ConnectionSignal,
+    ) -> Result<Arc<Caller>, Refusal> {
+        if caller.verified {
+            if self.logins.blocks(signal.address, &caller) {
+                return Err(Refusal::too_many_logins());
+            }
+            if signal.first_login() {
+                self.logins.succeed(signal.address, &caller);
+            }
+        }
+        if let Some(grant) = &caller.grant {
             let path = request.uri().path();
-            let is_page = |pages: &Pages| (pages.is_page)(request.method(), path, headers);
-            let is_open = health::is_open(path)
-                || self.own_credentials.iter().any(|own| below(path, own))
-                || self.pages.as_ref().is_some_and(is_page);
-            if is_open { Ok(Arc::new(Caller::nobody())) } else { Err(refusal) }
-        })
+            let face = self.faces.iter().find(|(prefix, _)| below(path, prefix)).map(|(_, face)| *face);
+            let allowed = face.is_none_or(|face| grant.scope.allows_face(face));
+            if !allowed && !self.is_open(request) {
+                return Err(Refusal::out_of_scope());
+            }
+            signal.hold_grant(grant.clone());
+        }
+        if streams::asks_for_stream(request.method(), request.headers()) && !caller.name.is_empty() {
+            signal.hold_stream(self.streams.open(&caller).ok_or_else(Refusal::too_many_streams)?);
+        }
+        Ok(caller)
+    }
+
+    /// Counts and reports wrong credentials. Gives the refusal if there were too many.
+    fn login_failed(&self, signal: &ConnectionSignal, token: Option<String>, path: &str) -> Option<Refusal> {
+        let token = token.unwrap_or_else(|| String::from("unknown"));
+        let verdict = self.logins.fail(signal.address, &token);
+        let (report, limited) = match verdict {
+            Verdict::Counted => (true, false),
+            Verdict::Limited { first } => (first, true),
+        };
+        if let Some(on_failure) = self.on_login_failure.as_ref().filter(|_| report) {
+            on_failure(LoginFailure { address: signal.address, token, path: path.to_owned(), limited });
+        }
+        limited.then(Refusal::too_many_logins)
     }
 
     /// Exactly one Host header, and it is ours.
@@ -192,6 +278,11 @@ impl Guard {
             headers.insert(CORRELATION, given.unwrap_or_else(|| self.fresh_id()));
         }
     }
+}
+
+/// Whether a request shows credentials of any kind.
+fn shows_credentials(headers: &HeaderMap) -> bool {
+    headers.contains_key(AUTHORIZATION) || headers.contains_key(SIGNATURE)
 }
 
 fn below(path: &str, own: &str) -> bool {

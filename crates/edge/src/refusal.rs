@@ -76,6 +76,40 @@ impl Refusal {
             .header(WWW_AUTHENTICATE, "Bearer realm=\"orchestr8\", error=\"invalid_token\"")
     }
 
+    pub(crate) fn too_many_logins() -> Self {
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            Code::ResourceExhausted,
+            "too many wrong tokens came from your address or were tried for this token",
+        )
+        .hint("wait a minute, then send the right token")
+        .header(RETRY_AFTER, "60")
+    }
+
+    pub(crate) fn out_of_scope() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            Code::Unauthorized,
+            "the scope of this token does not include this API",
+        )
+        .hint("create a token whose scope names this face, as in --scope face:workflows")
+    }
+
+    pub(crate) fn too_many_streams() -> Self {
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            Code::ResourceExhausted,
+            "you have too many WebSockets and event streams open",
+        )
+        .hint("close some, or raise http.maxStreamsPerPrincipal")
+        .header(RETRY_AFTER, "1")
+    }
+
+    pub(crate) fn plain_http() -> Self {
+        Self::new(StatusCode::BAD_REQUEST, Code::InvalidArgument, "this port speaks HTTPS")
+            .hint("call it with https://")
+    }
+
     pub(crate) fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, Code::NotFound, "there is nothing at this path")
             .hint("check the path")

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use orchestr8_kernel::grant::TokenTable;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::census::{Census, Full};
 use crate::connection::{self, Shared};
+use crate::connections::{Admission, ConnectionTable, Full};
 use crate::guard::Guard;
 use crate::{Error, Refusal, Settings, check_bind};
 
@@ -23,6 +24,9 @@ const ACCEPT_PAUSE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Clients told at once that we are full; beyond it they are closed without a word, which costs us nothing.
 const TURNED_AWAY_LIMIT: usize = 64;
+
+/// How late an open connection may outlive the end of its token.
+const EXPIRY_LOOK: Duration = Duration::from_secs(1);
 
 /// How the end went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,19 +80,24 @@ pub(crate) async fn serve_from<S: Source>(
     check_bind(addr, &settings.auth)?;
     let guard = Guard::new(router, addr, &settings)?;
     let mut door = Door {
-        shared: Arc::new(Shared::new(guard, settings.timeouts())),
-        census: Arc::new(Census::new(settings.max_connections, settings.max_connections_per_ip)),
+        shared: Arc::new(Shared::new(guard, settings.timeouts(), settings.tls.clone())),
+        table: Arc::new(ConnectionTable::new(settings.max_connections, settings.connections_per_address())),
         connections: JoinSet::new(),
         turned_away: JoinSet::new(),
         full: false,
     };
+    let closing =
+        settings.auth.stored.clone().map(|stored| tokio::spawn(close_revoked(door.table.clone(), stored)));
     door.stand_open(source, &shutdown).await;
+    if let Some(closing) = closing {
+        closing.abort();
+    }
     Ok(door.drain(Duration::from_millis(settings.drain_timeout_ms)).await)
 }
 
 struct Door {
     shared: Arc<Shared>,
-    census: Arc<Census>,
+    table: Arc<ConnectionTable>,
     connections: JoinSet<()>,
     turned_away: JoinSet<()>,
     /// So that the log says once that we are full, not once per client.
@@ -131,20 +140,29 @@ impl Door {
             tracing::debug!(%error, "a client left before its connection was set up");
             return;
         }
-        let refusal = match self.census.admit(peer.ip()) {
-            Ok(seat) => {
+        let (slot, full) = match self.table.admit(peer.ip()) {
+            Admission::Open(slot) => {
                 self.full = false;
-                self.connections.spawn(connection::run(stream, seat, self.shared.clone()));
+                self.connections.spawn(connection::run(stream, slot, self.shared.clone(), None));
                 return;
             }
-            Err(Full::Total) => Refusal::full(),
-            Err(Full::Address) => Refusal::crowded(),
+            Admission::ProbesOnly(slot, full) => (Some(slot), full),
+            Admission::Refused(full) => (None, full),
+        };
+        let refusal = match full {
+            Full::Total => Refusal::full(),
+            Full::Address => Refusal::crowded(),
         };
         if !self.full {
             self.full = true;
             tracing::warn!(%peer, reason = %refusal.message, "turning clients away");
         }
-        if self.turned_away.len() < TURNED_AWAY_LIMIT {
+        if let Some(slot) = slot {
+            self.connections.spawn(connection::run(stream, slot, self.shared.clone(), Some(refusal)));
+            return;
+        }
+        // A client that expects TLS could not read a word of it.
+        if self.shared.tls.is_none() && self.turned_away.len() < TURNED_AWAY_LIMIT {
             let word = refusal.raw(&self.shared.guard.fresh_id());
             self.turned_away.spawn(async move { connection::part(stream, Some(&word)).await });
         }
@@ -164,6 +182,18 @@ impl Door {
         self.connections.shutdown().await;
         self.turned_away.shutdown().await;
         Drained { finished: open - cut, cut }
+    }
+}
+
+/// Closes the connections of tokens that are revoked or expire, until it is aborted.
+async fn close_revoked(table: Arc<ConnectionTable>, stored: TokenTable) {
+    let mut revocations = stored.revocations();
+    loop {
+        tokio::select! {
+            changed = revocations.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep(EXPIRY_LOOK) => stored.retire(),
+        }
+        table.close_revoked();
     }
 }
 

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use orchestr8_contract::limits::SHUTDOWN_TIMEOUT_MS;
 use orchestr8_kernel::ports::ids::Ids;
 
-use crate::{Auth, Error, Refusal};
+use crate::{Auth, Error, LoginFailure, Refusal, Tls};
 
 /// Loopback, so that nothing is exposed unless somebody says so.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8088);
@@ -35,6 +35,12 @@ pub const BODY_LIMIT_BYTES: usize = 4 * 1024 * 1024;
 /// Below the usual 1024 file descriptors of a process, with some left for the store and child processes.
 pub const MAX_CONNECTIONS: usize = 768;
 
+/// WebSockets and event streams of one principal: a third of all connections, so that requests of others find room.
+pub const MAX_STREAMS_PER_PRINCIPAL: usize = 256;
+
+/// A person mistypes a token now and then; a program that guesses does it all the time.
+pub const MAX_FAILED_LOGINS: u32 = 20;
+
 /// Request line and headers together. Browsers and proxies stay far below; peers allow 8 to 32 KiB.
 pub const HEAD_LIMIT_BYTES: usize = 32 * 1024;
 
@@ -47,6 +53,9 @@ pub const BUFFER_LIMIT_BYTES: usize = 128 * 1024;
 /// Puts a refusal of the edge into the words of the face whose path was asked for: its path, what is wrong, and the
 /// correlation id. None leaves the words to the next, and at last to the edge.
 pub type Voice = Arc<dyn Fn(&str, &Refusal, &HeaderValue) -> Option<Response> + Send + Sync>;
+
+/// Hears of failed logins. It must not block: it is called where requests are read.
+pub type OnLoginFailure = Arc<dyn Fn(LoginFailure) + Send + Sync>;
 
 /// The pages of this server itself.
 #[derive(Clone)]
@@ -70,10 +79,19 @@ pub struct Settings {
     pub body_timeout_ms: u64,
     pub body_limit_bytes: usize,
     pub max_connections: usize,
-    /// None by default: behind a proxy every client has the proxy's address.
+    /// None: half of all connections. Behind a proxy every client has the proxy's address, so raise it there.
     pub max_connections_per_ip: Option<usize>,
+    /// WebSockets and event streams of one principal.
+    pub max_streams_per_principal: usize,
+    /// Wrong credentials from one address, or for one token, within a minute.
+    pub max_failed_logins: u32,
+    /// With it, connections are TLS.
+    pub tls: Option<Tls>,
     pub drain_timeout_ms: u64,
     pub auth: Auth,
+    /// Which face is below which path; the first that fits counts. Scopes of API tokens are held against it.
+    pub faces: Vec<(&'static str, &'static str)>,
+    pub on_login_failure: Option<OnLoginFailure>,
     /// Below these paths a face checks credentials of its own; whoever shows none of ours goes through as nobody.
     pub own_credentials: Vec<&'static str>,
     /// With pages, a browser that changes something must show their token.
@@ -98,8 +116,13 @@ impl Settings {
             body_limit_bytes: BODY_LIMIT_BYTES,
             max_connections: MAX_CONNECTIONS,
             max_connections_per_ip: None,
+            max_streams_per_principal: MAX_STREAMS_PER_PRINCIPAL,
+            max_failed_logins: MAX_FAILED_LOGINS,
+            tls: None,
             drain_timeout_ms: SHUTDOWN_TIMEOUT_MS,
-            auth: Auth::Loopback,
+            auth: Auth::default(),
+            faces: Vec::new(),
+            on_login_failure: None,
             own_credentials: Vec::new(),
             pages: None,
             voices: Vec::new(),
@@ -118,11 +141,17 @@ impl Settings {
             ("body_limit_bytes", self.body_limit_bytes as u64),
             ("max_connections", self.max_connections as u64),
             ("max_connections_per_ip", self.max_connections_per_ip.unwrap_or(usize::MAX) as u64),
+            ("max_streams_per_principal", self.max_streams_per_principal as u64),
         ];
         match limits.into_iter().find(|(_, value)| *value == 0) {
             Some((name, _)) => Err(Error::Zero { name }),
             None => Ok(()),
         }
+    }
+
+    /// Half of all, but at least one, where nothing else is said.
+    pub(crate) fn connections_per_address(&self) -> usize {
+        self.max_connections_per_ip.unwrap_or_else(|| self.max_connections.div_ceil(2))
     }
 
     pub(crate) fn timeouts(&self) -> Timeouts {

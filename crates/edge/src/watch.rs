@@ -9,9 +9,10 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
-use crate::census::Seat;
+use crate::connections::ConnectionSlot;
+use crate::signal::ConnectionSignal;
+use crate::socket::Socket;
 
 /// What the connection needs the client to do now; each has its own time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,21 +115,34 @@ impl Watch {
     }
 }
 
-/// The socket, with its seat.
+/// The socket, with its place among the connections.
 pub(crate) struct Wire {
-    stream: TcpStream,
-    seat: Seat,
+    stream: Socket,
+    slot: ConnectionSlot,
     watch: Arc<Watch>,
 }
 
 impl Wire {
-    pub fn new(stream: TcpStream, seat: Seat, watch: Arc<Watch>) -> Self {
-        Self { stream, seat, watch }
+    pub fn new(stream: Socket, slot: ConnectionSlot, watch: Arc<Watch>) -> Self {
+        Self { stream, slot, watch }
     }
 
-    pub fn into_parts(self) -> (TcpStream, Seat) {
-        (self.stream, self.seat)
+    pub fn into_parts(self) -> (Socket, ConnectionSlot) {
+        (self.stream, self.slot)
     }
+
+    /// An upgraded socket belongs to its face; what ends it from outside reaches it here.
+    fn is_cut(&self, cx: &Context<'_>) -> bool {
+        if !self.watch.upgraded.load(Relaxed) {
+            return false;
+        }
+        self.slot.signal.register(cx.waker());
+        self.slot.signal.is_closing()
+    }
+}
+
+fn cut() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the server closed this connection")
 }
 
 impl AsyncRead for Wire {
@@ -137,6 +151,9 @@ impl AsyncRead for Wire {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.is_cut(cx) {
+            return Poll::Ready(Err(cut()));
+        }
         let before = buf.filled().len();
         let outcome = Pin::new(&mut self.stream).poll_read(cx, buf);
         // What comes while a request is served is its body; or a pipelined head, which then counts as idle.
@@ -152,6 +169,9 @@ impl AsyncWrite for Wire {
         if self.watch.settled() {
             self.watch.complain(buf);
             return Poll::Ready(Ok(buf.len()));
+        }
+        if self.watch.upgraded.load(Relaxed) && self.slot.signal.is_closing() {
+            return Poll::Ready(Err(cut()));
         }
         let outcome = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.watch.wrote(&outcome);
@@ -177,11 +197,19 @@ impl AsyncWrite for Wire {
     }
 
     /// The HTTP layer flushes only when it holds nothing back, so an ended answer is now out.
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        match &flushed {
+            Poll::Pending => {
+                self.watch.blocked.store(true, Relaxed);
+                return flushed;
+            }
+            Poll::Ready(_) => self.watch.blocked.store(false, Relaxed),
+        }
         if !self.watch.answering.load(Relaxed) {
             self.watch.unflushed.store(false, Relaxed);
         }
-        Poll::Ready(Ok(()))
+        flushed
     }
 
     /// The connection closes the socket itself, after its last words; an upgraded socket has nobody else.
@@ -197,11 +225,12 @@ impl AsyncWrite for Wire {
 pub(crate) struct Answer {
     body: Body,
     watch: Arc<Watch>,
+    signal: Arc<ConnectionSignal>,
 }
 
 impl Answer {
-    pub fn new(body: Body, watch: Arc<Watch>) -> Self {
-        Self { body, watch }
+    pub fn new(body: Body, watch: Arc<Watch>, signal: Arc<ConnectionSignal>) -> Self {
+        Self { body, watch, signal }
     }
 }
 
@@ -228,5 +257,6 @@ impl HttpBody for Answer {
 impl Drop for Answer {
     fn drop(&mut self) {
         self.watch.answering.store(false, Relaxed);
+        self.signal.idle();
     }
 }

@@ -4,7 +4,7 @@
 
 use orchestr8_contract::chain::{PRUNED, Pruned};
 use orchestr8_contract::id::Tenant;
-use orchestr8_contract::{Fault, Output, canonical};
+use orchestr8_contract::{Code, Fault, Output, canonical};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -14,6 +14,7 @@ use crate::ports::clock::iso;
 use crate::ports::store::Link;
 use crate::redact::Redactor;
 use crate::refusals::RefusedCall;
+use crate::submission::Transport;
 
 /// The chain of all actions of this server.
 pub const CHAIN: &str = "actions";
@@ -109,6 +110,31 @@ pub fn pruned(pruned: &Pruned, at_ms: i64) -> Link {
     let body = json!({
         "tool_name": PRUNE, "action": PRUNE, "result": "success", "end": End::Success, "principal": SERVER,
         "tenant": Tenant::local(), "timestamp": iso(at_ms), PRUNED: pruned,
+    });
+    Link { chain: CHAIN.into(), at_ms, body: canonical::text(&body) }
+}
+
+/// Something about the security of the server that no action did: a failed login, a rejected host.
+#[derive(Debug, Clone)]
+pub struct SecurityEvent {
+    /// What it is called, such as `auth.login`.
+    pub action: &'static str,
+    pub tenant: Tenant,
+    /// Who it was, as far as that is known: an address, the id of a token.
+    pub principal: String,
+    pub source: String,
+    pub code: Code,
+    /// More about it, without secrets.
+    pub detail: Value,
+}
+
+/// The entry of an event that no action did.
+pub fn security_event(event: &SecurityEvent, at_ms: i64) -> Link {
+    let body = json!({
+        "tool_name": event.action, "action": event.action, "result": "failure", "end": End::Refused,
+        "error_code": event.code, "principal": event.principal, "tenant": event.tenant,
+        "transport": Transport::Http.as_str(), "source": event.source, "detail": event.detail,
+        "timestamp": iso(at_ms),
     });
     Link { chain: CHAIN.into(), at_ms, body: canonical::text(&body) }
 }

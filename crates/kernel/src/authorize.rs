@@ -14,6 +14,7 @@ pub fn authorize(
     transport: Transport,
     standing: Standing,
 ) -> Result<(), Fault> {
+    check_grant(principal, action.name.as_str())?;
     if standing == Standing::Revoked {
         return Err(revoked(principal));
     }
@@ -28,6 +29,7 @@ pub fn authorize(
 
 /// Checks an operation that a face serves without an action of the kernel, by its row of the access table.
 pub fn authorize_operation(name: &str, principal: &Principal) -> Result<(), Fault> {
+    check_grant(principal, name)?;
     let allowed = access::roles_for(name);
     match allowed.is_some_and(|allowed| allowed.admit(principal.roles)) {
         true => Ok(()),
@@ -39,6 +41,11 @@ pub fn authorize_operation(name: &str, principal: &Principal) -> Result<(), Faul
 pub fn revoked(principal: &Principal) -> Fault {
     Fault::new(Code::Unauthorized, format!("the credentials of '{}' were revoked", principal.name))
         .with("reason", "principal_revoked")
+}
+
+/// A token that was revoked grants nothing, whatever its roles are; its scope only narrows.
+fn check_grant(principal: &Principal, name: &str) -> Result<(), Fault> {
+    principal.grant.as_ref().map_or(Ok(()), |grant| grant.check(name))
 }
 
 fn missing_role(name: &str, allowed: Option<AllowedRoles>) -> Fault {

@@ -14,13 +14,15 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::action::Action;
+use crate::audit;
 use crate::bus::Bus;
 use crate::health::Health;
 use crate::lanes::Lanes;
-use crate::ledger::{CutOff, Ledger};
+use crate::ledger::{CutOff, Ledger, store_fault};
 use crate::log::Log;
 use crate::outcome::{Settled, Stored};
 use crate::pipeline::{self, Admitted};
+use crate::ports::store::Batch;
 use crate::ports::{Clock, Ids, Random, Store};
 use crate::principals::{PrincipalDirectory, Standing};
 use crate::redact::Redactor;
@@ -118,6 +120,13 @@ impl Kernel {
             ports,
             limits,
         }))
+    }
+
+    /// Writes an event about security that no action did into the audit chain. It is durable when this returns.
+    pub async fn record_security_event(&self, event: &audit::SecurityEvent) -> Result<(), Fault> {
+        let mut batch = Batch::new();
+        batch.link(audit::security_event(event, self.0.ports.clock.now_ms()));
+        self.0.ports.store.commit(batch).await.map_err(store_fault)
     }
 
     /// Begins a submission. What ends at once costs no task; anything else goes on in one, so that nothing that was

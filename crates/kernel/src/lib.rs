@@ -9,6 +9,7 @@ pub mod context;
 mod depends;
 pub mod fingerprint;
 pub mod follow;
+pub mod grant;
 pub mod health;
 mod journal;
 pub mod kernel;
@@ -31,6 +32,7 @@ mod settle;
 pub mod slots;
 pub mod submission;
 pub mod tables;
+mod token_table;
 mod versions;
 
 pub use action::{Action, Halt, Policy, Reply};

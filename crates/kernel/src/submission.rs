@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::cancel::Cancel;
 use crate::fingerprint::Fingerprint;
 use crate::follow::Follow;
+use crate::grant::TokenGrant;
 use crate::peer::Peer;
 
 const APPROVAL_LINK: &str = "approval-link";
@@ -22,17 +23,39 @@ pub struct Principal {
     pub name: Arc<str>,
     pub tenant: Tenant,
     pub roles: RoleSet,
+    /// The API token it was authenticated with; none for tokens of the settings and for the person at this machine.
+    pub grant: Option<Arc<TokenGrant>>,
 }
 
 impl Principal {
     /// The person at this machine: no credentials, and the owner of the data. Other roles must be granted by name.
     pub fn local() -> Self {
-        Self { name: "local".into(), tenant: Tenant::local(), roles: RoleSet::of(&[AccessRole::Owner]) }
+        Self::new("local", Tenant::local(), RoleSet::of(&[AccessRole::Owner]))
+    }
+
+    pub fn new(name: impl Into<Arc<str>>, tenant: Tenant, roles: RoleSet) -> Self {
+        Self { name: name.into(), tenant, roles, grant: None }
+    }
+
+    /// The same principal, held to what its token grants.
+    #[must_use]
+    pub fn granted(self, grant: Option<Arc<TokenGrant>>) -> Self {
+        Self { grant, ..self }
+    }
+
+    /// Whether it administers the machine, and so every tenant: an admin or owner of the operator's own tenant.
+    pub fn administers_machine(&self) -> bool {
+        self.tenant == Tenant::local() && self.administers_tenant()
+    }
+
+    /// Whether it administers its own tenant.
+    pub fn administers_tenant(&self) -> bool {
+        self.has(AccessRole::Owner) || self.has(AccessRole::Admin)
     }
 
     /// The holder of a link to an approval: known by nothing but the link.
     pub fn approval_link(tenant: Tenant) -> Self {
-        Self { name: APPROVAL_LINK.into(), tenant, roles: RoleSet::of(&[AccessRole::Approver]) }
+        Self::new(APPROVAL_LINK, tenant, RoleSet::of(&[AccessRole::Approver]))
     }
 
     pub fn is_approval_link(&self) -> bool {

@@ -18,7 +18,7 @@ use uuid::Uuid;
 async fn ask(kernel: &Kernel, name: &str, args: Value) -> Value {
     let Value::Object(map) = args else { panic!("arguments are an object") };
     let roles = orchestr8_contract::RoleSet::named(["owner"]);
-    let principal = Principal { name: "measure".into(), tenant: Tenant::local(), roles };
+    let principal = Principal::new("measure", Tenant::local(), roles);
     let correlation = CorrelationId::parse("measure").unwrap();
     settled::value(
         kernel.submit(Submission::new(name, Args::new(map), Arc::new(principal), correlation)).await,

@@ -141,6 +141,9 @@ pub const CONDITION_DEPTH: usize = 32;
 /// Executions that may wait for their turn to begin; they are stored, but their line is in memory.
 pub const QUEUED_EXECUTIONS: usize = 100_000;
 
+/// Those of one tenant that run or wait: half of the line, so that others always find room in it.
+pub const EXECUTIONS_PER_TENANT: usize = QUEUED_EXECUTIONS / 2;
+
 /// Ended executions kept in memory, so that whoever waited for the end reads it without the store.
 pub const RECENT: usize = 512;
 

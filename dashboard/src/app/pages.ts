@@ -1,5 +1,5 @@
 // Every page: its place, its key, its sign. To add one: a line here, and its file in pages/.
-import { Activity, BookOpen, Mail, MessagesSquare, PlayCircle, ShieldCheck, Workflow, Wrench, type LucideIcon } from 'lucide-react'
+import { Activity, BookOpen, KeyRound, Mail, MessagesSquare, PlayCircle, ShieldCheck, Workflow, Wrench, type LucideIcon } from 'lucide-react'
 import { lazy, type ComponentType } from 'react'
 
 export interface Page {
@@ -19,6 +19,7 @@ export const PAGES: Page[] = [
   { name: 'Knowledge', path: '/knowledge', key: 'k', icon: BookOpen, Shown: lazy(() => import('../pages/knowledge')) },
   { name: 'Messages', path: '/messages', key: 'm', icon: Mail, Shown: lazy(() => import('../pages/messages')) },
   { name: 'Audit', path: '/audit', key: 'a', icon: ShieldCheck, Shown: lazy(() => import('../pages/audit')) },
+  { name: 'API tokens', path: '/tokens', key: 'p', icon: KeyRound, Shown: lazy(() => import('../pages/tokens')) },
 ]
 
 export const pageAt = (path: string): Page | undefined =>

@@ -7,6 +7,7 @@ import { highlight } from './knowledge/highlight'
 import { quantile, summarise, timeTold } from './overview/figures'
 import { SILENT, told } from './sessions/conversation'
 import { rowsOf } from './sessions/tree'
+import { words } from './tokens/scope'
 import { lineOf, positionOf } from './workflows/positions'
 
 test('a graph has what steps wait for, choose, and fall back to', () => {
@@ -104,4 +105,9 @@ test('a form begins with defaults and sends nothing that was left empty', () => 
   expect(beginning({ properties: { a: { default: 5 }, b: { type: 'string' }, c: { const: true } } })).toEqual({ a: 5, c: true })
   expect(withField({ a: 1, b: 2 }, 'a', undefined)).toEqual({ b: 2 })
   expect(withField({ b: 2 }, 'a', null)).toEqual({ b: 2, a: null })
+})
+
+test('a scope is read as people write lists', () => {
+  expect(words('face:mcp, executions.*\n workflows.list')).toEqual(['face:mcp', 'executions.*', 'workflows.list'])
+  expect(words('  ')).toEqual([])
 })

@@ -213,7 +213,9 @@ fn room(path: &Path) -> Check {
 fn port(settings: &Settings) -> Check {
     let address = settings.http.listen;
     if let Err(error) = check_bind(address, &settings.auth) {
-        return check("http", Verdict::Fail, error.to_string(), error.hint());
+        if !has_tokens(&settings.store.place) {
+            return check("http", Verdict::Fail, error.to_string(), error.hint());
+        }
     }
     match TcpListener::bind(address) {
         Ok(_) => ok("http", format!("{address} is free")),
@@ -224,6 +226,13 @@ fn port(settings: &Settings) -> Check {
             "orchestr8 may run there already; choose another with --listen",
         ),
     }
+}
+
+/// Whether the store has an API token.
+fn has_tokens(place: &Place) -> bool {
+    let Place::File { path, .. } = place else { return false };
+    let count = Look::at(path).ok().and_then(|look| look.number(orchestr8_tokens::tables::ACTIVE_COUNT).ok());
+    count.is_some_and(|count| count > 0)
 }
 
 fn open_files() -> Check {

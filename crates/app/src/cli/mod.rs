@@ -48,6 +48,7 @@ mod signed_logs;
 mod slo;
 mod telling;
 mod test;
+mod tokens;
 mod tools;
 mod validate;
 mod version;
@@ -137,6 +138,9 @@ enum Command {
     /// Look after the keys agents sign with.
     #[command(subcommand)]
     Keys(keys::Keys),
+    /// Create, list, rotate and revoke API tokens.
+    #[command(subcommand)]
+    Tokens(tokens::Tokens),
     /// Sign a request by hand.
     Sign(sign::Sign),
     /// Show whether the promises to agents are kept.
@@ -310,7 +314,8 @@ fn spaced(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 const WITH_VALUE: [&str; 2] = ["--config", "--color"];
 
 /// Commands with commands in them.
-const GROUPS: &str = "create agents sessions knowledge dlq keys workflows schedule models tools config audit";
+const GROUPS: &str =
+    "create agents sessions knowledge dlq keys tokens workflows schedule models tools config audit";
 
 /// The command line as clap knows it, for completions and manual pages.
 pub fn command() -> clap::Command {
@@ -350,6 +355,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Sessions(command) => command.run(shell),
         Command::Dlq(command) => command.run(shell).map(ok),
         Command::Keys(command) => command.run(shell).map(ok),
+        Command::Tokens(command) => command.run(shell).map(ok),
         Command::Sign(command) => command.run(shell).map(ok),
         Command::Slo(command) => command.run(shell),
         Command::Knowledge(command) => command.run(shell),

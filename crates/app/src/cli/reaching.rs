@@ -19,6 +19,9 @@ pub struct Reaching {
     /// Work in this process on the embedded store, even if a server runs.
     #[arg(long, conflicts_with = "server")]
     pub embedded: bool,
+    /// Trust the certificates in this PEM file too when calling a server over HTTPS [default: $ORCHESTR8_CA_FILE].
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     #[command(flatten)]
     pub running: Running,
 }
@@ -69,6 +72,7 @@ impl Reaching {
                 .get("ORCHESTR8_TOKEN")
                 .filter(|token| !token.is_empty())
                 .map(str::to_owned),
+            ca: self.ca.clone().or_else(|| shell.environment.path("ORCHESTR8_CA_FILE")),
             embedded: self.embedded,
             data_named: self.running.data_dir.is_some(),
         }

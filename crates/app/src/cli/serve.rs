@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Running, Shell, version};
 use crate::failure::Failure;
-use crate::runtime::{Purpose, Runtime, WhenHeld, block_on, examples, knowledge};
+use crate::runtime::{Purpose, Runtime, WhenHeld, block_on, descriptors, examples, knowledge, tls, tokens};
 
 #[derive(Args)]
 pub struct Serve {
@@ -37,8 +37,10 @@ impl Serve {
         let mut flags = self.running.flags();
         flags.extend(self.listen.map(|listen| ("http.listen", "--listen", listen.to_string().into())));
         let settings = shell.settings(flags, self.running.mode())?;
-        // Before anything is opened: a server that would be open to strangers does not begin.
-        edge::check_bind(settings.http.listen, &settings.auth).map_err(failure)?;
+        // Before anything is opened: a server that would be open to strangers does not begin. Tokens may be in the store.
+        if !settings.store.place.is_file() {
+            edge::check_bind(settings.http.listen, &settings.auth).map_err(failure)?;
+        }
         block_on(async {
             let runtime = Runtime::build(settings, PURPOSE)?;
             let served = serve(shell, &runtime, self.demo).await;
@@ -49,10 +51,11 @@ impl Serve {
 }
 
 async fn serve(shell: &Shell, runtime: &Runtime, demo: bool) -> Result<(), Failure> {
+    let own = guarded(runtime).await?;
     runtime.begin().await?;
     let token: Arc<str> = runtime.page_token().await?.into();
     let pages = edge::Pages { token: token.clone(), is_page: orchestr8_dashboard::is_page };
-    let settings = edge::Settings { pages: Some(pages), ..edge_settings(runtime) };
+    let settings = edge::Settings { pages: Some(pages), ..own };
     let listener = edge::bind(&settings).await.map_err(failure)?;
     let address = listener.local_addr().unwrap_or(settings.listen);
     let mcp = http::router(
@@ -62,6 +65,7 @@ async fn serve(shell: &Shell, runtime: &Runtime, demo: bool) -> Result<(), Failu
             body_timeout_ms: settings.body_timeout_ms,
             admin_token: runtime.settings.admin_token.clone(),
             shutdown: runtime.stop.clone(),
+            max_sessions_per_principal: runtime.settings.sessions_per_principal,
             ..http::Settings::default()
         },
     );
@@ -72,12 +76,14 @@ async fn serve(shell: &Shell, runtime: &Runtime, demo: bool) -> Result<(), Failu
     };
     let log = runtime.kernel.log().clone();
     log.info("listening", json!({"address": address.to_string(), "durable": runtime.durable}));
+    warn_of_plain_http(runtime, address, &settings);
+    let scheme = if settings.tls.is_some() { "https" } else { "http" };
     if shell.terminal.json {
         shell.terminal.data(&json!({"listening": address.to_string()}).to_string());
     } else {
-        shell.terminal.data(&format!("listening on http://{address}{}", http::PATH));
+        shell.terminal.data(&format!("listening on {scheme}://{address}{}", http::PATH));
         let what = if orchestr8_dashboard::is_built() { "the dashboard" } else { "what it is" };
-        shell.terminal.note(&format!("open http://{address}/ in a browser to see {what}"));
+        shell.terminal.note(&format!("open {scheme}://{address}/ in a browser to see {what}"));
     }
     if demo {
         tokio::spawn(examples::show(runtime.kernel.clone(), runtime.stop.clone()));
@@ -85,7 +91,7 @@ async fn serve(shell: &Shell, runtime: &Runtime, demo: bool) -> Result<(), Failu
     let sessions = runtime.sessions_face();
     let closing =
         tokio::spawn(close(sessions.clone(), runtime.stop.clone(), runtime.settings.sessions_face.drain_ms));
-    let beside = beside(runtime, &sessions).await?;
+    let beside = beside(runtime, &sessions, &settings).await?;
     let (knowledge, tending) = knowledge::serve(runtime).await?;
     let tending = tokio::spawn(tending);
     let faces = runtime.router().merge(sessions.router()).merge(knowledge);
@@ -103,6 +109,22 @@ async fn serve(shell: &Shell, runtime: &Runtime, demo: bool) -> Result<(), Failu
     Ok(())
 }
 
+/// The settings of the edge with everything that keeps strangers out: tokens, certificate, reports of failed logins.
+async fn guarded(runtime: &Runtime) -> Result<edge::Settings, Failure> {
+    runtime.tokens.load().await?;
+    let own = edge_settings(runtime);
+    edge::check_bind(own.listen, &own.auth).map_err(failure)?;
+    let tls = runtime.settings.tls.clone().map(tls::load).transpose()?;
+    let log = runtime.kernel.log();
+    if let (Some(tls), Some(reload)) = (&tls, &runtime.reload) {
+        tokio::spawn(tls::keep_fresh(tls.clone(), reload.clone(), log.clone(), runtime.stop.clone()));
+    }
+    let beside = runtime.settings.sessions_port.map_or(0, |_| runtime.settings.sessions_face.connections);
+    descriptors::provide(own.max_connections + beside, log);
+    let on_login_failure = Some(tokens::watch_logins(&runtime.kernel));
+    Ok(edge::Settings { tls, on_login_failure, ..own })
+}
+
 /// Tells the clients of sessions that the server stops, and lets their commands finish.
 async fn close(sessions: Face, stop: CancellationToken, limit_ms: u64) {
     stop.cancelled().await;
@@ -110,13 +132,20 @@ async fn close(sessions: Face, stop: CancellationToken, limit_ms: u64) {
 }
 
 /// Sessions on a port of their own, for clients that expect one.
-async fn beside(runtime: &Runtime, sessions: &Face) -> Result<Option<JoinHandle<()>>, Failure> {
+async fn beside(
+    runtime: &Runtime,
+    sessions: &Face,
+    first: &edge::Settings,
+) -> Result<Option<JoinHandle<()>>, Failure> {
     let Some(port) = runtime.settings.sessions_port else { return Ok(None) };
-    let own = edge_settings(runtime);
+    let connections = runtime.settings.sessions_face.connections;
     let settings = edge::Settings {
-        listen: SocketAddr::new(own.listen.ip(), port),
-        max_connections: runtime.settings.sessions_face.connections,
-        ..own
+        listen: SocketAddr::new(first.listen.ip(), port),
+        max_connections: connections,
+        max_streams_per_principal: connections.max(1),
+        tls: first.tls.clone(),
+        on_login_failure: first.on_login_failure.clone(),
+        ..edge_settings(runtime)
     };
     let listener = edge::bind(&settings).await.map_err(failure)?;
     let (router, stop, log) = (sessions.router(), runtime.stop.clone(), runtime.kernel.log().clone());
@@ -128,6 +157,40 @@ async fn beside(runtime: &Runtime, sessions: &Face) -> Result<Option<JoinHandle<
         }
     })))
 }
+
+/// Tokens over plain HTTP can be read by everybody on the way.
+fn warn_of_plain_http(runtime: &Runtime, address: SocketAddr, settings: &edge::Settings) {
+    if settings.tls.is_none() && !address.ip().to_canonical().is_loopback() {
+        runtime.kernel.log().warn(
+            "tokens travel over plain HTTP: set http.tls.cert and http.tls.key, or put a proxy with TLS before this address",
+            json!({"address": address.to_string()}),
+        );
+    }
+}
+
+/// Which face is below which path, for the scopes of tokens. Files of the dashboard ask for no credentials.
+const FACES: [(&str, &str); 20] = [
+    ("/mcp/actions", "knowledge"),
+    ("/mcp/capabilities", "knowledge"),
+    ("/mcp/heartbeat", "knowledge"),
+    ("/mcp/requests", "knowledge"),
+    ("/mcp", "mcp"),
+    ("/v1/dashboard", "dashboard"),
+    ("/api/v1/dashboard", "dashboard"),
+    ("/v1", "workflows"),
+    ("/api/v1", "workflows"),
+    ("/openapi.json", "workflows"),
+    ("/ws/session", "sessions"),
+    ("/ws", "workflows"),
+    ("/aacp", "messaging"),
+    ("/documents", "knowledge"),
+    ("/artifacts", "knowledge"),
+    ("/webhooks", "knowledge"),
+    ("/a2a", "knowledge"),
+    ("/admin", "knowledge"),
+    ("/metrics", "knowledge"),
+    ("/", "sessions"),
+];
 
 fn edge_settings(runtime: &Runtime) -> edge::Settings {
     let (settings, http) = (&runtime.settings, &runtime.settings.http);
@@ -144,12 +207,17 @@ fn edge_settings(runtime: &Runtime) -> edge::Settings {
         max_connections: http.max_connections,
         max_connections_per_ip: http.max_connections_per_ip,
         drain_timeout_ms: u64::try_from(settings.shutdown_limit.as_millis()).unwrap_or(u64::MAX),
-        auth: settings.auth.clone(),
         own_credentials: [
             &orchestr8_knowledge_face::OWN_CREDENTIALS[..],
             &orchestr8_workflows_face::APPROVAL_LINKS,
         ]
         .concat(),
+        auth: edge::Auth { stored: Some(runtime.tokens.table()), ..settings.auth.clone() },
+        faces: FACES.to_vec(),
+        on_login_failure: None,
+        tls: None,
+        max_streams_per_principal: http.max_streams_per_principal,
+        max_failed_logins: http.max_failed_logins_per_minute,
         pages: None,
         voices: vec![orchestr8_workflows_face::voice(&runtime.kernel), orchestr8_knowledge_face::voice()],
         ids: runtime.kernel.ports().ids.clone(),
@@ -161,8 +229,7 @@ pub fn failure(error: edge::Error) -> Failure {
     let code = match &error {
         edge::Error::OpenBind { .. } => Code::Unauthorized,
         edge::Error::Listen { .. } | edge::Error::Listener(_) => Code::Unavailable,
-        edge::Error::NoTokens
-        | edge::Error::Token { .. }
+        edge::Error::Token { .. }
         | edge::Error::Host { .. }
         | edge::Error::Origin { .. }
         | edge::Error::Zero { .. } => Code::Configuration,

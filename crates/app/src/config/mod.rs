@@ -168,6 +168,7 @@ pub enum AdminMode {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Workflows {
     pub max_concurrent_steps: usize,
+    pub max_executions_per_tenant: usize,
     pub queue_wait_ms: u64,
     pub cancel_grace_ms: u64,
     pub secrets_file: Option<PathBuf>,
@@ -280,6 +281,17 @@ pub struct Http {
     pub write_timeout_ms: u64,
     pub max_connections: usize,
     pub max_connections_per_ip: Option<usize>,
+    pub max_streams_per_principal: usize,
+    pub max_failed_logins_per_minute: u32,
+    #[serde(default)]
+    pub tls: HttpTls,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HttpTls {
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -301,6 +313,7 @@ pub struct Token {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Protocol {
     pub eras: Vec<Era>,
+    pub max_sessions_per_principal: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -5,6 +5,7 @@
 use orchestr8_agents::limits as agents;
 use orchestr8_broker::limits as broker;
 use orchestr8_contract::limits;
+use orchestr8_edge::settings as edge;
 use orchestr8_kernel::redact::DEFAULT_KEYS;
 use orchestr8_knowledge::limits as knowledge;
 use orchestr8_knowledge_face::limits as knowledge_face;
@@ -105,8 +106,14 @@ impl Setting {
 pub const PREFIX: &str = "ORCHESTR8_";
 
 /// Variables of ours that are not settings.
-pub const OTHER_VARIABLES: [&str; 5] =
-    ["ORCHESTR8_CONFIG", "ORCHESTR8_DATA_DIR", "ORCHESTR8_KEY_FILE", "ORCHESTR8_SERVER", "ORCHESTR8_TOKEN"];
+pub const OTHER_VARIABLES: [&str; 6] = [
+    "ORCHESTR8_CA_FILE",
+    "ORCHESTR8_CONFIG",
+    "ORCHESTR8_DATA_DIR",
+    "ORCHESTR8_KEY_FILE",
+    "ORCHESTR8_SERVER",
+    "ORCHESTR8_TOKEN",
+];
 
 const DAY_MS: u64 = 86_400_000;
 const SANDBOX: SandboxLimits = SandboxLimits::PRESET;
@@ -167,7 +174,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("audit.keyEnvVar", Shape::Text, Preset::Unset, "The environment variable with that key, instead of a file."),
     setting("audit.anchors", Shape::Texts, Preset::Texts(&[]), "Where signed heads are kept: file:PATH (the first one is also read at start-up; beside the key if there is none), syslog, or an http(s) address they are posted to."),
     setting("audit.headSeconds", Shape::Int { min: 1, max: 3600 }, Preset::Int(10), "How often a head is signed and anchored while entries are added."),
-    setting("http.listen", Shape::Socket, Preset::Text("127.0.0.1:8088"), "Where serve listens. An address others can reach needs auth.tokens."),
+    setting("http.listen", Shape::Socket, Preset::Text("127.0.0.1:8088"), "Where serve listens. An address others can reach needs a token: orchestr8 tokens create, or auth.tokens."),
     setting("http.allowedHosts", Shape::Texts, Preset::Texts(&[]), "Host names besides loopback ones under which clients may call."),
     setting("http.allowedOrigins", Shape::Texts, Preset::Texts(&[]), "Web pages of other origins that may call, as https://app.example.org."),
     setting("http.bodyLimitBytes", Shape::Int { min: 1024, max: 64 * 1024 * 1024 }, Preset::Int(4_194_304), "The largest request body."),
@@ -177,13 +184,19 @@ pub const SETTINGS: &[Setting] = &[
     setting("http.idleTimeoutMs", EDGE_TIMEOUT, Preset::Int(75_000), "An idle connection is closed after this."),
     setting("http.writeTimeoutMs", EDGE_TIMEOUT, Preset::Int(30_000), "A client that takes nothing of its answer this long is cut off."),
     setting("http.maxConnections", Shape::Int { min: 1, max: 65_536 }, Preset::Int(768), "Connections at once; further clients are told 503."),
-    setting("http.maxConnectionsPerIp", Shape::Int { min: 1, max: 65_536 }, Preset::Unset, "Connections at once from one address; unlimited if unset."),
+    setting("http.maxConnectionsPerIp", Shape::Int { min: 1, max: 65_536 }, Preset::Unset, "Connections at once from one address; half of http.maxConnections if unset. Raise it behind a proxy, whose address all clients share."),
+    setting("http.maxStreamsPerPrincipal", Shape::Int { min: 1, max: 65_536 }, Preset::Int(edge::MAX_STREAMS_PER_PRINCIPAL as u64), "WebSockets and event streams at once of one principal."),
+    setting("http.maxFailedLoginsPerMinute", Shape::Int { min: 1, max: 1_000_000 }, Preset::Int(edge::MAX_FAILED_LOGINS as u64), "Wrong tokens from one address, or for one token, in a minute; further ones are answered 429."),
+    setting("http.tls.cert", Shape::Text, Preset::Unset, "A PEM file with the certificate of this server and those that lead to its authority; with it, serve speaks HTTPS."),
+    setting("http.tls.key", Shape::Text, Preset::Unset, "The PEM file with the private key of http.tls.cert. Both are read again when they change and on SIGHUP."),
     setting("auth.tokens[].name", Shape::Text, Preset::Required, "Who shows this token."),
     setting("auth.tokens[].sha256", Shape::Sha256, Preset::Required, "The SHA-256 of the token; the token itself is never written down.").secret(),
     setting("auth.tokens[].roles", Shape::Texts, Preset::Texts(&[]), "What its bearer may do: viewer, agent, operator, editor, approver, worker, admin, owner, planner or executor. None: viewer."),
     setting("auth.tokens[].tenant", Shape::Text, Preset::Text("default"), "Whose data its bearer sees."),
     setting("protocol.eras", Shape::Choices(&["legacy", "modern"]), Preset::Texts(&["legacy", "modern"]), "The generations of MCP that are spoken."),
+    setting("protocol.maxSessionsPerPrincipal", Shape::Int { min: 1, max: 100_000 }, Preset::Int(orchestr8_mcp::http::SESSIONS_PER_PRINCIPAL as u64), "MCP sessions over HTTP of one principal; beyond it the one of its own that was unused for longest ends."),
     setting("workflows.maxConcurrentSteps", Shape::Int { min: 1, max: 10_000 }, Preset::Int(workflows::RUNNING_STEPS as u64), "How many steps of all workflows run at once; the others wait for their turn."),
+    setting("workflows.maxExecutionsPerTenant", Shape::Int { min: 1, max: 10_000_000 }, Preset::Int(workflows::EXECUTIONS_PER_TENANT as u64), "Executions of one tenant that run or wait for their turn; one more is refused. Those that wait for a timer, a message or a person do not count."),
     setting("workflows.queueWaitMs", ANY_TIMEOUT, Preset::Int(workflows::QUEUE_WAIT_MS), "How long a step that is ready waits for its turn before it fails."),
     setting("workflows.cancelGraceMs", Shape::Int { min: 0, max: 600_000 }, Preset::Int(workflows::GRACE_MS), "How long the steps of a cancelled execution may take to clean up."),
     setting("workflows.secretsFile", Shape::Text, Preset::Unset, "A JSON file of named secrets, readable by its owner only; ORCHESTR8_SECRET_<NAME> comes before it."),

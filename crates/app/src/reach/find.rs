@@ -1,6 +1,7 @@
 //! Finds out whom to ask: the server that was named, the one that runs here, or this process itself.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
@@ -24,6 +25,8 @@ const HEALTH: &str = "/v1/health";
 pub struct Where {
     pub server: Option<String>,
     pub token: Option<String>,
+    /// A PEM file with certificates to trust beside those of the system.
+    pub ca: Option<PathBuf>,
     /// In this process, whatever else runs.
     pub embedded: bool,
     /// The data folder was named on the command line.
@@ -39,7 +42,7 @@ struct Found {
 pub async fn find(whom: Where, settings: Settings, intent: Intent) -> Result<Reach, Failure> {
     let token = whom.token.as_deref();
     if let Some(url) = &whom.server {
-        let server = Server::at(url, token)?;
+        let server = Server::at(url, token, whom.ca.as_deref())?;
         return match ask(server, NAMED_LIMIT).await? {
             Some(found) => Ok(Reach::Server(found.server)),
             None => Err(Failure::new(Code::Unavailable, format!("{url} is not an orchestr8 server"))
@@ -52,7 +55,11 @@ pub async fn find(whom: Where, settings: Settings, intent: Intent) -> Result<Rea
     };
     let Some(data) = data.filter(|_| !whom.embedded) else { return embedded(settings, intent).await };
     let address = settings.http.listen;
-    let found = probe(address, token).await?;
+    // The certificate of this very installation is one to trust.
+    let ca = whom.ca.as_deref().or(settings.tls.as_ref().map(|tls| tls.cert.as_path()));
+    let scheme = if settings.tls.is_some() { "https" } else { "http" };
+    let server = Server::at(&format!("{scheme}://{}", reachable(address)), token, ca)?;
+    let found = probe(server).await?;
     let holder = store::holder(&data);
     match found {
         // Whoever names a folder wants its data: the server counts only if it is the one that has it.
@@ -79,8 +86,7 @@ fn held(failure: Failure, address: SocketAddr) -> Failure {
 }
 
 /// The server of this installation, if it runs. Silence and strangers mean that it does not.
-async fn probe(address: SocketAddr, token: Option<&str>) -> Result<Option<Found>, Failure> {
-    let server = Server::at(&format!("http://{}", reachable(address)), token)?;
+async fn probe(server: Server) -> Result<Option<Found>, Failure> {
     match ask(server, PROBE_LIMIT).await {
         Ok(found) => Ok(found),
         Err(failure) if matches!(failure.code, Code::Unavailable | Code::Timeout) => Ok(None),

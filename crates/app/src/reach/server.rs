@@ -1,5 +1,6 @@
 //! A running server, reached over HTTP.
 
+use std::path::Path;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -30,7 +31,8 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn at(base: &str, token: Option<&str>) -> Result<Self, Failure> {
+    /// With `ca`, the certificates of that PEM file are trusted beside those of the system.
+    pub fn at(base: &str, token: Option<&str>, ca: Option<&Path>) -> Result<Self, Failure> {
         let base = base.trim_end_matches('/');
         if !base.starts_with("http://") && !base.starts_with("https://") {
             return Err(Failure::new(
@@ -43,6 +45,7 @@ impl Server {
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .connect_timeout(CONNECT_LIMIT)
+            .tls_certs_merge(ca.map(certificates).transpose()?.unwrap_or_default())
             .build()
             .map_err(|error| Failure::new(Code::Internal, format!("no HTTP client: {error}")))?;
         Ok(Self { base: base.to_owned(), token: token.map(str::to_owned), signer: None, client })
@@ -154,6 +157,19 @@ impl Server {
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
         unreachable(&self.base, error)
     }
+}
+
+fn certificates(file: &Path) -> Result<Vec<reqwest::Certificate>, Failure> {
+    let wrong = |cause: String| {
+        Failure::new(
+            Code::InvalidArgument,
+            format!("{} cannot be read as certificates: {cause}", file.display()),
+        )
+        .hinting("--ca and ORCHESTR8_CA_FILE name a PEM file with the certificates to trust")
+    };
+    let text = std::fs::read(file).map_err(|cause| wrong(cause.to_string()))?;
+    let found = reqwest::Certificate::from_pem_bundle(&text).map_err(|cause| wrong(cause.to_string()))?;
+    if found.is_empty() { Err(wrong(String::from("it holds none"))) } else { Ok(found) }
 }
 
 fn unreachable(base: &str, error: &reqwest::Error) -> Failure {

@@ -59,14 +59,15 @@ async fn answering(bytes: &'static [u8]) -> String {
 #[tokio::test]
 async fn an_answer_that_is_not_json_and_a_closed_port_are_told_apart() {
     let url = answering(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello").await;
-    let server = Reach::Server(Server::at(&url, None).unwrap());
+    let server = Reach::Server(Server::at(&url, None, None).unwrap());
     let failure = server.get("/v1/health").await.unwrap_err();
     assert!(failure.message.starts_with("the answer is not JSON"), "{failure:?}");
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let closed = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let failure = Server::at(&closed, None).unwrap().send(Method::GET, "/", &[], None).await.unwrap_err();
+    let failure =
+        Server::at(&closed, None, None).unwrap().send(Method::GET, "/", &[], None).await.unwrap_err();
     assert_eq!((failure.code, failure.exit_code()), (Code::Unavailable, 7));
     assert!(failure.message.contains(&closed), "{failure:?}");
 }
@@ -74,7 +75,7 @@ async fn an_answer_that_is_not_json_and_a_closed_port_are_told_apart() {
 #[tokio::test]
 async fn an_empty_answer_is_nothing_and_a_refusal_is_a_reply() {
     let url = answering(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nx-error-code: NOT_FOUND\r\nconnection: close\r\n\r\n").await;
-    let reply = Server::at(&url, Some("t")).unwrap().send(Method::GET, "/x", &[], None).await.unwrap();
+    let reply = Server::at(&url, Some("t"), None).unwrap().send(Method::GET, "/x", &[], None).await.unwrap();
     assert_eq!(
         (reply.status.as_u16(), &reply.body, reply.header("x-error-code")),
         (404, &Value::Null, Some("NOT_FOUND"))
@@ -84,6 +85,6 @@ async fn an_empty_answer_is_nothing_and_a_refusal_is_a_reply() {
 
 #[test]
 fn an_address_needs_its_scheme() {
-    let failure = Server::at("localhost:8088", None).err().unwrap();
+    let failure = Server::at("localhost:8088", None, None).err().unwrap();
     assert_eq!(failure.exit_code(), 2);
 }

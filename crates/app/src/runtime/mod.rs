@@ -3,6 +3,7 @@
 mod audit;
 mod bridge;
 mod countdown;
+pub mod descriptors;
 mod embedding;
 pub mod examples;
 pub mod knowledge;
@@ -13,6 +14,8 @@ mod sessions;
 mod signals;
 mod sink;
 pub mod store;
+pub mod tls;
+pub mod tokens;
 pub mod transparency;
 mod upkeep;
 mod workflows;
@@ -33,9 +36,11 @@ use orchestr8_mcp::Face;
 use orchestr8_process::sandbox::{Sandbox, SandboxSettings};
 use orchestr8_stores::Sqlite;
 use orchestr8_tlog::HeadRecorder;
+use orchestr8_tokens::ApiTokens;
 use orchestr8_tools::remote::{self, Remote};
 use orchestr8_workflows::Hub;
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
@@ -80,6 +85,9 @@ pub struct Runtime {
     pub knowledge: orchestr8_knowledge::Hub,
     pub messages: orchestr8_agents::aacp::Hub,
     sandbox: Sandbox,
+    pub tokens: ApiTokens,
+    /// Told by SIGHUP, where there is something to reload.
+    pub reload: Option<Arc<Notify>>,
     sink: Stderr,
 }
 
@@ -129,7 +137,8 @@ impl Runtime {
         let bus = Bus::new(&bus::Config::default(), clock.clone(), log.clone());
         let ports = Ports { clock, ids, random, store: Arc::new(store.clone()), log: log.clone(), redactor };
         let kernel = Kernel::new(ports, settings.limits.clone(), bus);
-        kernel.set_directory(Arc::new(principals::ConfiguredPrincipals::of(&settings.auth)));
+        let tokens = tokens::register(&kernel, &settings)?;
+        kernel.set_directory(Arc::new(principals::ServerPrincipals::of(&settings.auth, tokens.table())));
         register(&kernel, &settings)?;
         let messages = messages::register(&kernel, &settings)?;
         // One for all, because it waits once for programs of an earlier process.
@@ -138,9 +147,11 @@ impl Runtime {
         let sessions = sessions::register(&kernel, &settings, &sandbox)?;
         let embedder = embedding::embedder(&kernel, &settings.embedder)?;
         let knowledge = knowledge::register(&kernel, &settings, embedder)?;
+        let reload = settings.tls.as_ref().map(|_| Arc::new(Notify::new()));
+        let stop = CancellationToken::new();
         let countdown = Countdown::new(kernel.ports().clock.clone(), settings.shutdown_limit);
         if purpose.lasting {
-            signals::watch(&stop, &countdown, &log).map_err(|cause| {
+            signals::watch(&stop, &countdown, reload.clone(), &log).map_err(|cause| {
                 Failure::new(Code::Unavailable, format!("signals cannot be watched: {cause}"))
             })?;
             if !deterministic {
@@ -170,6 +181,8 @@ impl Runtime {
             knowledge,
             messages,
             sandbox,
+            tokens,
+            reload,
             sink,
         })
     }
@@ -177,16 +190,19 @@ impl Runtime {
     /// Takes up the sessions that were there and the workflows that were under way, and runs what comes. Only for commands
     /// that stay.
     pub async fn begin(&self) -> Result<(), Failure> {
+        self.tokens.load().await?;
         self.sessions.start().await.map_err(Failure::from)?;
         let (knowledge, stop) = (self.knowledge.clone(), Cancel::from_token(self.stop.clone()));
         tokio::spawn(async move { knowledge.run(stop).await });
         let (messages, stop) = (self.messages.clone(), Cancel::from_token(self.stop.clone()));
         tokio::spawn(async move { messages.run(stop).await });
+        tokio::spawn(self.tokens.clone().track_use(self.stop.clone()));
         self.workflows.start().await.map_err(Failure::from)
     }
 
     /// Runs what comes, and leaves alone what was under way. For commands that are there for one execution.
     pub async fn begin_alone(&self) -> Result<(), Failure> {
+        self.tokens.load().await?;
         self.sessions.start_alone().await.map_err(Failure::from)?;
         self.workflows.start_alone().await.map_err(Failure::from)
     }

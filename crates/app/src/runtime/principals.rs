@@ -6,18 +6,20 @@ use orchestr8_contract::RoleSet;
 use orchestr8_contract::id::Tenant;
 use orchestr8_edge::{Auth, Token};
 use orchestr8_kernel::Principal;
+use orchestr8_kernel::grant::TokenTable;
 use orchestr8_kernel::principals::{PrincipalDirectory, Standing};
 use orchestr8_kernel::submission::RESERVED_NAMES;
 
-/// The tokens of the configuration. Without any the server has one principal, the person at this machine.
-pub struct ConfiguredPrincipals(Option<HashMap<(Tenant, String), RoleSet>>);
+/// The tokens of the configuration and of the store. Without any in the configuration, a name that no token ever had is not known
+/// here: it belongs to the person at this machine, or was stated on it.
+pub struct ServerPrincipals {
+    configured: HashMap<(Tenant, String), RoleSet>,
+    stored: TokenTable,
+}
 
-impl ConfiguredPrincipals {
-    pub fn of(auth: &Auth) -> Self {
-        match auth {
-            Auth::Loopback => Self(None),
-            Auth::Bearer { tokens } => Self(Some(by_name(tokens))),
-        }
+impl ServerPrincipals {
+    pub fn of(auth: &Auth, stored: TokenTable) -> Self {
+        Self { configured: by_name(&auth.tokens), stored }
     }
 }
 
@@ -32,9 +34,8 @@ fn by_name(tokens: &[Token]) -> HashMap<(Tenant, String), RoleSet> {
     known
 }
 
-impl PrincipalDirectory for ConfiguredPrincipals {
+impl PrincipalDirectory for ServerPrincipals {
     fn standing(&self, tenant: &Tenant, name: &str) -> Standing {
-        let Some(known) = &self.0 else { return Standing::Unknown };
         // Those the program itself uses have no tokens; the person at this machine is the owner of the local tenant.
         if name == &*Principal::local().name && *tenant == Tenant::local() {
             return Standing::Active(Principal::local().roles);
@@ -42,15 +43,23 @@ impl PrincipalDirectory for ConfiguredPrincipals {
         if RESERVED_NAMES.contains(&name) || name.starts_with("svc:") {
             return Standing::Unknown;
         }
-        match known.get(&(tenant.clone(), name.to_owned())) {
-            Some(roles) => Standing::Active(*roles),
-            None => Standing::Revoked,
+        if let Some(roles) = self.configured.get(&(tenant.clone(), name.to_owned())) {
+            return Standing::Active(*roles);
+        }
+        match self.stored.standing(tenant, name) {
+            Standing::Unknown if !self.configured.is_empty() => Standing::Revoked,
+            standing @ (Standing::Unknown | Standing::Active(_) | Standing::Revoked) => standing,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use orchestr8_kernel::grant::TokenGrant;
+    use orchestr8_kernel::ports::clock::Simulated;
+
     use super::*;
 
     fn token(name: &str, tenant: &str, roles: &[&str]) -> Token {
@@ -65,15 +74,19 @@ mod tests {
             token("ann", "acme", &["operator"]),
             token("bob", "acme", &[]),
         ];
-        let directory = ConfiguredPrincipals::of(&Auth::Bearer { tokens });
+        let table = TokenTable::new(Arc::new(Simulated::new()));
+        table.insert([1; 32], TokenGrant::new("t1", "bot", Tenant::parse("acme").unwrap()));
+        let directory = ServerPrincipals::of(&Auth { tokens, stored: None }, table.clone());
         let standing = |tenant: &str, name: &str| directory.standing(&Tenant::parse(tenant).unwrap(), name);
         assert_eq!(standing("acme", "ann"), Standing::Active(RoleSet::named(["editor", "operator"])));
         assert_eq!(standing("acme", "bob"), Standing::Active(RoleSet::named(["viewer"])));
         assert_eq!(standing("rival", "ann"), Standing::Revoked);
         assert_eq!(standing("acme", "local"), Standing::Unknown);
-        assert_eq!(
-            ConfiguredPrincipals::of(&Auth::Loopback).standing(&Tenant::local(), "ann"),
-            Standing::Unknown
-        );
+        assert!(matches!(standing("acme", "bot"), Standing::Active(_)), "a token of the store");
+        let open = ServerPrincipals::of(&Auth::default(), table.clone());
+        assert_eq!(open.standing(&Tenant::local(), "ann"), Standing::Unknown);
+        table.revoke("t1");
+        assert_eq!(standing("acme", "bot"), Standing::Revoked);
+        assert_eq!(open.standing(&Tenant::parse("acme").unwrap(), "bot"), Standing::Revoked);
     }
 }

@@ -29,6 +29,7 @@ pub fn register(kernel: &Kernel, settings: &Settings, sandbox: &Sandbox) -> Resu
         own.secrets.clone(),
         orchestr8_workflows::Settings {
             running_steps: own.running_steps,
+            executions_per_tenant: own.executions_per_tenant,
             queue_wait_ms: own.queue_wait_ms,
             grace_ms: own.grace_ms,
             env: Arc::new(move |name| env.get(name).cloned()),

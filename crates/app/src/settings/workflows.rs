@@ -16,6 +16,7 @@ use crate::failure::Failure;
 #[derive(Clone)]
 pub struct Workflows {
     pub running_steps: usize,
+    pub executions_per_tenant: usize,
     pub queue_wait_ms: u64,
     pub grace_ms: u64,
     pub agents: agents::Settings,
@@ -43,6 +44,7 @@ impl Workflows {
         });
         Ok(Self {
             running_steps: config.max_concurrent_steps,
+            executions_per_tenant: config.max_executions_per_tenant,
             queue_wait_ms: config.queue_wait_ms,
             grace_ms: config.cancel_grace_ms,
             agents: agents::Settings {

@@ -60,7 +60,7 @@ fn an_open_address_without_tokens_is_refused_before_anything_begins() {
     assert_eq!(
         said.err,
         "error: refusing to listen on 0.0.0.0:0: it is not a loopback address and no credentials are configured\n\
-         hint: listen on 127.0.0.1 or [::1], or configure bearer tokens (each by name and sha256) so that every caller must show one\n\
+         hint: create a token with `orchestr8 tokens create --name NAME --role owner`, so that every caller must show one; or listen on 127.0.0.1 or [::1]\n\
          code: UNAUTHORIZED (trying the same again does not help; more: orchestr8 errors UNAUTHORIZED)\n"
     );
     assert!(!place.data_file().exists());

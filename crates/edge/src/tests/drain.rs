@@ -72,7 +72,8 @@ async fn what_does_not_finish_in_time_is_cut_and_counted() {
 
 #[tokio::test]
 async fn beyond_the_connection_limit_clients_are_told_and_a_freed_seat_is_used() {
-    let mut server = Server::start(Settings { max_connections: 2, ..settings() }).await;
+    let mut server =
+        Server::start(Settings { max_connections: 2, max_connections_per_ip: Some(3), ..settings() }).await;
     let (mut first, mut second) = (server.connect().await, server.connect().await);
     for client in [&mut first, &mut second] {
         client.send(GATE).await;
@@ -101,7 +102,8 @@ async fn beyond_the_connection_limit_clients_are_told_and_a_freed_seat_is_used()
 
 #[tokio::test]
 async fn an_upgraded_connection_is_its_faces_and_keeps_its_seat() {
-    let server = Server::start(Settings { max_connections: 1, ..settings() }).await;
+    let server =
+        Server::start(Settings { max_connections: 1, max_connections_per_ip: Some(2), ..settings() }).await;
     let mut client = server.connect().await;
     client
         .send("GET /upgrade HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n")
@@ -120,13 +122,16 @@ async fn an_upgraded_connection_is_its_faces_and_keeps_its_seat() {
 
 #[tokio::test]
 async fn one_address_cannot_take_every_seat() {
-    let server = Server::start(Settings { max_connections_per_ip: Some(1), ..settings() }).await;
+    let mut server = Server::start(Settings { max_connections_per_ip: Some(1), ..settings() }).await;
     let mut first = server.connect().await;
-    first.send(HELLO).await;
-    assert_eq!(first.reply().await.status, 200);
+    first.send(GATE).await;
+    server.entered().await;
     server.connect().await.reply().await.refused(429, "RESOURCE_EXHAUSTED");
-    first.send(HELLO).await;
+    server.open.notify_one();
     assert_eq!(first.reply().await.status, 200);
+    // Idle, it makes room for the next.
+    assert_eq!(server.ask(HELLO).await.status, 200);
+    first.closed().await;
 }
 
 /// Fails as a system without free descriptors does, then recovers; keeps a second handle on what it accepts.

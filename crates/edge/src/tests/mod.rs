@@ -3,6 +3,7 @@
 mod drain;
 mod guard;
 mod hostile;
+mod quotas;
 mod time;
 
 use std::future::Future;

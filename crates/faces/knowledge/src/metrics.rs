@@ -122,21 +122,23 @@ impl Metrics {
         }
     }
 
-    /// Everything, in the text format of Prometheus.
-    pub fn text(&self) -> String {
+    /// Everything, or what concerns one tenant, in the text format of Prometheus.
+    pub fn text(&self, tenant: Option<&str>) -> String {
         let figures = self.0.lock();
+        let shown = |labels: &Labels| tenant.is_none_or(|tenant| labels.tenant == tenant);
         let mut out = String::new();
-        counter(&mut out, REQUESTS, "Envelopes by what came of them, each once.", &figures.requests);
+        counter(&mut out, REQUESTS, "Envelopes by what came of them, each once.", &figures.requests, shown);
         head(&mut out, LATENCY, "histogram", "Milliseconds from an envelope to what came of it.");
-        for (labels, latency) in &figures.latency {
+        for (labels, latency) in figures.latency.iter().filter(|(labels, _)| shown(labels)) {
             latency.write(&mut out, &labels.text());
         }
-        counter(&mut out, DLQ, "Envelopes given up.", &figures.dlq);
+        counter(&mut out, DLQ, "Envelopes given up.", &figures.dlq, shown);
         counter(
             &mut out,
             RETRIES,
             "Deliveries after the first, and envelopes that were sent again.",
             &figures.retries,
+            shown,
         );
         out
     }
@@ -184,9 +186,16 @@ fn head(out: &mut String, name: &str, kind: &str, about: &str) {
 }
 
 /// A counter that nothing was counted in says zero, so that a rate over it is zero and not unknown.
-fn counter(out: &mut String, name: &str, about: &str, of: &BTreeMap<Labels, u64>) {
+fn counter(
+    out: &mut String,
+    name: &str,
+    about: &str,
+    of: &BTreeMap<Labels, u64>,
+    shown: impl Fn(&Labels) -> bool,
+) {
     head(out, name, "counter", about);
-    if of.is_empty() {
+    let mut of = of.iter().filter(|(labels, _)| shown(labels)).peekable();
+    if of.peek().is_none() {
         let _ = writeln!(out, "{name} 0");
     }
     for (labels, count) in of {
@@ -230,12 +239,22 @@ mod tests {
     }
 
     #[test]
+    fn a_tenant_sees_its_own_series_only() {
+        let metrics = Metrics::default();
+        metrics.answered(labels("a", "SUCCESS", ""), 4_000);
+        metrics.answered(Labels { tenant: "rival".into(), ..labels("a", "SUCCESS", "") }, 4_000);
+        let own = metrics.text(Some("rival"));
+        assert!(own.contains("tenant=\"rival\"") && !own.contains("acme"), "{own}");
+        assert!(metrics.text(None).contains("acme"));
+    }
+
+    #[test]
     fn kno_11_series_have_the_labels_of_the_contract_and_buckets_add_up() {
         let metrics = Metrics::default();
         metrics.answered(labels("knowledge.query_knowledge", "SUCCESS", ""), 4_000);
         metrics.answered(labels("knowledge.query_knowledge", "SUCCESS", ""), 900_000);
         metrics.answered(labels("knowledge.create_document", "ERROR", "CONFLICT"), 1);
-        let text = metrics.text();
+        let text = metrics.text(None);
         let named = |action: &str, status: &str, code: &str| {
             format!(
                 r#"{{action="{action}",tenant="acme",principal="svc:\"a\"\\",status="{status}",error_code="{code}""#
@@ -259,7 +278,7 @@ mod tests {
     fn what_may_be_given_up_is_there_before_it_is() {
         let metrics = Metrics::default();
         metrics.published(labels("a", "", ""));
-        let text = metrics.text();
+        let text = metrics.text(None);
         for (name, status) in [("a2a_dlq_total", DEAD_LETTER), ("a2a_retries_total", RETRY)] {
             let line = text.lines().find(|line| line.starts_with(&format!("{name}{{action=\"a\""))).unwrap();
             assert!(line.contains(&format!("status=\"{status}\"")) && line.ends_with(" 0"), "{line}");
@@ -268,7 +287,7 @@ mod tests {
 
     #[test]
     fn nothing_counted_is_zero_and_not_unknown() {
-        let text = Metrics::default().text();
+        let text = Metrics::default().text(None);
         for name in [REQUESTS, DLQ, RETRIES] {
             assert!(text.contains(&format!("{name} 0\n")), "{name}");
         }

@@ -178,11 +178,11 @@ pub fn key_find(kid: &str) -> Statement {
 }
 
 /// The same columns, after a kid, for the person who runs this server.
-pub fn keys(after: &str, limit: i64) -> Statement {
+pub fn keys(tenant: Option<&str>, after: &str, limit: i64) -> Statement {
     Statement::new(
         "SELECT kid, tenant, principal, roles, public, created_ms, revoked_ms FROM a2a_key
-         WHERE kid > ?1 ORDER BY kid LIMIT ?2",
-        vec![after.into(), limit.into()],
+         WHERE kid > ?1 AND (?2 IS NULL OR tenant = ?2) ORDER BY kid LIMIT ?3",
+        vec![after.into(), tenant.into(), limit.into()],
     )
 }
 

@@ -13,6 +13,10 @@ pub const QUARANTINED: &str = "tools.quarantined";
 pub const ACCEPT_TOOL: &str = "tools.accept";
 pub const AUDIT: &str = "audit.entries";
 pub const VERIFY_AUDIT: &str = "audit.verify";
+pub const TOKENS: &str = "tokens.list";
+pub const CREATE_TOKEN: &str = "tokens.create";
+pub const ROTATE_TOKEN: &str = "tokens.rotate";
+pub const REVOKE_TOKEN: &str = "tokens.revoke";
 pub const AGENTS: &str = "workflows.agents";
 
 pub const EXECUTION: &str = "executions.get";

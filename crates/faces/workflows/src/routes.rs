@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{MethodRouter, any, get, post};
+use axum::routing::{MethodRouter, any, delete, get, post};
 use orchestr8_kernel::Kernel;
 
 use crate::endpoints::{
-    approvals, audit, control, execute, execution, journal, lists, program, schedules, workers, workflows,
+    approvals, audit, control, execute, execution, journal, lists, program, schedules, tokens, workers,
+    workflows,
 };
 use crate::face::{Face, at};
 use crate::live;
@@ -78,6 +79,7 @@ fn paths(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
     ];
     paths.extend(executions(face));
     paths.extend(schedules(face));
+    paths.extend(tokens(face));
     paths
 }
 
@@ -111,5 +113,14 @@ fn schedules(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
         ("/schedules/{id}/pause", post(at(face, schedules::pause))),
         ("/schedules/{id}/resume", post(at(face, schedules::resume))),
         ("/schedules/{id}/trigger", post(at(face, schedules::trigger))),
+    ]
+}
+
+fn tokens(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
+    vec![
+        ("/tokens", get(at(face, tokens::list)).post(at(face, tokens::create))),
+        ("/tokens/{id}", delete(at(face, tokens::revoke))),
+        ("/tokens/{id}/rotate", post(at(face, tokens::rotate))),
+        ("/tokens/{id}/revoke", post(at(face, tokens::revoke))),
     ]
 }

@@ -97,7 +97,7 @@ impl Bench {
 async fn ask_of(kernel: &Kernel, name: &str, args: Value) -> Value {
     let Value::Object(map) = args else { panic!("arguments are an object") };
     let roles = orchestr8_contract::RoleSet::named(["owner"]);
-    let principal = Principal { name: "bench".into(), tenant: Tenant::local(), roles };
+    let principal = Principal::new("bench", Tenant::local(), roles);
     let correlation = CorrelationId::parse("bench").unwrap();
     let wish = Submission::new(name, Args::new(map), Arc::new(principal), correlation);
     settled::value(kernel.submit(wish).await)

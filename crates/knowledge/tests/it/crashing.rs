@@ -32,7 +32,7 @@ fn hub(store: &Simulated, letters: &Letters, dense: &Arc<Embedded>) -> Hub {
 async fn submit(kernel: &Kernel, name: &str, args: Value) {
     let Value::Object(map) = args else { panic!("arguments are an object") };
     let roles = orchestr8_contract::RoleSet::named(["owner"]);
-    let principal = Principal { name: "tester".into(), tenant: Tenant::parse("acme").unwrap(), roles };
+    let principal = Principal::new("tester", Tenant::parse("acme").unwrap(), roles);
     let correlation = CorrelationId::parse("test").unwrap();
     let name = format!("knowledge.{name}");
     // Most of them fail: the document is there already, or not there.

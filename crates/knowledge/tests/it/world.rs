@@ -52,11 +52,8 @@ impl World {
 
     pub fn submission(tenant: &str, role: &str, name: &str, args: Value) -> Submission {
         let Value::Object(map) = args else { panic!("arguments are an object") };
-        let principal = Principal {
-            name: "tester".into(),
-            tenant: Tenant::parse(tenant).unwrap(),
-            roles: orchestr8_contract::RoleSet::named([role]),
-        };
+        let roles = orchestr8_contract::RoleSet::named([role]);
+        let principal = Principal::new("tester", Tenant::parse(tenant).unwrap(), roles);
         let correlation = CorrelationId::parse("test").unwrap();
         Submission::new(name, Args::new(map), Arc::new(principal), correlation)
     }

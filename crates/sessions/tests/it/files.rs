@@ -267,11 +267,7 @@ async fn a_file_with_more_entries_than_a_commit_has_steps_is_loaded() {
 #[tokio::test]
 async fn tenants_do_not_see_each_others_files() {
     let (temp, world) = place().await;
-    let other = Arc::new(Principal {
-        name: "other".into(),
-        tenant: Tenant::parse("..").unwrap(),
-        roles: Default::default(),
-    });
+    let other = Arc::new(Principal::new("other", Tenant::parse("..").unwrap(), Default::default()));
     let ask = async |name: &str, args: Value| {
         let mut wish = world.wish(name, args);
         wish.principal = other.clone();

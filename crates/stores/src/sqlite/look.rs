@@ -106,6 +106,11 @@ impl Look {
         cells::read(&self.0, statement)
     }
 
+    /// The number that a statement without parameters gives, such as a count.
+    pub fn number(&self, sql: &'static str) -> Result<i64, store::Error> {
+        self.0.query_row(sql, [], |row| row.get(0)).map_err(store_error)
+    }
+
     /// The number of the newest entry of a chain; 0 when there is none.
     pub fn newest(&self, chain: &str) -> Result<i64, store::Error> {
         let sql = "SELECT COALESCE(MAX(seq), 0) FROM chain WHERE name = ?1";

@@ -6,6 +6,7 @@ use std::time::Duration;
 use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Code, Fault, RoleSet, TraceParent};
 use orchestr8_kernel::Principal;
+use orchestr8_kernel::grant::TokenGrant;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::Batch;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ use tokio::sync::mpsc::error::SendError;
 use super::actor::{Actor, Line, Message};
 use super::gates::{Entry, Pass};
 use super::load::Tail;
+use super::quota::ExecutionPermit;
 use super::scheduler::Slot;
 use super::{Hub, load};
 use crate::authors::Authors;
@@ -66,6 +68,9 @@ pub struct Given {
     pub principal: String,
     #[serde(default, skip_serializing_if = "RoleSet::is_empty")]
     pub roles: RoleSet,
+    /// The scope of the API token that started it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<String>,
     #[serde(default, skip_serializing_if = "Authors::is_empty")]
     pub authors: Authors,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,6 +93,9 @@ pub struct Seed {
     pub principal: Arc<Principal>,
     /// Its place among the executions with its key, once it has one.
     pub pass: Option<Arc<Pass>>,
+    /// Its place among the executions of its tenant, while it runs or waits for its turn.
+    #[expect(dead_code, reason = "it counts for as long as it is held")]
+    pub permit: Option<Arc<ExecutionPermit>>,
 }
 
 /// An execution that will exist once its batch is durable.
@@ -142,7 +150,9 @@ impl Hub {
             .with("reason", "queue_full")
             .with("queueDepth", depth));
         }
-        let mut seed = self.seed(request);
+        let limit = request.parent.is_none().then_some(shared.settings.executions_per_tenant);
+        let permit = shared.quota.take(&request.principal.tenant, limit)?;
+        let mut seed = Seed { permit: Some(permit), ..self.seed(request) };
         let mut batch = Batch::new();
         let workflow = &seed.identity.workflow;
         let tenant = seed.tenant.as_str();
@@ -220,8 +230,10 @@ impl Hub {
         let id: Arc<str> = format!("exec-{}", ports.ids.fresh(For::Execution)).into();
         let mut variables = request.workflow.variables.clone();
         variables.extend(request.variables.clone());
+        let scope = request.principal.grant.as_ref().map_or_else(Vec::new, |grant| grant.scope.entries());
         let principal = Arc::new(Principal {
             roles: request.authors.reduce(request.principal.roles),
+            grant: TokenGrant::recorded(&request.principal.name, request.principal.tenant.clone(), &scope),
             ..Principal::clone(&request.principal)
         });
         let given = Given {
@@ -230,6 +242,7 @@ impl Hub {
             trace: request.trace,
             principal: request.principal.name.to_string(),
             roles: principal.roles,
+            scope,
             authors: request.authors,
             parent: request.parent,
             forked_from: request.forked_from,
@@ -252,6 +265,7 @@ impl Hub {
             created_ms: ports.clock.now_ms(),
             principal,
             pass: None,
+            permit: None,
         }
     }
 }

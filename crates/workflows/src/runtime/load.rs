@@ -5,6 +5,7 @@ use std::sync::Arc;
 use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::Principal;
+use orchestr8_kernel::grant::TokenGrant;
 use orchestr8_kernel::ports::store;
 
 use super::accept::{Given, Seed};
@@ -146,8 +147,8 @@ pub async fn seed(hub: &Hub, row: &Row) -> Result<Seed, Fault> {
         workflow,
         started_by: given.principal.as_str().into(),
     };
-    let principal =
-        Principal { name: given.principal.as_str().into(), tenant: row.tenant.clone(), roles: given.roles };
+    let principal = Principal::new(given.principal.as_str(), row.tenant.clone(), given.roles)
+        .granted(TokenGrant::recorded(&given.principal, row.tenant.clone(), &given.scope));
     Ok(Seed {
         num: row.num,
         tenant: row.tenant.clone(),
@@ -157,6 +158,7 @@ pub async fn seed(hub: &Hub, row: &Row) -> Result<Seed, Fault> {
         created_ms: row.created_ms,
         principal: Arc::new(principal),
         pass: None,
+        permit: None,
     })
 }
 

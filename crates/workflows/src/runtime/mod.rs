@@ -15,6 +15,7 @@ mod deliver;
 mod gates;
 mod live;
 pub(crate) mod load;
+mod quota;
 mod recent;
 mod record;
 mod recover;
@@ -53,6 +54,7 @@ use crate::agents::secrets::Secrets;
 use crate::definition::Cache;
 use crate::limits;
 use gates::Gates;
+use quota::ExecutionQuota;
 use recent::Recent;
 
 /// Looks a name up in the environment.
@@ -67,6 +69,8 @@ pub struct Settings {
     pub grace_ms: u64,
     /// Executions that may wait for their turn; beyond it new ones are refused.
     pub queued_executions: usize,
+    /// Executions of one tenant that run or wait for their turn; beyond it new ones are refused.
+    pub executions_per_tenant: usize,
     /// What the environment says, of the names that definitions allow.
     pub env: Env,
 }
@@ -78,6 +82,7 @@ impl Default for Settings {
             queue_wait_ms: limits::QUEUE_WAIT_MS,
             grace_ms: limits::GRACE_MS,
             queued_executions: limits::QUEUED_EXECUTIONS,
+            executions_per_tenant: limits::EXECUTIONS_PER_TENANT,
             env: Arc::new(|_| None),
         }
     }
@@ -97,6 +102,7 @@ pub(crate) struct Shared {
     pub definitions: Cache,
     scheduler: Scheduler<accept::Seed>,
     gates: Gates,
+    quota: ExecutionQuota,
     live: Mutex<HashMap<i64, Live>>,
     /// Where others may have work in the same store: only what this process was asked about is its own.
     own: OnceLock<Mutex<HashSet<i64>>>,
@@ -133,6 +139,7 @@ impl Hub {
             started: AtomicBool::new(false),
             definitions: Cache::default(),
             gates: Gates::default(),
+            quota: ExecutionQuota::default(),
             live: Mutex::default(),
             own: OnceLock::new(),
             recent: Recent::default(),

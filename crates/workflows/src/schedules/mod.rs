@@ -340,7 +340,7 @@ pub async fn request(hub: &Hub, schedule: &Schedule) -> Result<Request, Fault> {
         variables: spec.inputs.clone(),
         correlation: CorrelationId::from_uuid(hub.ports().ids.fresh(For::Correlation)),
         trace: None,
-        principal: Arc::new(Principal { name: spec.principal.as_str().into(), tenant, roles: spec.roles }),
+        principal: Arc::new(Principal::new(spec.principal.as_str(), tenant, spec.roles)),
         timeout_ms: None,
         priority: None,
         parent: None,

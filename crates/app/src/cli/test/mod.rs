@@ -49,7 +49,8 @@ impl Test {
                 .hinting("tests are files named *.test.json; orchestr8 init makes one"));
         }
         let running = Running { ephemeral: self.server.is_none(), ..Running::default() };
-        let reaching = Reaching { server: self.server.clone(), embedded: self.server.is_none(), running };
+        let reaching =
+            Reaching { server: self.server.clone(), embedded: self.server.is_none(), ca: None, running };
         let verdicts = reaching.run(shell, Intent::Execute, async |reach| {
             let mut verdicts = Vec::new();
             for case in cases {

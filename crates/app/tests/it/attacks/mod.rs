@@ -2,11 +2,14 @@
 
 mod actors;
 mod exec;
+mod quotas;
 mod record;
 mod rights;
 mod roles;
 mod sandbox;
 mod tenants;
+mod tls;
+mod tokens;
 
 use std::fs::File;
 use std::path::Path;

@@ -2,6 +2,7 @@
 
 use http::{HeaderValue, StatusCode};
 use orchestr8_contract::Fault;
+use orchestr8_edge::Caller;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::clock;
 use orchestr8_kernel::ports::store::{Batch, Row};
@@ -93,8 +94,15 @@ fn peer(row: &Row, now_ms: i64) -> Result<Value, orchestr8_kernel::ports::store:
     }))
 }
 
+/// The figures of all tenants for those who administer the machine; for others those of their own tenant.
 pub(crate) async fn metrics(call: Call) -> Outcome {
-    Ok(answer::bytes(StatusCode::OK, EXPOSITION, call.face.settings.metrics.text()))
+    let metrics = &call.face.settings.metrics;
+    let caller = Caller::of(&call.parts.extensions).map_or(Ok(None), |caller| caller.principal())?;
+    let text = match caller {
+        Some(principal) if !principal.administers_machine() => metrics.text(Some(principal.tenant.as_str())),
+        Some(_) | None => metrics.text(None),
+    };
+    Ok(answer::bytes(StatusCode::OK, EXPOSITION, text))
 }
 
 /// This API, described.

@@ -42,7 +42,7 @@ impl Sender {
 fn read_proven(value: &Value) -> Option<Proven> {
     let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let roles = RoleSet::deserialize(value.get("roles")?).ok()?;
-    Some(Proven { sub: text("sub")?, tenant: text("tenant")?, roles })
+    Some(Proven { sub: text("sub")?, tenant: text("tenant")?, roles, grant: None })
 }
 
 #[cfg(test)]
@@ -51,7 +51,8 @@ mod tests {
 
     #[test]
     fn a_sender_reads_back_as_written_and_damage_is_nobody() {
-        let proven = Proven { sub: "svc:a".into(), tenant: "acme".into(), roles: RoleSet::named(["owner"]) };
+        let roles = RoleSet::named(["owner"]);
+        let proven = Proven { sub: "svc:a".into(), tenant: "acme".into(), roles, grant: None };
         for who in [Who::Stated, Who::Proven(proven)] {
             for key in [None, Some("k".to_owned())] {
                 let sender = Sender { who: who.clone(), key };

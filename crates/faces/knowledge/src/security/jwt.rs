@@ -87,7 +87,7 @@ impl Trust {
         };
         let roles = roles(claims.get(&self.roles_claim)).ok_or(Refused::Claims)?;
         let roles = super::roles::all(&roles);
-        Ok(Proven { sub: sub.to_owned(), tenant: tenant.to_owned(), roles })
+        Ok(Proven { sub: sub.to_owned(), tenant: tenant.to_owned(), roles, grant: None })
     }
 
     fn times(&self, claims: &Map<String, Value>, now_ms: i64) -> Result<(), Refused> {

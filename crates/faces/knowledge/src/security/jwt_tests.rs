@@ -80,6 +80,7 @@ fn kno_3_tokens_of_each_algorithm_prove_who_sends_them() {
         sub: "svc:a".into(),
         tenant: "acme".into(),
         roles: orchestr8_contract::RoleSet::named(["editor"]),
+        grant: None,
     };
     for issuer in &issuers {
         let good = issuer.token(&issuer.header(), &claims());

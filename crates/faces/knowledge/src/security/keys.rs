@@ -150,9 +150,9 @@ pub async fn revoke(store: &dyn Store, kid: &str, now_ms: i64) -> Result<(), Fau
     store.commit(batch).await.map_err(store_fault)
 }
 
-/// A page of the keys, in order of kid, after one.
-pub async fn list(store: &dyn Store, after: &str) -> Result<Vec<Record>, Fault> {
-    let rows = store.query(tables::keys(after, limits::KEYS)).await.map_err(store_fault)?;
+/// A page of the keys of one tenant, or with none of all, in order of kid, after one.
+pub async fn list(store: &dyn Store, tenant: Option<&str>, after: &str) -> Result<Vec<Record>, Fault> {
+    let rows = store.query(tables::keys(tenant, after, limits::KEYS)).await.map_err(store_fault)?;
     rows.iter().map(record).collect::<Result<_, _>>().map_err(store_fault)
 }
 
@@ -232,7 +232,7 @@ mod tests {
         let twice = new(&store, "k-1", owner(), [2; 32], 1000).await.unwrap_err();
         assert_eq!(twice.code, Code::StateConflict);
         rotate(&store, "k-1", "k-2", [2; 32], 2000).await.unwrap();
-        let kept = list(&store, "").await.unwrap();
+        let kept = list(&store, None, "").await.unwrap();
         assert_eq!(kept.iter().map(|key| key.kid.as_str()).collect::<Vec<_>>(), ["k-1", "k-2"]);
         assert_eq!(kept[0].revoked_ms, Some(2000 + limits::ROTATION_GRACE_MS));
         assert_eq!((&kept[1].owner, kept[1].created_ms), (&owner(), 2000));

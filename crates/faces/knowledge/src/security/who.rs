@@ -10,6 +10,7 @@ use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{AccessRole, Fault, RoleSet};
 use orchestr8_edge::Caller;
 use orchestr8_kernel::Principal;
+use orchestr8_kernel::grant::TokenGrant;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::{Batch, Error, Store};
 
@@ -30,6 +31,8 @@ pub(crate) struct Proven {
     pub sub: String,
     pub tenant: String,
     pub roles: RoleSet,
+    /// The API token, where one was shown.
+    pub grant: Option<Arc<TokenGrant>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +68,7 @@ pub(crate) async fn authenticate(
                 sub: caller.name.clone(),
                 tenant: caller.tenant.clone(),
                 roles: caller.role_set(),
+                grant: caller.grant.clone(),
             });
             Ok((proven.map_or(Who::Stated, Who::Proven), body))
         }
@@ -79,9 +83,9 @@ pub(crate) async fn authenticate(
 impl Who {
     /// Whom an envelope speaks for. What it says of itself must be what its token proves (KNO-3).
     pub fn principal(self, envelope: &Envelope) -> Result<Arc<Principal>, Failure> {
-        let granted = match self {
-            Who::Stated if envelope.roles.is_empty() => RoleSet::of(&[AccessRole::Owner]),
-            Who::Stated => roles::all(&envelope.roles),
+        let (granted, grant) = match self {
+            Who::Stated if envelope.roles.is_empty() => (RoleSet::of(&[AccessRole::Owner]), None),
+            Who::Stated => (roles::all(&envelope.roles), None),
             Who::Proven(proven) => {
                 if proven.tenant != envelope.tenant.as_str() || proven.sub != envelope.sub {
                     return Err(Failure::forbidden(
@@ -93,11 +97,10 @@ impl Who {
                     return Err(Failure::forbidden("the envelope names roles the token does not grant"));
                 }
                 // Whoever names fewer roles than they have wants to be held to them.
-                if envelope.roles.is_empty() { granted } else { asked }
+                (if envelope.roles.is_empty() { granted } else { asked }, proven.grant)
             }
         };
-        let (name, tenant) = (envelope.sub.as_str().into(), envelope.tenant.clone());
-        Ok(Arc::new(Principal { name, tenant, roles: granted }))
+        Ok(Arc::new(Principal::new(envelope.sub.as_str(), envelope.tenant.clone(), granted).granted(grant)))
     }
 
     /// Who asks without an envelope. Somebody of this machine says which tenant they mean, or means the only one.
@@ -109,14 +112,14 @@ impl Who {
             Who::Stated => {
                 let tenant = asked.map(tenant).transpose()?.unwrap_or_else(Tenant::local);
                 let roles = RoleSet::of(&[AccessRole::Owner]);
-                Ok(Arc::new(Principal { name: orchestr8_edge::LOCAL_NAME.into(), tenant, roles }))
+                Ok(Arc::new(Principal::new(orchestr8_edge::LOCAL_NAME, tenant, roles)))
             }
             Who::Proven(proven) => {
                 if asked.is_some_and(|asked| asked != proven.tenant) {
                     return Err(Failure::forbidden("the tenant asked for is not the token's"));
                 }
                 let tenant = tenant(&proven.tenant)?;
-                Ok(Arc::new(Principal { name: proven.sub.into(), tenant, roles: proven.roles }))
+                Ok(Arc::new(Principal::new(proven.sub, tenant, proven.roles).granted(proven.grant)))
             }
         }
     }
@@ -167,7 +170,7 @@ async fn external(
     })?;
     let keys::Owner { tenant, principal, roles } = key.owner;
     let payload = compact.then(|| Bytes::from(opened.payload));
-    Ok((Proven { sub: principal, tenant, roles: roles::all(&roles) }, payload))
+    Ok((Proven { sub: principal, tenant, roles: roles::all(&roles), grant: None }, payload))
 }
 
 fn refuse(refused: Refused) -> Failure {

@@ -11,7 +11,7 @@ use crate::world::{World, create, envelope};
 
 fn caller(name: &str, tenant: &str, roles: &[&str], verified: bool) -> Option<Arc<Caller>> {
     let roles = roles.iter().map(|role| (*role).to_owned()).collect();
-    Some(Arc::new(Caller { name: name.into(), tenant: tenant.into(), roles, verified }))
+    Some(Arc::new(Caller { name: name.into(), tenant: tenant.into(), roles, verified, grant: None }))
 }
 
 /// A key of RFC 8037.
@@ -34,7 +34,7 @@ async fn who_runs_the_server_is_whoever_the_edge_says() {
         (caller("local", "default", &[], false), &[("host", "app.example.org")][..], 401),
         (caller("local", "default", &[], false), &[local[0], ("x-forwarded-for", "192.0.2.7")][..], 401),
         (caller("", "", &[], false), &local[..], 401),
-        (caller("ops", "acme", &["admin"], true), &local[..], 200),
+        (caller("ops", "local", &["admin"], true), &local[..], 200),
         (caller("ci", "acme", &["viewer"], true), &local[..], 403),
     ] {
         world.caller = who.clone();
@@ -43,6 +43,17 @@ async fn who_runs_the_server_is_whoever_the_edge_says() {
             assert_eq!(answer.status, status, "{who:?} {path} {}", answer.text);
         }
     }
+    // An admin of one tenant has no rights in another, and none over the machine.
+    for role in ["admin", "owner"] {
+        world.caller = caller("ops", "acme", &[role], true);
+        assert_eq!(world.get("/admin/keys").await.status, 200);
+        assert_eq!(world.get("/admin/keys?tenant_id=rival").await.error(403), "FORBIDDEN");
+        assert_eq!(world.post("/admin/keys", &key("k-r", "rival", PUBLIC)).await.error(403), "FORBIDDEN");
+        assert_eq!(world.get("/admin/slo").await.error(403), "FORBIDDEN");
+    }
+    world.caller = caller("ops", "acme", &["admin"], true);
+    let owner_key = json!({"kid": "k-o", "public": PUBLIC, "tenant_id": "acme", "principal": "svc:a", "roles": ["owner"]});
+    assert_eq!(world.post("/admin/keys", &owner_key).await.error(403), "FORBIDDEN", "an admin is no owner");
     world.caller = caller("ci", "acme", &["owner"], true);
     assert_eq!(world.get("/admin/dead-letters").await.status, 200);
     assert_eq!(world.get("/admin/dead-letters?tenant_id=zeta").await.error(403), "FORBIDDEN");

@@ -140,7 +140,7 @@ async fn in_the_local_profile_a_token_of_the_edge_goes_before_what_is_said() {
     let mut world = World::new();
     let caller = |name: &str, verified| {
         let roles = vec!["viewer".to_owned()];
-        Some(Arc::new(Caller { name: name.into(), tenant: "acme".into(), roles, verified }))
+        Some(Arc::new(Caller { name: name.into(), tenant: "acme".into(), roles, verified, grant: None }))
     };
     world.caller = caller("svc:agent", true);
     assert_eq!(world.send(&create(1, 1, "x")).await.error(403), "FORBIDDEN", "its roles are the token's");

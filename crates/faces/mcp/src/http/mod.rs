@@ -45,7 +45,7 @@ use crate::wire;
 
 pub use who::AdminToken;
 
-use sessions::Sessions;
+use sessions::{Quota, Sessions};
 use stream::Budget;
 use who::Gate;
 
@@ -58,8 +58,11 @@ pub const BODY_LIMIT_BYTES: usize = 4 * 1024 * 1024;
 /// In each such span a body must come on, or end.
 pub const BODY_TIMEOUT_MS: u64 = 10_000;
 
-/// Sessions at once; when one more comes, the one that was unused for longest ends.
-pub const SESSIONS: usize = 1024;
+/// Sessions at once in all. When one more comes, the tenant with the most sessions makes room.
+pub const SESSIONS: usize = 4096;
+
+/// Sessions of one principal; when one more comes, the one of its own that was unused for longest ends.
+pub const SESSIONS_PER_PRINCIPAL: usize = 256;
 
 /// A working day: a client that slept over lunch finds its session again.
 pub const SESSION_IDLE_MS: u64 = 8 * 60 * 60 * 1000;
@@ -76,6 +79,7 @@ pub struct Settings {
     pub body_limit_bytes: usize,
     pub body_timeout_ms: u64,
     pub max_sessions: usize,
+    pub max_sessions_per_principal: usize,
     pub session_idle_ms: u64,
     pub keep_alive_ms: u64,
     pub retry_ms: u64,
@@ -91,6 +95,7 @@ impl Default for Settings {
             body_limit_bytes: BODY_LIMIT_BYTES,
             body_timeout_ms: BODY_TIMEOUT_MS,
             max_sessions: SESSIONS,
+            max_sessions_per_principal: SESSIONS_PER_PRINCIPAL,
             session_idle_ms: SESSION_IDLE_MS,
             keep_alive_ms: KEEP_ALIVE_MS,
             retry_ms: RETRY_MS,
@@ -124,7 +129,7 @@ impl Endpoint {
     fn new(face: Face, settings: Settings) -> Arc<Self> {
         let budget = Arc::new(Budget::default());
         let sessions =
-            Sessions::new(face.clone(), budget.clone(), settings.max_sessions, settings.session_idle_ms);
+            Sessions::new(face.clone(), budget.clone(), Quota::of(&settings), settings.session_idle_ms);
         let gate = Gate::new(settings.admin_token.clone());
         let eras = face.settings().eras;
         Arc::new(Self { face, eras, sessions, budget, gate, nowhere: Arc::new(Nowhere), settings })

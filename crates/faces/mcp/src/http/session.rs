@@ -118,7 +118,12 @@ impl Session {
         SessionKey { tenant: self.owner.tenant.as_str(), id_hash: &self.id_hash }
     }
 
+    /// Whether it is a session of this principal with the same rights: the conversation keeps those it began with.
     pub fn belongs_to(&self, who: &Principal) -> bool {
+        self.is_of(who) && self.owner.roles == who.roles && self.owner.grant == who.grant
+    }
+
+    pub fn is_of(&self, who: &Principal) -> bool {
         self.owner.name == who.name && self.owner.tenant == who.tenant
     }
 
@@ -170,6 +175,11 @@ impl Session {
 
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
+    }
+
+    /// Closed, or begun with a token that is no longer valid.
+    pub fn is_over(&self) -> bool {
+        self.is_closed() || self.owner.grant.as_ref().is_some_and(|grant| grant.is_revoked())
     }
 
     /// From here on no request finds it.

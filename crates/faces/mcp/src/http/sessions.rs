@@ -16,6 +16,7 @@ use serde_json::json;
 use crate::connection::{Connection, Saved};
 use crate::face::Face;
 
+use super::Settings;
 use super::session::{Beginning, Busy, Session, SessionId};
 use super::stream::Budget;
 use super::streams::Streams;
@@ -30,10 +31,51 @@ const SWEEPS_PER_IDLE: u64 = 4;
 pub(super) struct Sessions {
     face: Face,
     budget: Arc<Budget>,
-    max: usize,
+    quota: Quota,
     idle_ms: u64,
     all: RwLock<HashMap<SessionId, Arc<Session>>>,
     swept: AtomicBool,
+}
+
+/// How many sessions there may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Quota {
+    pub total: usize,
+    pub per_principal: usize,
+}
+
+impl Quota {
+    pub fn of(settings: &Settings) -> Self {
+        Self { total: settings.max_sessions, per_principal: settings.max_sessions_per_principal }
+    }
+
+    /// The idle sessions that must end so that this principal gets one more; none if all that could are in use. A principal
+    /// beyond its share makes room among its own. When all places are taken, the tenant with the most sessions makes room, so
+    /// that no tenant pays for the load of a larger one.
+    fn make_room(self, live: &[&Arc<Session>], owner: &Principal) -> Option<Vec<Arc<Session>>> {
+        let own: Vec<_> = live.iter().copied().filter(|session| session.is_of(owner)).collect();
+        if own.len() >= self.per_principal {
+            return first_idle(own).map(|session| vec![session]);
+        }
+        if live.len() < self.total {
+            return Some(Vec::new());
+        }
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for session in live {
+            *counts.entry(session.owner.tenant.as_str()).or_default() += 1;
+        }
+        let largest =
+            counts.into_iter().max_by_key(|(tenant, count)| (*count, *tenant == owner.tenant.as_str()));
+        let (tenant, _) = largest?;
+        let theirs = live.iter().copied().filter(|session| session.owner.tenant.as_str() == tenant).collect();
+        first_idle(theirs).map(|session| vec![session])
+    }
+}
+
+/// The one that was unused for longest, unless all are in use.
+fn first_idle(sessions: Vec<&Arc<Session>>) -> Option<Arc<Session>> {
+    let idle = sessions.into_iter().filter(|session| !session.is_busy());
+    idle.min_by_key(|session| session.used_us()).cloned()
 }
 
 /// A session that has got its place, and the idle ones that had to make room: they are closed, but not yet forgotten.
@@ -43,8 +85,8 @@ struct Placed {
 }
 
 impl Sessions {
-    pub fn new(face: Face, budget: Arc<Budget>, max: usize, idle_ms: u64) -> Arc<Self> {
-        Arc::new(Self { face, budget, max, idle_ms, all: RwLock::default(), swept: AtomicBool::new(false) })
+    pub fn new(face: Face, budget: Arc<Budget>, quota: Quota, idle_ms: u64) -> Arc<Self> {
+        Arc::new(Self { face, budget, quota, idle_ms, all: RwLock::default(), swept: AtomicBool::new(false) })
     }
 
     /// The streams for a conversation that may become a session.
@@ -87,7 +129,7 @@ impl Sessions {
     /// A session in memory: the way of almost every request.
     pub fn known(&self, id: &str, who: &Principal) -> Option<Arc<Session>> {
         let all = self.all.read();
-        let session = all.get(id).filter(|session| session.belongs_to(who) && !session.is_closed())?;
+        let session = all.get(id).filter(|session| session.belongs_to(who) && !session.is_over())?;
         session.touch();
         Some(session.clone())
     }
@@ -185,15 +227,13 @@ impl Sessions {
                 session.close();
                 return Ok(Placed { session: first, over });
             }
-            let mut live: Vec<_> = all.values().filter(|session| !session.is_closed()).collect();
-            live.sort_by_cached_key(|session| (session.is_busy(), session.used_us()));
-            let too_many = (live.len() + 1).saturating_sub(self.max);
-            if live.iter().take(too_many).any(|session| session.is_busy()) || self.max == 0 {
+            let live: Vec<&Arc<Session>> = all.values().filter(|session| !session.is_closed()).collect();
+            let Some(ended) = self.quota.make_room(&live, &session.owner) else {
                 drop(all);
                 session.close();
                 return Err(self.full());
-            }
-            over.extend(live.into_iter().take(too_many).cloned());
+            };
+            over.extend(ended);
             over.iter().for_each(|session| session.mark_closed());
             all.insert(session.id.clone(), session.clone());
         }
@@ -204,7 +244,10 @@ impl Sessions {
     fn full(&self) -> Fault {
         Fault::new(
             Code::ResourceExhausted,
-            format!("{} sessions are open and in use; end one, or try later", self.max),
+            format!(
+                "{} sessions of yours, or {} in all, are open and in use; end one, or try later",
+                self.quota.per_principal, self.quota.total
+            ),
         )
     }
 
@@ -235,7 +278,7 @@ impl Sessions {
         for session in all {
             session.streams.sweep(elapsed_us / 1000);
             // A closed one is still here only if whoever closed it could not finish.
-            if session.is_closed() || session.is_idle_for(limit_us) {
+            if session.is_over() || session.is_idle_for(limit_us) {
                 session.close();
                 over.push(session);
             } else if session.take_fresh() {

@@ -87,6 +87,7 @@ mod tests {
             tenant: "acme".into(),
             roles: vec!["operator".into()],
             verified,
+            grant: None,
         };
         let who = gate.principal(Some(&caller(true))).unwrap();
         let operates = |who: &Principal| who.has(AccessRole::Operator) && !who.has(AccessRole::Owner);

@@ -9,6 +9,7 @@ mod program;
 mod schedules;
 mod schemas;
 mod shapes;
+mod tokens;
 mod workers;
 mod workflows;
 
@@ -46,6 +47,7 @@ pub fn document() -> Value {
             {"name": "approvals", "description": "What waits for a person's word."},
             {"name": "schedules", "description": "What runs at which times."},
             {"name": "workers", "description": "The protocol of programs that do the work of steps."},
+            {"name": "tokens", "description": "API tokens: who may call, and as what."},
             {"name": "program", "description": "The program itself: figures, health, live events."},
         ],
         "paths": paths,
@@ -71,6 +73,7 @@ fn all() -> Vec<Path> {
     paths.extend(approvals::paths());
     paths.extend(schedules::paths());
     paths.extend(workers::paths());
+    paths.extend(tokens::paths());
     paths.extend(program::paths());
     paths
 }

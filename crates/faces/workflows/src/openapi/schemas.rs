@@ -193,7 +193,17 @@ fn others() -> Map<String, Value> {
     let health = json!({
         "healthy": truth(), "name": {"const": "orchestr8"}, "version": text(), "pid": whole(), "startedAt": moment(),
     });
+    let token = json!({
+        "id": text(), "name": text(), "tenant": text(), "roles": list(text()), "scope": list(text()),
+        "status": one_of(&["active", "expired", "revoked"]), "createdAt": moment(), "createdBy": text(),
+        "expiresAt": or_null(moment()), "rotatedAt": or_null(moment()), "oldSecretUntil": or_null(moment()),
+        "revokedAt": or_null(moment()), "revokedBy": or_null(text()), "lastUsedAt": or_null(moment()),
+    });
     named([
+        (
+            "ApiToken",
+            open(token, &["id", "name", "tenant", "roles", "scope", "status", "createdAt", "createdBy"]),
+        ),
         ("Approval", open(approval, &["executionId", "stepId", "token"])),
         ("Schedule", open(schedule, &["id", "workflowId", "cron", "paused"])),
         (

@@ -105,7 +105,7 @@ async fn whoever_shows_a_token_is_who_asks() {
         roles: vec![],
         tenant: "acme".into(),
     };
-    let server = Server::guarded(Settings::new("1"), edge::Auth::Bearer { tokens: vec![token] }).await;
+    let server = Server::guarded(Settings::new("1"), edge::Auth { tokens: vec![token], stored: None }).await;
     let ask =
         |more: &str| format!("GET /v1/agents HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{more}\r\n");
     let answer = server.open(&ask("Authorization: Bearer s3cret\r\n")).await.rest().await;

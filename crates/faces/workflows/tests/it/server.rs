@@ -26,7 +26,7 @@ pub struct Server {
 
 impl Server {
     pub async fn start(settings: Settings) -> Self {
-        Self::guarded(settings, edge::Auth::Loopback).await
+        Self::guarded(settings, edge::Auth::default()).await
     }
 
     pub async fn guarded(settings: Settings, auth: edge::Auth) -> Self {

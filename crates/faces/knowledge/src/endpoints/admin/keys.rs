@@ -5,7 +5,7 @@ use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::ports::clock;
 use serde_json::{Map, Value, json};
 
-use super::{tenant, whose};
+use super::{may_grant, tenant, whose};
 use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::failure::Failure;
@@ -17,14 +17,11 @@ pub(crate) async fn list(call: Call) -> Outcome {
     let query = call.query(&["after"])?;
     let of = tenant(&call, query.text("tenant_id"))?;
     let store = &call.face.kernel.ports().store;
-    let keys = keys::list(&**store, query.text("after").unwrap_or_default()).await?;
+    let of = of.as_ref().map(|of| of.as_str());
+    let keys = keys::list(&**store, of, query.text("after").unwrap_or_default()).await?;
     let now_ms = call.face.now_ms();
     let next = keys.last().map(|key| key.kid.clone());
-    let shown: Vec<Value> = keys
-        .iter()
-        .filter(|key| of.as_ref().is_none_or(|of| of.as_str() == key.owner.tenant))
-        .map(|key| shown(key, now_ms))
-        .collect();
+    let shown: Vec<Value> = keys.iter().map(|key| shown(key, now_ms)).collect();
     Ok(answer::success(StatusCode::OK, &json!({"keys": shown, "next": next})))
 }
 
@@ -41,6 +38,7 @@ pub(crate) async fn add(call: Call) -> Outcome {
         principal: text(&body, "principal")?.to_owned(),
         roles: roles.ok_or_else(|| Failure::invalid("/roles", "it must be a list of texts"))?,
     };
+    may_grant(&call, &owner.roles)?;
     let record = record(&call, &body, owner)?;
     keys::add(&*call.face.kernel.ports().store, &record).await?;
     Ok(answer::success(StatusCode::CREATED, &shown(&record, call.face.now_ms())))
@@ -50,6 +48,7 @@ pub(crate) async fn add(call: Call) -> Outcome {
 pub(crate) async fn rotate(call: Call) -> Outcome {
     let body = call.json()?;
     let old = known(&call).await?;
+    may_grant(&call, &old.owner.roles)?;
     let record = record(&call, &body, Owner::default())?;
     let record = keys::replace(&*call.face.kernel.ports().store, &old.kid, record).await?;
     Ok(answer::success(StatusCode::CREATED, &shown(&record, call.face.now_ms())))

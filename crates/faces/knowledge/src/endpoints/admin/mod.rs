@@ -9,9 +9,13 @@ use http::header::{FORWARDED, HOST};
 use orchestr8_contract::AccessRole;
 use orchestr8_contract::id::Tenant;
 use orchestr8_edge::Caller;
+use orchestr8_kernel::authorize::authorize_operation;
 
 use crate::call::Call;
 use crate::failure::Failure;
+
+/// The row of the access table that these endpoints share.
+const MANAGE: &str = "keys.manage";
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
@@ -33,21 +37,28 @@ pub(super) fn whose(call: &Call) -> Result<Option<Tenant>, Failure> {
     let Some(caller) = Caller::of(&call.parts.extensions) else { return Ok(None) };
     if !caller.verified {
         return match caller.name.is_empty() || passed_on(call) {
-            true => Err(Failure::unauthenticated(
-                "this needs a token of auth.tokens with the role admin or owner",
-            )),
+            true => Err(Failure::unauthenticated("this needs a token with the role admin or owner")),
             false => Ok(None),
         };
     }
-    let roles = caller.role_set();
-    if roles.has(AccessRole::Admin) {
-        return Ok(None);
+    let Some(principal) = caller.principal()? else { return Ok(None) };
+    authorize_operation(MANAGE, &principal)?;
+    Ok((!principal.administers_machine()).then_some(principal.tenant))
+}
+
+/// Refuses to hand out a role that the caller does not have. A person at this machine has all of them.
+pub(super) fn may_grant(call: &Call, roles: &[String]) -> Result<(), Failure> {
+    let Some(caller) = Caller::of(&call.parts.extensions) else { return Ok(()) };
+    let Some(principal) = caller.principal()? else { return Ok(()) };
+    let has = |role: AccessRole| {
+        role == AccessRole::Viewer || principal.has(AccessRole::Owner) || principal.has(role)
+    };
+    match roles.iter().find(|role| AccessRole::parse(role).is_some_and(|role| !has(role))) {
+        Some(role) => {
+            Err(Failure::forbidden(format!("you cannot grant the role '{role}', which you do not have")))
+        }
+        None => Ok(()),
     }
-    if !roles.has(AccessRole::Owner) {
-        return Err(Failure::forbidden("this needs a token with the role admin or owner"));
-    }
-    let tenant = Tenant::parse(&caller.tenant).map_err(|error| Failure::forbidden(error.to_string()))?;
-    Ok(Some(tenant))
 }
 
 /// A proxy on this machine makes strangers look like people of it.

@@ -208,7 +208,7 @@ async fn a_session_belongs_to_whoever_made_it() {
     };
     let tokens = vec![token("ada", "acme"), token("bob", "acme"), token("eve", "other")];
     let folder = tempfile::tempdir().unwrap();
-    let plan = || Plan { auth: Auth::Bearer { tokens: tokens.clone() }, ..lasting(&folder) };
+    let plan = || Plan { auth: Auth { tokens: tokens.clone(), stored: None }, ..lasting(&folder) };
     let world = World::with(plan()).await;
     let ada = ("Authorization", "Bearer ada");
     let session = world.session_of("2025-11-25", &[ada]).await;

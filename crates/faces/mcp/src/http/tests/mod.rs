@@ -6,6 +6,7 @@ mod hostile;
 mod lasting;
 mod legacy;
 mod modern;
+mod quotas;
 mod resuming;
 mod streaming;
 mod world;

@@ -35,7 +35,7 @@ impl Default for Plan {
         Self {
             http: http::Settings::default(),
             eras: Eras { legacy: true, modern: true },
-            auth: edge::Auth::Loopback,
+            auth: edge::Auth::default(),
             place: Place::Memory,
             clock: Arc::new(clock::Real::new()),
         }

@@ -1,0 +1,66 @@
+//! Puts API tokens together, and writes failed logins into the log and the audit trail.
+
+use std::sync::Arc;
+
+use orchestr8_contract::Code;
+use orchestr8_contract::id::Tenant;
+use orchestr8_edge::LoginFailure;
+use orchestr8_edge::settings::OnLoginFailure;
+use orchestr8_kernel::Kernel;
+use orchestr8_kernel::audit::SecurityEvent;
+use orchestr8_tokens::ApiTokens;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::{broken, offer};
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+/// Failed logins on their way into the audit trail; beyond it they are only counted, so that a flood costs no memory.
+const QUEUE: usize = 1024;
+
+pub fn register(kernel: &Kernel, settings: &Settings) -> Result<ApiTokens, Failure> {
+    let configured = settings.auth.tokens.iter().map(|token| (token.tenant.clone(), token.name.clone()));
+    let tokens = ApiTokens::new(kernel.clone(), configured.collect());
+    for action in tokens.actions().map_err(broken)? {
+        offer(kernel, action)?;
+    }
+    Ok(tokens)
+}
+
+/// What the edge tells of failed logins. Ends with the edge.
+pub fn watch_logins(kernel: &Kernel) -> OnLoginFailure {
+    let (sender, mut failures) = mpsc::channel::<LoginFailure>(QUEUE);
+    let kernel = kernel.clone();
+    tokio::spawn(async move {
+        while let Some(failure) = failures.recv().await {
+            record(&kernel, &failure).await;
+        }
+    });
+    Arc::new(move |failure| drop(sender.try_send(failure)))
+}
+
+async fn record(kernel: &Kernel, failure: &LoginFailure) {
+    let about = json!({
+        "address": failure.address.to_string(), "token": failure.token, "path": failure.path, "limited": failure.limited,
+    });
+    let message = match failure.limited {
+        true => "too many failed logins; further ones of this minute are refused without a word",
+        false => "a login failed",
+    };
+    kernel.log().warn(message, about.clone());
+    let event = SecurityEvent {
+        action: "auth.login",
+        tenant: Tenant::local(),
+        principal: failure.token.clone(),
+        source: failure.address.to_string(),
+        code: if failure.limited { Code::ResourceExhausted } else { Code::Unauthenticated },
+        detail: about,
+    };
+    if let Err(fault) = kernel.record_security_event(&event).await {
+        kernel.log().error(
+            "a failed login could not be written into the audit trail",
+            json!({"cause": fault.message}),
+        );
+    }
+}

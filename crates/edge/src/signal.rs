@@ -1,0 +1,143 @@
+//! What one connection is doing, and the word that ends it from outside: eviction, or a token that was revoked.
+
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use futures::task::AtomicWaker;
+use orchestr8_kernel::grant::TokenGrant;
+
+use crate::streams::StreamPermit;
+
+/// How far a connection is with its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    /// No whole request has come yet: nothing is lost if it is closed.
+    Receiving = 0,
+    /// A request is being answered, or the socket was upgraded.
+    Serving = 1,
+    /// Between two requests.
+    Idle = 2,
+}
+
+pub(crate) struct ConnectionSignal {
+    pub address: IpAddr,
+    stage: AtomicU8,
+    upgraded: AtomicBool,
+    closing: AtomicBool,
+    waker: AtomicWaker,
+    /// Whether a valid token was shown on this connection before, so that it is noted once.
+    authenticated: AtomicBool,
+    has_held: AtomicBool,
+    held: Mutex<Held>,
+}
+
+/// What belongs to the present request.
+#[derive(Default)]
+struct Held {
+    grant: Option<Arc<TokenGrant>>,
+    stream: Option<StreamPermit>,
+}
+
+impl ConnectionSignal {
+    pub fn new(address: IpAddr) -> Self {
+        Self {
+            address,
+            stage: AtomicU8::new(Stage::Receiving as u8),
+            upgraded: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+            waker: AtomicWaker::new(),
+            authenticated: AtomicBool::new(false),
+            has_held: AtomicBool::new(false),
+            held: Mutex::default(),
+        }
+    }
+
+    pub fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Relaxed) {
+            0 => Stage::Receiving,
+            1 => Stage::Serving,
+            _ => Stage::Idle,
+        }
+    }
+
+    /// A request has come whole.
+    pub fn complete(&self) {
+        self.stage.store(Stage::Serving as u8, Ordering::Relaxed);
+    }
+
+    /// The head of a request has come; its body has not.
+    pub fn receive(&self) {
+        self.stage.store(Stage::Receiving as u8, Ordering::Relaxed);
+    }
+
+    /// The answer has ended, and with it what the request held; an upgraded socket holds it until it closes.
+    pub fn idle(&self) {
+        if self.upgraded.load(Ordering::Relaxed) {
+            return;
+        }
+        self.stage.store(Stage::Idle as u8, Ordering::Relaxed);
+        if self.has_held.swap(false, Ordering::Relaxed) {
+            *self.held() = Held::default();
+        }
+    }
+
+    pub fn upgrade(&self) {
+        self.upgraded.store(true, Ordering::Relaxed);
+        self.complete();
+    }
+
+    /// Notes whose token the present request shows.
+    pub fn hold_grant(&self, grant: Arc<TokenGrant>) {
+        self.has_held.store(true, Ordering::Relaxed);
+        self.held().grant = Some(grant);
+    }
+
+    pub fn hold_stream(&self, permit: StreamPermit) {
+        self.has_held.store(true, Ordering::Relaxed);
+        self.held().stream = Some(permit);
+    }
+
+    /// Whether it is a stream whose token is no longer valid. An ordinary request that was admitted before gets its answer: it
+    /// may be the very one that revoked the token.
+    pub fn is_revoked(&self) -> bool {
+        let held = self.held();
+        held.stream.is_some() && held.grant.as_ref().is_some_and(|grant| grant.is_revoked())
+    }
+
+    /// True the first time it is called.
+    pub fn first_login(&self) -> bool {
+        !self.authenticated.swap(true, Ordering::Relaxed)
+    }
+
+    /// Ends the connection, whatever it is doing.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Wakes this task when the connection is closed from outside. The last one that asked is woken.
+    pub fn register(&self, waker: &Waker) {
+        self.waker.register(waker);
+    }
+
+    /// Waits for the word that ends it.
+    pub async fn closed(&self) {
+        poll_fn(|cx| {
+            self.register(cx.waker());
+            if self.is_closing() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -12,6 +12,7 @@ pub mod json;
 pub mod limits;
 pub mod place;
 pub mod trace;
+pub mod visible;
 
 #[cfg(test)]
 mod properties;

@@ -15,6 +15,7 @@ mod look;
 mod open;
 mod options;
 mod pen;
+mod permissions;
 mod readers;
 pub mod simulated;
 #[cfg(test)]
@@ -39,6 +40,7 @@ pub use lock::holder;
 pub use look::Look;
 pub use open::Error;
 pub use options::{OnFatal, Options, Place, Sync};
+pub use permissions::{Exposure, check_folder, exposed_files};
 pub use simulated::Simulated;
 
 use crate::chain::{self, Verified};

@@ -8,7 +8,7 @@ use clap::Args;
 use orchestr8_contract::Code;
 use orchestr8_edge::check_bind;
 use orchestr8_models::settings::Provider;
-use orchestr8_stores::sqlite::Look;
+use orchestr8_stores::sqlite::{Exposure, Look, check_folder, exposed_files};
 use orchestr8_tools::remote::{Link, Server};
 use serde_json::{Value, json};
 
@@ -62,9 +62,16 @@ impl Doctor {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
         let mut checks = Vec::new();
         let mode = Mode { data_dir: self.data_dir.clone(), ..Mode::default() };
-        match shell.settings(Flags::new(), mode) {
-            Ok(settings) => {
-                checks.push(ok("configuration", "every setting is in order"));
+        let loaded = shell.load(Flags::new()).and_then(|loaded| {
+            let notice = loaded.notice();
+            Ok((Settings::new(loaded, mode, &shell.environment)?, notice))
+        });
+        match loaded {
+            Ok((settings, notice)) => {
+                checks.push(match notice {
+                    None => ok("configuration", "every setting is in order"),
+                    Some((text, hint)) => check("configuration", Verdict::Warn, text, &hint),
+                });
                 checks.extend(environment(shell));
                 checks.extend(data(&settings));
                 checks.push(port(&settings));
@@ -127,6 +134,7 @@ fn environment(shell: &Shell) -> Vec<Check> {
 fn data(settings: &Settings) -> Vec<Check> {
     let Place::File { path, .. } = &settings.store.place else { return vec![ok("data", "kept in memory")] };
     let mut checks = vec![room(path)];
+    checks.extend(permissions(path));
     if !path.exists() {
         checks.push(ok("store", format!("{} is made when orchestr8 first runs", path.display())));
         return checks;
@@ -152,6 +160,21 @@ fn data(settings: &Settings) -> Vec<Check> {
             }
         }
     });
+    checks
+}
+
+/// Whether other users can get at the data.
+fn permissions(path: &Path) -> Vec<Check> {
+    let exposed = |verdict: Verdict, exposure: &Exposure| {
+        check("permissions", verdict, exposure.to_string(), &exposure.mend)
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut checks: Vec<Check> =
+        check_folder(folder).err().iter().map(|found| exposed(Verdict::Fail, found)).collect();
+    checks.extend(exposed_files(path).iter().map(|found| exposed(Verdict::Warn, found)));
+    if checks.is_empty() && folder.is_dir() {
+        checks.push(ok("permissions", format!("{} is for its owner alone", folder.display())));
+    }
     checks
 }
 

@@ -17,8 +17,6 @@ use crate::failure::Failure;
 use crate::settings::{Place, Settings};
 use crate::tables;
 
-pub use orchestr8_stores::sqlite::holder;
-
 /// What to do when another process has the data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenHeld {

@@ -36,6 +36,8 @@ export class Server {
   static async with(files, ...flags) {
     const server = new Server(await freePort(), mkdtempSync(join(tmpdir(), 'orchestr8-browser-')))
     for (const [name, text] of Object.entries(files)) server.write(name, text)
+    // Named, since a configuration that is merely found has to be trusted first.
+    server.config = 'orchestr8.toml' in files ? ['--config', 'orchestr8.toml'] : []
     await server.begin(...flags)
     return server
   }
@@ -45,7 +47,7 @@ export class Server {
   }
 
   async begin(...flags) {
-    const args = ['serve', '--listen', `127.0.0.1:${this.port}`, '--data-dir', join(this.folder, 'data'), ...flags]
+    const args = ['serve', '--listen', `127.0.0.1:${this.port}`, '--data-dir', join(this.folder, 'data'), ...(this.config ?? []), ...flags]
     this.child = spawn(binary, args, { cwd: this.folder, stdio: ['ignore', 'pipe', 'pipe'] })
     for (const stream of [this.child.stdout, this.child.stderr]) stream.on('data', (text) => (this.log += text))
     for (let tries = 0; ; tries += 1) {

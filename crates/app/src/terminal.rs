@@ -1,11 +1,20 @@
-//! How commands speak: data on stdout, words for people on stderr, colour only where it is wanted.
+//! How commands speak: data on stdout, words for people on stderr, colour only where it is wanted. Everything passes `render`.
+
+mod render;
 
 use std::io::{IsTerminal, Write};
 
+use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
+use orchestr8_contract::visible::visible_json;
 use serde_json::Value;
 
 use crate::failure::Failure;
+use render::{render_whole, width};
+
+pub use render::{
+    BOLD, CYAN, DIM, GREEN, PLAIN, RED, YELLOW, render, styled_line, styled_lines, visible, visible_line,
+};
 
 /// When to use colour; `auto` is on a terminal, unless NO_COLOR is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -15,14 +24,6 @@ pub enum Color {
     Always,
     Never,
 }
-
-pub const BOLD: &str = "\x1b[1m";
-pub const DIM: &str = "\x1b[2m";
-pub const RED: &str = "\x1b[1;31m";
-pub const GREEN: &str = "\x1b[32m";
-pub const YELLOW: &str = "\x1b[1;33m";
-pub const CYAN: &str = "\x1b[36m";
-pub const PLAIN: &str = "\x1b[0m";
 
 /// A terminal whose size nobody tells.
 const USUAL_SIZE: Size = Size { columns: 80, rows: 24 };
@@ -58,27 +59,32 @@ impl Terminal {
         Self { quiet: true, ..self }
     }
 
-    /// Data, as it is.
+    /// Words for people about data.
     pub fn data(&self, text: &str) {
-        let mut out = anstream::stdout().lock();
-        let _ = out.write_all(text.as_bytes());
-        let _ = if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") };
-        let _ = out.flush();
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        write_out(&render_whole(&format!("{text}{end}"), is_colored(&std::io::stdout())));
     }
 
-    /// A piece of data while the rest of it is still to come.
+    /// A piece of the same while the rest of it is still to come.
     pub fn piece(&self, text: &str) {
-        let mut out = anstream::stdout().lock();
-        let _ = out.write_all(text.as_bytes());
-        let _ = out.flush();
+        write_out(&render(text, is_colored(&std::io::stdout())));
     }
 
-    /// A piece of what is said to whoever watches.
+    /// A text of others that was asked for as such, a document or what a tool answered: a program or a file gets it exactly as
+    /// it is, a person at a terminal sees what is in it.
+    pub fn content(&self, text: &str) {
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        let shown = match std::io::stdout().is_terminal() {
+            true => visible(text),
+            false => text.to_owned(),
+        };
+        write_out(&format!("{shown}{end}"));
+    }
+
+    /// A piece of what is said to the person who watches.
     pub fn aside(&self, text: &str) {
         if !self.quiet {
-            let mut err = anstream::stderr().lock();
-            let _ = err.write_all(text.as_bytes());
-            let _ = err.flush();
+            write_err(&render(text, is_colored(&std::io::stderr())));
         }
     }
 
@@ -89,20 +95,30 @@ impl Terminal {
 
     /// Data for programs.
     pub fn value(&self, value: &Value) {
-        self.data(&format!("{value:#}"));
+        self.json_text(&format!("{value:#}"));
+    }
+
+    /// One line of JSON for programs.
+    pub fn record(&self, value: &Value) {
+        self.json_text(&value.to_string());
+    }
+
+    /// Serialized JSON. Hidden characters in it are written as JSON escapes, which mean the same.
+    pub fn json_text(&self, json: &str) {
+        write_out(&format!("{}\n", visible_json(json).trim_end_matches('\n')));
     }
 
     /// Says something to whoever watches.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            let _ = writeln!(anstream::stderr().lock(), "{text}");
+            err(&format!("{text}\n"));
         }
     }
 
     /// Says something that should not be missed.
     pub fn warn(&self, text: &str) {
         if !self.quiet {
-            let _ = writeln!(anstream::stderr().lock(), "{YELLOW}warning:{PLAIN} {text}");
+            err(&format!("{YELLOW}warning:{PLAIN} {text}\n"));
         }
     }
 
@@ -118,7 +134,7 @@ impl Terminal {
 
     /// Asks on stderr; true for yes. Only for terminals: see `can_ask`.
     pub fn ask(&self, question: &str) -> bool {
-        let _ = write!(anstream::stderr().lock(), "{BOLD}{question}{PLAIN} [y/N] ");
+        err(&format!("{BOLD}{question}{PLAIN} [y/N] "));
         let mut line = String::new();
         let answered = std::io::stdin().read_line(&mut line).is_ok();
         answered && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
@@ -136,51 +152,66 @@ impl Terminal {
 
     /// Draws lines on stderr in the place of so many drawn before. Only for terminals: see `is_live`.
     pub fn draw(&self, lines: &[String], in_place_of: usize) {
-        let err = std::io::stderr();
-        let is_plain = anstream::AutoStream::choice(&err) == anstream::ColorChoice::Never;
+        let colored = is_colored(&std::io::stderr());
         let mut text = String::new();
         if in_place_of > 0 {
             text.push_str(&format!("\x1b[{in_place_of}A\r"));
         }
         for line in lines {
-            // The movements of the cursor must stay when the colours go.
-            let shown = if is_plain { anstream::adapter::strip_str(line).to_string() } else { line.clone() };
-            text.push_str(&format!("{shown}\x1b[K\n"));
+            // The movements of the cursor are ours and stay when the colours go.
+            text.push_str(&format!("{}\x1b[K\n", render_whole(&styled_line(line), colored)));
         }
         text.push_str("\x1b[J");
-        let mut err = err.lock();
-        let _ = err.write_all(text.as_bytes());
-        let _ = err.flush();
+        write_err(&text);
     }
 
     /// Says why it did not work, quiet or not.
     pub fn fail(&self, failure: &Failure) {
-        let mut err = anstream::stderr().lock();
         if self.json {
-            let _ = writeln!(err, "{}", failure.json());
+            write_err(&format!("{}\n", visible_json(&failure.json().to_string())));
             return;
         }
         for (label, text) in failure.text() {
             let style = if label == "error:" { RED } else { BOLD };
-            let _ = writeln!(err, "{style}{label}{PLAIN} {text}");
+            // On one line each: a line feed in a name must not look like a hint of ours.
+            err(&format!("{style}{label}{PLAIN} {}\n", visible_line(&text)));
         }
     }
 }
 
-/// A text without what would steer a terminal: others wrote it.
-pub fn harmless(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+/// A whole text on stderr.
+fn err(text: &str) {
+    write_err(&render_whole(text, is_colored(&std::io::stderr())));
 }
 
-/// Columns aligned by spaces, the last one free to be long.
+fn is_colored(stream: &impl anstream::stream::RawStream) -> bool {
+    AutoStream::choice(stream) != ColorChoice::Never
+}
+
+fn write_out(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    let _ = out.flush();
+}
+
+fn write_err(text: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = err.write_all(text.as_bytes());
+    let _ = err.flush();
+}
+
+/// Columns aligned by spaces, the last one free to be long. A cell is on one line.
 pub fn columns<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; N] = std::array::from_fn(width);
+    let rows: Vec<[String; N]> =
+        rows.iter().map(|row| row.each_ref().map(|cell| styled_line(cell))).collect();
+    let column_width = |column: usize| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(column_width);
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
-        for (cell, width) in row.iter().zip(widths) {
-            line.push_str(&format!("{cell:width$}  "));
+        for (cell, whole) in row.iter().zip(widths) {
+            line.push_str(cell);
+            line.push_str(&" ".repeat(whole - width(cell) + 2));
         }
         text.push_str(line.trim_end());
         text.push('\n');
@@ -193,13 +224,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_wrote_does_not_steer_the_terminal() {
-        assert_eq!(harmless("a\x1b[31mb\r\u{9b}c\n\td"), "a[31mbc\n\td");
-    }
-
-    #[test]
     fn columns_line_up_and_lines_have_no_loose_ends() {
         let rows = [["a", "1", "x"], ["long", "22", ""]].map(|row| row.map(String::from));
         assert_eq!(columns(&rows), "a     1   x\nlong  22\n");
+        let rows =
+            [[format!("{RED}a\nb{PLAIN}"), String::from("c")], [String::from("long text"), String::new()]];
+        assert_eq!(columns(&rows), format!("{RED}a\\u{{a}}b{PLAIN}    c\nlong text\n"));
     }
 }

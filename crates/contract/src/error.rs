@@ -103,6 +103,7 @@ codes! {
     AgentFailed "AGENT_FAILED" Internal Never "The agent reports a failure of its own; its message says which.";
     BudgetExceeded "BUDGET_EXCEEDED" Exhausted Never "Raise the budget and resume the execution; nothing of it is lost.";
     Configuration "CONFIGURATION" Invalid Never "Correct the setting the message names; `orchestr8 config show` prints where each value comes from.";
+    UntrustedConfiguration "UNTRUSTED_CONFIGURATION" Forbidden Never "Review the configuration of this folder, then run `orchestr8 trust`; or name the file yourself with --config.";
     SessionNotInitialized "SESSION_NOT_INITIALIZED" State Never "Call begin_session with the absolute path of the workspace first.";
     SessionLocked "SESSION_LOCKED" State Never "An earlier failure locked the session: write a report of it under docs/reports/, which unlocks it.";
     SessionInitializationFailed "SESSION_INITIALIZATION_FAILED" Invalid Never "Give begin_session the absolute path of a folder that exists; once for each connection.";

@@ -14,6 +14,7 @@ pub mod limits;
 pub mod merkle;
 pub mod place;
 pub mod trace;
+pub mod visible;
 
 #[cfg(test)]
 mod properties;

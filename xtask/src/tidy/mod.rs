@@ -1,10 +1,11 @@
-//! The house rules a compiler does not know: lengths, first lines, names, marks, layers, SQL.
+//! The house rules a compiler does not know: lengths, first lines, names, marks, layers, SQL, streams.
 mod layers;
 mod lengths;
 mod marks;
 mod names;
 mod source;
 mod sql;
+mod streams;
 
 use crate::workspace;
 use anyhow::{Context, Result};
@@ -54,6 +55,7 @@ pub fn check() -> Result<Found> {
             complaints.extend(names::check(file, &source));
             complaints.extend(marks::check_rust(file, &source));
             complaints.extend(sql::check(file, &source));
+            complaints.extend(streams::check(file));
         }
     }
     complaints.extend(layers::check(&workspace::metadata()?));

@@ -27,13 +27,13 @@ pub struct Accept {
 }
 
 /// The store must be ours: a running server would not see the change of another's memory.
-const PURPOSE: Purpose = Purpose { when_held: WhenHeld::Refuse, at_least: Level::Warn, lasting: false };
+const PURPOSE: Purpose =
+    Purpose { when_held: WhenHeld::Refuse, at_least: Level::Warn, lasting: false, starts_servers: false };
 
 impl Accept {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
         let running = Running { data_dir: self.data_dir.clone(), ..Running::default() };
-        let mut settings = shell.settings(running.flags(), running.mode())?;
-        settings.servers.clear();
+        let settings = shell.settings(running.flags(), running.mode())?;
         block_on(async {
             let runtime = Runtime::build(settings, PURPOSE).map_err(held)?;
             let done = match &self.name {

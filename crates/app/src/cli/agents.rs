@@ -10,7 +10,7 @@ use super::words::{self, cut, moment, text};
 use super::{Shell, inputs};
 use crate::failure::{Failure, exit};
 use crate::reach::{self, Reach, escape};
-use crate::terminal::{DIM, PLAIN, columns, harmless};
+use crate::terminal::{DIM, PLAIN, columns, visible_line};
 
 #[derive(Subcommand)]
 pub enum Agents {
@@ -134,12 +134,12 @@ impl List {
             let topics: Vec<&str> =
                 agent["topics"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             [
-                harmless(text(agent, "agentId")),
+                visible_line(text(agent, "agentId")),
                 text(agent, "kind").to_owned(),
                 text(agent, "state").to_owned(),
                 moment(&agent["lastSeenAt"]),
-                harmless(&topics.join(",")),
-                cut(&harmless(text(agent, "description")), LETTERS),
+                visible_line(&topics.join(",")),
+                cut(text(agent, "description"), LETTERS),
             ]
         };
         let agents = page["agents"].as_array().cloned().unwrap_or_default();
@@ -208,7 +208,7 @@ fn tell(shell: &Shell, request: &Value) {
             shell.terminal.data(&format!(
                 "FAILED {} {}",
                 text(error, "code"),
-                harmless(text(error, "message"))
+                visible_line(text(error, "message"))
             ));
         }
         status => {
@@ -255,7 +255,8 @@ impl Inbox {
         for message in &messages {
             let envelope = &message["envelope"];
             let (place, at) = (message["inboxSeq"].as_u64().unwrap_or(0), moment(&envelope["timestamp"]));
-            let (kind, source) = (text(envelope, "messageType"), harmless(text(envelope, "sourceAgentId")));
+            let (kind, source) =
+                (text(envelope, "messageType"), visible_line(text(envelope, "sourceAgentId")));
             let payload = envelope["payload"].to_string();
             shell.terminal.data(&format!("{DIM}{place:>6} {at}{PLAIN} {kind} {source} {payload}"));
         }
@@ -296,8 +297,8 @@ impl Requests {
             [
                 text(request, "requestId").to_owned(),
                 text(request, "status").to_owned(),
-                harmless(text(request, "sourceAgentId")),
-                harmless(text(request, "targetAgentId")),
+                visible_line(text(request, "sourceAgentId")),
+                visible_line(text(request, "targetAgentId")),
                 request["attempts"].to_string(),
                 moment(&request["timestamp"]),
             ]
@@ -325,8 +326,8 @@ impl Pairs {
         }
         let row = |pair: &Value| {
             [
-                harmless(text(pair, "sourceAgentId")),
-                harmless(text(pair, "targetAgentId")),
+                visible_line(text(pair, "sourceAgentId")),
+                visible_line(text(pair, "targetAgentId")),
                 pair["seq"].to_string(),
                 pair["ack"].to_string(),
                 pair["unacknowledged"].to_string(),

@@ -12,6 +12,7 @@ use super::words::text;
 use super::{Shell, inputs};
 use crate::failure::Failure;
 use crate::reach::{self, Reach, escape};
+use crate::terminal::visible_line;
 
 #[derive(Args)]
 pub struct Approve {
@@ -52,7 +53,7 @@ impl Approve {
                 id => id.to_owned(),
             };
             let word = if self.reject { "rejected" } else { "approved" };
-            shell.terminal.note(&format!("{word}: {}", text(&approval, "message")));
+            shell.terminal.note(&format!("{word}: {}", visible_line(text(&approval, "message"))));
             self.going.go_on(shell, reach, &id, &answer, before).await
         })
     }

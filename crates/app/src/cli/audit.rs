@@ -1,11 +1,12 @@
 //! `orchestr8 audit tail|verify|export|key|accept`: the audit trail of this server, or of a governed workspace.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use orchestr8_contract::Code;
 use orchestr8_contract::chain::Verified;
+use orchestr8_contract::visible::visible_json;
 use orchestr8_kernel::audit::CHAIN;
 use orchestr8_kernel::ports::store;
 use orchestr8_stores::chain;
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 use super::Shell;
 use super::signed_logs::{self, SignedLogs, Trusted};
 use crate::failure::Failure;
+use crate::terminal::styled_line;
 
 #[derive(Subcommand)]
 pub enum Audit {
@@ -203,7 +205,10 @@ fn tail(shell: &Shell, of: &Of, count: usize) -> Result<(), Failure> {
         }
     };
     for line in lines {
-        shell.terminal.data(&if shell.terminal.json { line } else { readable(&line) });
+        match shell.terminal.json {
+            true => shell.terminal.json_text(&line),
+            false => shell.terminal.data(&styled_line(&readable(&line))),
+        }
     }
     Ok(())
 }
@@ -224,6 +229,7 @@ fn export(shell: &Shell, of: &Of, output: Option<&Path>, all: bool) -> Result<()
             .hinting("check space and permissions")
     };
     let out: Box<dyn Write> = match output {
+        None if std::io::stdout().is_terminal() => Box::new(ShownJson(std::io::stdout().lock())),
         None => Box::new(std::io::stdout().lock()),
         Some(path) => {
             let made = std::fs::File::create_new(path);
@@ -261,6 +267,20 @@ fn export(shell: &Shell, of: &Of, output: Option<&Path>, all: bool) -> Result<()
         }
     }
     out.flush().map_err(failed_write)
+}
+
+/// Lines of JSON for a person to look at: hidden characters as JSON escapes. It is given whole lines.
+struct ShownJson<W>(W);
+
+impl<W: Write> Write for ShownJson<W> {
+    fn write(&mut self, lines: &[u8]) -> std::io::Result<usize> {
+        self.0.write_all(visible_json(&String::from_utf8_lossy(lines)).as_bytes())?;
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
 }
 
 fn failed(error: store::Error) -> Failure {

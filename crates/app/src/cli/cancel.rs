@@ -9,6 +9,7 @@ use super::reaching::{Intent, Reaching};
 use super::words::text;
 use crate::failure::{Failure, exit};
 use crate::reach::{Reach, escape};
+use crate::terminal::visible_line;
 
 #[derive(Args)]
 pub struct Cancel {
@@ -50,7 +51,7 @@ impl Cancel {
             let said = if message.is_empty() {
                 format!("execution {} is {}", self.execution, text(&answer, "status"))
             } else {
-                message.to_owned()
+                visible_line(message)
             };
             shell.terminal.data(&said);
         }

@@ -48,17 +48,21 @@ impl Config {
 
 fn show(shell: &Shell, loaded: &Loaded, changed: bool) {
     let entries = loaded.entries.iter().filter(|entry| !changed || entry.origin != Origin::Default);
+    let all = entries.map(|entry| (entry, true)).chain(loaded.withheld.iter().map(|entry| (entry, false)));
     if shell.terminal.json {
-        let settings: Vec<Value> = entries.map(describe).collect();
-        shell.terminal.value(&json!({"file": loaded.file, "settings": settings}));
+        let settings: Vec<Value> = all.map(|(entry, in_effect)| describe(entry, in_effect)).collect();
+        let trusted = loaded.withheld.is_empty();
+        shell.terminal.value(&json!({"file": loaded.file, "trusted": trusted, "settings": settings}));
         return;
     }
-    let rows: Vec<[String; 3]> =
-        entries.map(|entry| [entry.place.to_string(), shown(entry), entry.origin.to_string()]).collect();
-    shell.terminal.data(&columns(&rows));
+    let row = |(entry, in_effect): (&Entry, bool)| {
+        let why = if in_effect { "" } else { " (not in effect: the file is not trusted)" };
+        [entry.place.to_string(), shown(entry), format!("{}{why}", entry.origin)]
+    };
+    shell.terminal.data(&columns(&all.map(row).collect::<Vec<[String; 3]>>()));
 }
 
-fn describe(entry: &Entry) -> Value {
+fn describe(entry: &Entry, in_effect: bool) -> Value {
     let (kind, name) = match &entry.origin {
         Origin::Default => ("default", Value::Null),
         Origin::File(path) => ("file", json!(path)),
@@ -68,8 +72,22 @@ fn describe(entry: &Entry) -> Value {
     let value = if is_hidden(entry) { json!("[REDACTED]") } else { entry.value.clone() };
     json!({
         "key": entry.place.to_string(), "value": value, "origin": {"kind": kind, "name": name},
-        "variable": entry.setting.variable(), "about": entry.setting.doc,
+        "variable": entry.setting.variable(), "about": entry.setting.doc, "inEffect": in_effect,
     })
+}
+
+/// A value as it is reviewed: a command line whole, since it is what will run; what is nothing but a secret, not.
+pub fn shown_for_review(entry: &Entry) -> String {
+    const SECRETS: [&str; 4] = ["sha256", "env", "headers", "keySet"];
+    let last = entry.setting.segments().last().unwrap_or_default();
+    match &entry.value {
+        Value::Object(pairs) if SECRETS.contains(&last) => {
+            pairs.keys().map(|name| format!("{name}=[REDACTED]")).collect::<Vec<_>>().join(",")
+        }
+        _ if SECRETS.contains(&last) => String::from("[REDACTED]"),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
 }
 
 fn shown(entry: &Entry) -> String {

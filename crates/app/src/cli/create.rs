@@ -69,7 +69,7 @@ impl Create {
                 let text = agent(text, name);
                 Making::new(vec![(path.clone(), text)]).make(shell, *dry_run)?;
                 shell.terminal.note(&format!(
-                    "start it:   {start} {}\nname it:    workflows.agents.{name}.url = \"http://127.0.0.1:{PORT}\" in orchestr8.json\n\
+                    "start it:   {start} {}\nname it:    workflows.agents.{name}.url = \"http://127.0.0.1:{PORT}\" in orchestr8.json, then orchestr8 trust\n\
                      call it:    {{\"id\": \"step\", \"type\": \"agent\", \"agentId\": \"{name}\", \"input\": {{\"text\": \"hello\"}}}}",
                     path.display()
                 ));

@@ -11,7 +11,7 @@ use super::reaching::{Intent, Reaching};
 use super::words::{cut, moment, text};
 use crate::failure::Failure;
 use crate::reach::{Reach, path};
-use crate::terminal::{columns, harmless};
+use crate::terminal::columns;
 
 const LETTERS: &str = "/admin/dead-letters";
 
@@ -95,7 +95,7 @@ impl List {
                 moment(&letter["dead_at"]),
                 text(letter, "subject").to_owned(),
                 letter["attempts"].to_string(),
-                harmless(&cut(text(letter, "why"), WHY_LETTERS)),
+                cut(text(letter, "why"), WHY_LETTERS),
             ]
         };
         let head = ["NUMBER", "GIVEN UP", "SUBJECT", "ATTEMPTS", "WHY"].map(String::from);

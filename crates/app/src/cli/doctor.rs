@@ -9,7 +9,7 @@ use orchestr8_contract::Code;
 use orchestr8_edge::check_bind;
 use orchestr8_models::settings::Provider;
 use orchestr8_process::sandbox::{SandboxLevel, SandboxMode, SandboxReport, SandboxSettings};
-use orchestr8_stores::sqlite::Look;
+use orchestr8_stores::sqlite::{Exposure, Look, check_folder, exposed_files};
 use orchestr8_tools::remote::{Link, Server};
 use serde_json::{Value, json};
 
@@ -64,9 +64,16 @@ impl Doctor {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
         let mut checks = Vec::new();
         let mode = Mode { data_dir: self.data_dir.clone(), ..Mode::default() };
-        match shell.settings(Flags::new(), mode) {
-            Ok(settings) => {
-                checks.push(ok("configuration", "every setting is in order"));
+        let loaded = shell.load(Flags::new()).and_then(|loaded| {
+            let notice = loaded.notice();
+            Ok((Settings::new(loaded, mode, &shell.environment)?, notice))
+        });
+        match loaded {
+            Ok((settings, notice)) => {
+                checks.push(match notice {
+                    None => ok("configuration", "every setting is in order"),
+                    Some((text, hint)) => check("configuration", Verdict::Warn, text, &hint),
+                });
                 checks.extend(environment(shell));
                 checks.extend(data(&settings));
                 checks.push(port(&settings));
@@ -130,6 +137,7 @@ fn environment(shell: &Shell) -> Vec<Check> {
 fn data(settings: &Settings) -> Vec<Check> {
     let Place::File { path, .. } = &settings.store.place else { return vec![ok("data", "kept in memory")] };
     let mut checks = vec![room(path)];
+    checks.extend(permissions(path));
     if !path.exists() {
         checks.push(ok("store", format!("{} is made when orchestr8 first runs", path.display())));
         return checks;
@@ -178,6 +186,21 @@ fn audit_log(settings: &Settings, path: &Path) -> Vec<Check> {
         check("anchor", Verdict::Warn, format!("{anchor} does not have the newest head: {error}"), hint)
     });
     std::iter::once(verdict).chain(failing).collect()
+}
+
+/// Whether other users can get at the data.
+fn permissions(path: &Path) -> Vec<Check> {
+    let exposed = |verdict: Verdict, exposure: &Exposure| {
+        check("permissions", verdict, exposure.to_string(), &exposure.mend)
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut checks: Vec<Check> =
+        check_folder(folder).err().iter().map(|found| exposed(Verdict::Fail, found)).collect();
+    checks.extend(exposed_files(path).iter().map(|found| exposed(Verdict::Warn, found)));
+    if checks.is_empty() && folder.is_dir() {
+        checks.push(ok("permissions", format!("{} is for its owner alone", folder.display())));
+    }
+    checks
 }
 
 /// Whether the disk of the data has room, looking at the nearest folder that exists.

@@ -9,7 +9,7 @@ use super::reaching::{Intent, Reaching};
 use super::words::{moment, text};
 use crate::failure::Failure;
 use crate::reach::{self, Event, Reach};
-use crate::terminal::{DIM, PLAIN};
+use crate::terminal::{DIM, PLAIN, styled_line};
 
 #[derive(Args)]
 pub struct Events {
@@ -105,7 +105,7 @@ fn read(event: &Event) -> Option<Value> {
 
 fn show(shell: &Shell, event: &Event, value: &Value) {
     if shell.terminal.json {
-        shell.terminal.data(&value.to_string());
+        shell.terminal.record(value);
         return;
     }
     let kind = text(value, "type");
@@ -119,5 +119,5 @@ fn show(shell: &Shell, event: &Event, value: &Value) {
     };
     let at = moment(&value["timestamp"]);
     let line = format!("{DIM}{:>6} {at}{PLAIN} {} {kind}{step}{data}", event.id, text(value, "executionId"));
-    shell.terminal.data(&line);
+    shell.terminal.data(&styled_line(&line));
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use orchestr8_workflows::definition;
 
 use super::files::Making;
-use super::{Shell, create};
+use super::{Shell, create, trust};
 use crate::failure::Failure;
 
 #[derive(Args)]
@@ -39,7 +39,12 @@ impl Init {
         // Beside the workflows, where their "$schema" finds it, so that editors can help without a network.
         files
             .push((self.dir.join("workflows/workflow.schema.json"), format!("{:#}\n", definition::schema())));
-        Making::new(files).make(shell, self.dry_run)?;
+        let settings = files.first().cloned();
+        let made = Making::new(files).make(shell, self.dry_run)?;
+        if let (Some((path, text)), Some((_, "created"))) = (settings, made.first()) {
+            // What we have just written needs no review.
+            trust::trust_written(shell, &path, &text)?;
+        }
         let go = match self.dir.to_str() {
             Some(".") => String::new(),
             Some(_) | None => format!("cd {}\n", self.dir.display()),

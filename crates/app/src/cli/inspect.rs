@@ -11,7 +11,7 @@ use super::reaching::{Intent, Reaching};
 use super::words::{self, moment, moment_ms, text};
 use crate::failure::Failure;
 use crate::reach::{self, escape};
-use crate::terminal::{DIM, PLAIN};
+use crate::terminal::{DIM, PLAIN, styled_lines};
 
 #[derive(Args)]
 pub struct Inspect {
@@ -46,19 +46,19 @@ fn describe(execution: &Value, now_ms: i64) -> String {
     lines.extend(steps(execution, now_ms));
     let waits = waiting(execution);
     if !waits.is_empty() {
-        lines.push(String::from("\nwaits"));
+        lines.extend(["", "waits"].map(String::from));
         lines.extend(waits.iter().map(|(step, what)| format!("  {step} {}", what.sentence())));
     }
     let errors: Vec<&Value> = execution["errors"].as_array().into_iter().flatten().collect();
     if !errors.is_empty() {
-        lines.push(String::from("\nerrors"));
+        lines.extend(["", "errors"].map(String::from));
         for error in errors {
             let again = if error["isRetryable"] == true { " (trying again may help)" } else { "" };
             let place = text(error, "stepId");
             lines.push(format!("  {place} {}: {}{again}", text(error, "code"), text(error, "message")));
         }
     }
-    lines.join("\n")
+    styled_lines(&lines)
 }
 
 fn head(execution: &Value) -> Vec<String> {
@@ -121,7 +121,7 @@ fn steps(execution: &Value, now_ms: i64) -> Vec<String> {
 
 fn table(ids: &[&str], execution: &Value, span: (i64, i64), now_ms: i64) -> Vec<String> {
     let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0);
-    let mut lines = vec![String::from("\nsteps")];
+    let mut lines = ["", "steps"].map(String::from).to_vec();
     for id in ids {
         let step = &execution["steps"][*id];
         let status = text(step, "status");
@@ -151,6 +151,7 @@ fn bar((from, to): (i64, i64), start: i64, end: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::render;
     use serde_json::json;
 
     #[test]
@@ -173,7 +174,7 @@ mod tests {
                 "ship": {"status": "failed", "attempts": 1, "startTime": 500, "endTime": 1000, "error": {"message": "no courier"}},
                 "ask": {"status": "waiting", "waitingFor": {"event": "paid"}}},
             "errors": [{"stepId": "ship", "code": "AGENT_FAILED", "message": "no courier", "isRetryable": true}]});
-        let shown = anstream::adapter::strip_str(&describe(&execution, 5000)).to_string();
+        let shown = render(&describe(&execution, 5000), false);
         for part in [
             "✗ failed  Saga 1.0.0 (saga)",
             "used         steps 2\n",

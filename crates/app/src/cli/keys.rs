@@ -157,7 +157,7 @@ fn tell(shell: &Shell, made: &Value, secret: &Value, file: Option<&Path>) {
     match file {
         Some(file) => shell.terminal.data(&format!("{kid} is in {}", file.display())),
         None => {
-            shell.terminal.data(&secret.to_string());
+            shell.terminal.json_text(&secret.to_string());
             shell.terminal.note("keep it: this is the only time it is shown");
         }
     }

@@ -9,7 +9,7 @@ use super::reaching::{Intent, Reaching};
 use super::words::{self, is_final, text};
 use crate::failure::Failure;
 use crate::reach::{self, Reach, escape};
-use crate::terminal::{DIM, PLAIN, RED, YELLOW};
+use crate::terminal::{DIM, PLAIN, RED, YELLOW, styled_line};
 
 #[derive(Args)]
 pub struct Logs {
@@ -99,7 +99,7 @@ impl Logs {
 /// One entry, one line; with `--json` as it is.
 fn show(shell: &Shell, entry: &Value) {
     if shell.terminal.json {
-        shell.terminal.data(&entry.to_string());
+        shell.terminal.record(entry);
         return;
     }
     let level = text(entry, "level");
@@ -120,8 +120,8 @@ fn show(shell: &Shell, entry: &Value) {
     let cut = if entry["truncated"].is_object() { " (cut)" } else { "" };
     let at = words::moment(&entry["at"]);
     let sequence = entry["sequence"].as_u64().unwrap_or(0);
-    shell.terminal.data(&format!(
+    shell.terminal.data(&styled_line(&format!(
         "{DIM}{sequence:>5} {at}{PLAIN} {color}{level:5}{PLAIN} {}{step}{data}{cut}",
         text(entry, "type")
-    ));
+    )));
 }

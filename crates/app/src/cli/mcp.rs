@@ -41,7 +41,8 @@ enum Command {
     Install(Install),
 }
 
-const PURPOSE: Purpose = Purpose { when_held: WhenHeld::UseMemory, at_least: Level::Debug, lasting: true };
+const PURPOSE: Purpose =
+    Purpose { when_held: WhenHeld::UseMemory, at_least: Level::Debug, lasting: true, starts_servers: true };
 
 impl Mcp {
     pub fn run(self, shell: &Shell) -> Result<(), Failure> {
@@ -65,7 +66,7 @@ fn principal(governed: Option<Governed>) -> Principal {
 }
 
 fn serve(shell: &Shell, running: &Running, who: Principal) -> Result<(), Failure> {
-    let settings = shell.settings(running.flags(), running.mode())?;
+    let settings = shell.settings_logged("mcp", running.flags(), running.mode())?;
     let broken = |cause: std::io::Error| {
         Failure::new(Code::Unavailable, format!("stdin and stdout cannot be used: {cause}"))
             .hinting("start it from an MCP client, or with both open")

@@ -42,6 +42,7 @@ mod run;
 mod schedule;
 mod serve;
 mod sessions;
+mod shell;
 mod sign;
 mod signal;
 mod signed_logs;
@@ -50,6 +51,7 @@ mod telling;
 mod test;
 mod tokens;
 mod tools;
+mod trust;
 mod validate;
 mod version;
 mod words;
@@ -60,13 +62,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use orchestr8_contract::Code;
-use orchestr8_stores::sqlite::Look;
+use orchestr8_contract::visible::visible_line;
 
-use crate::config::{Environment, Flags, Loaded};
+use crate::config::{Environment, Flags};
 use crate::failure::{Failure, exit};
-use crate::settings::{CONFINE, Mode, Place, Settings};
+use crate::settings::{CONFINE, Mode};
 use crate::terminal::{Color, Terminal};
+
+pub use shell::{Shell, WhenUntrusted, look};
 
 /// Runs AI agents reliably: durable workflows, tools over MCP, one program with its own store.
 #[derive(Parser)]
@@ -177,6 +180,8 @@ enum Command {
     /// Show or check the configuration.
     #[command(subcommand)]
     Config(config::Config),
+    /// Let the configuration of a folder take effect, after it was reviewed.
+    Trust(trust::Trust),
     /// Check that everything orchestr8 needs is in order.
     Doctor(doctor::Doctor),
     /// Copy the store into a file, while it is in use or not.
@@ -234,52 +239,17 @@ impl Running {
     }
 }
 
-/// What a command works with.
-pub struct Shell {
-    pub terminal: Terminal,
-    pub environment: Environment,
-    pub config: Option<PathBuf>,
-}
-
-impl Shell {
-    pub fn load(&self, flags: Flags) -> Result<Loaded, Failure> {
-        crate::config::load(self.config.as_deref(), flags, &self.environment)
-    }
-
-    /// The same, for work nobody is told about.
-    fn quiet(&self) -> Self {
-        let terminal = Terminal { quiet: true, ..self.terminal };
-        Self { terminal, environment: self.environment.clone(), config: self.config.clone() }
-    }
-
-    /// What the configuration means for this command.
-    pub fn settings(&self, flags: Flags, mode: Mode) -> Result<Settings, Failure> {
-        Settings::new(self.load(flags)?, mode, &self.environment)
-    }
-}
-
-/// The data file of this installation, to look at while a server may use it.
-fn look(shell: &Shell, data_dir: Option<PathBuf>) -> Result<(PathBuf, Look), Failure> {
-    let mode = Mode { data_dir, ..Mode::default() };
-    let path = match shell.settings(Flags::new(), mode)?.store.place {
-        Place::File { path, .. } => path,
-        Place::Memory => return Err(Failure::new(Code::NotFound, "there is no data file")),
-    };
-    if !path.exists() {
-        return Err(Failure::new(Code::NotFound, format!("there is no data file at {}", path.display()))
-            .hinting("it is made when orchestr8 first runs; name its folder with --data-dir"));
-    }
-    let look = Look::at(&path).map_err(crate::runtime::store::failure)?;
-    Ok((path, look))
-}
-
 /// The whole program.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse_from(spaced(std::env::args_os()));
+    let args = spaced(std::env::args_os());
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli,
+        Err(error) => return refuse(error, &args),
+    };
     let environment = Environment::of_process();
     let dumb = environment.get("TERM") == Some("dumb");
     let terminal = Terminal { dumb, ..Terminal::new(cli.json, cli.quiet, cli.color) };
-    let shell = Shell { terminal, environment, config: cli.config };
+    let shell = Shell::new(terminal, environment, cli.config);
     match run(cli.command, &shell) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
@@ -287,6 +257,16 @@ pub fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Usage, or what is wrong with the command line. The parser repeats arguments as they are, so it is given them with hidden
+/// characters shown.
+fn refuse(error: clap::Error, args: &[OsString]) -> ExitCode {
+    let shown = args.iter().map(|arg| visible_line(&arg.to_string_lossy()).into_owned());
+    let error = Cli::try_parse_from(shown).err().unwrap_or(error);
+    // A terminal that is gone cannot be told.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::INVALID))
 }
 
 /// `create:agent` is `create agent`: some people are used to it. Only the command itself is looked at.
@@ -370,6 +350,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Models(command) => command.run(shell).map(ok),
         Command::Tools(command) => command.run(shell).map(ok),
         Command::Config(command) => command.run(shell).map(ok),
+        Command::Trust(command) => command.run(shell).map(ok),
         Command::Doctor(command) => command.run(shell).map(ok),
         Command::Backup(command) => command.run(shell).map(ok),
         Command::Audit(command) => command.run(shell).map(ok),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{Running, Shell};
+use super::{Running, Shell, WhenUntrusted};
 use crate::failure::Failure;
 use crate::reach::{self, KEY_FILE, Reach, Signer, Where};
 use crate::runtime::block_on;
@@ -13,7 +13,7 @@ pub use crate::reach::Intent;
 
 #[derive(Args, Clone, Default)]
 pub struct Reaching {
-    /// Ask this server [default: $ORCHESTR8_SERVER, else the one that runs here, else this process does it].
+    /// Ask this server [default: $ORCHESTR8_SERVER, else the one that owns the data, else this process does it].
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// Work in this process on the embedded store, even if a server runs.
@@ -51,8 +51,14 @@ impl Reaching {
         signer: Option<Signer>,
         work: impl AsyncFnOnce(&Reach) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let settings = shell.settings(self.running.flags(), self.running.mode())?;
         let whom = self.whom(shell);
+        let when = match intent {
+            Intent::Record | Intent::Sessions => WhenUntrusted::GoOn,
+            // A server that was named has settings of its own.
+            Intent::Execute | Intent::Converse if whom.server.is_some() => WhenUntrusted::GoOn,
+            Intent::Execute | Intent::Converse => WhenUntrusted::KeepProtection,
+        };
+        let settings = shell.settings_for("this command", self.running.flags(), self.running.mode(), when)?;
         block_on(async {
             let reach = reach::find(whom, settings, intent).await?.signing(signer);
             let done = work(&reach).await;
@@ -75,6 +81,7 @@ impl Reaching {
             ca: self.ca.clone().or_else(|| shell.environment.path("ORCHESTR8_CA_FILE")),
             embedded: self.embedded,
             data_named: self.running.data_dir.is_some(),
+            terminal: shell.terminal,
         }
     }
 }

@@ -14,9 +14,11 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Running, Shell, version};
+use super::{Running, Shell, WhenUntrusted, version};
 use crate::failure::Failure;
+use crate::reach::{INSTANCE_PATH, PublishedInstance};
 use crate::runtime::{Purpose, Runtime, WhenHeld, block_on, descriptors, examples, knowledge, tls, tokens};
+use crate::settings::Place;
 
 #[derive(Args)]
 pub struct Serve {
@@ -30,13 +32,15 @@ pub struct Serve {
     running: Running,
 }
 
-const PURPOSE: Purpose = Purpose { when_held: WhenHeld::Refuse, at_least: Level::Debug, lasting: true };
+const PURPOSE: Purpose =
+    Purpose { when_held: WhenHeld::Refuse, at_least: Level::Debug, lasting: true, starts_servers: true };
 
 impl Serve {
     pub fn run(self, shell: &Shell) -> Result<(), Failure> {
         let mut flags = self.running.flags();
         flags.extend(self.listen.map(|listen| ("http.listen", "--listen", listen.to_string().into())));
-        let settings = shell.settings(flags, self.running.mode())?;
+        let when = WhenUntrusted::Refuse;
+        let settings = shell.settings_for("serve", flags, self.running.mode(), when)?;
         // Before anything is opened: a server that would be open to strangers does not begin. Tokens may be in the store.
         if !settings.store.place.is_file() {
             edge::check_bind(settings.http.listen, &settings.auth).map_err(failure)?;
@@ -58,6 +62,7 @@ async fn serve(shell: &Shell, runtime: &Runtime, demo: bool) -> Result<(), Failu
     let settings = edge::Settings { pages: Some(pages), ..own };
     let listener = edge::bind(&settings).await.map_err(failure)?;
     let address = listener.local_addr().unwrap_or(settings.listen);
+    let published = publish(runtime, address)?;
     let mcp = http::router(
         runtime.face().await?,
         http::Settings {
@@ -79,7 +84,7 @@ async fn serve(shell: &Shell, runtime: &Runtime, demo: bool) -> Result<(), Failu
     warn_of_plain_http(runtime, address, &settings);
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
     if shell.terminal.json {
-        shell.terminal.data(&json!({"listening": address.to_string()}).to_string());
+        shell.terminal.record(&json!({"listening": address.to_string()}));
     } else {
         shell.terminal.data(&format!("listening on {scheme}://{address}{}", http::PATH));
         let what = if orchestr8_dashboard::is_built() { "the dashboard" } else { "what it is" };
@@ -97,7 +102,12 @@ async fn serve(shell: &Shell, runtime: &Runtime, demo: bool) -> Result<(), Failu
     let faces = runtime.router().merge(sessions.router()).merge(knowledge);
     // Beside the pages and not under them: the most frequent calls need not be looked at twice.
     let router = orchestr8_dashboard::over(edge::mount(faces, health), &token).merge(mcp);
+    let router = match &published {
+        Some(instance) => router.merge(instance.router()),
+        None => router,
+    };
     let drained = edge::serve(listener, router, settings, runtime.stop.clone()).await.map_err(failure)?;
+    drop(published);
     log.info("no more connections", json!({"finished": drained.finished, "cut": drained.cut}));
     // They end with the server; a panic of theirs has been logged.
     let _ = closing.await;
@@ -123,6 +133,18 @@ async fn guarded(runtime: &Runtime) -> Result<edge::Settings, Failure> {
     descriptors::provide(own.max_connections + beside, log);
     let on_login_failure = Some(tokens::watch_logins(&runtime.kernel));
     Ok(edge::Settings { tls, on_login_failure, ..own })
+}
+
+/// Writes down that this server owns the data directory, for commands that look for it. Data in memory has no directory.
+fn publish(runtime: &Runtime, address: SocketAddr) -> Result<Option<PublishedInstance>, Failure> {
+    let Place::File { path, .. } = &runtime.settings.store.place else { return Ok(None) };
+    PublishedInstance::publish(path, address).map(Some).map_err(|cause| {
+        Failure::new(
+            Code::StoreFailed,
+            format!("the address cannot be written beside {}: {cause}", path.display()),
+        )
+        .hinting("check that the data folder can be written")
+    })
 }
 
 /// Tells the clients of sessions that the server stops, and lets their commands finish.
@@ -210,6 +232,7 @@ fn edge_settings(runtime: &Runtime) -> edge::Settings {
         own_credentials: [
             &orchestr8_knowledge_face::OWN_CREDENTIALS[..],
             &orchestr8_workflows_face::APPROVAL_LINKS,
+            &[INSTANCE_PATH],
         ]
         .concat(),
         auth: edge::Auth { stored: Some(runtime.tokens.table()), ..settings.auth.clone() },

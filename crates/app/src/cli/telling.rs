@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::words::{self, text};
-use crate::terminal::{BOLD, CYAN, DIM, PLAIN, RED, Terminal, YELLOW, harmless};
+use crate::terminal::{BOLD, CYAN, DIM, PLAIN, RED, Terminal, YELLOW, visible, visible_line};
 
 /// What is told, and where.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +50,11 @@ impl Telling {
             "message_end" => self.message(&event["message"]),
             "tool_execution_start" => {
                 let (name, args) = (text(event, "toolName"), event["args"].to_string());
-                self.line(&format!("{CYAN}→ {}{PLAIN} {}", harmless(name), short(&args, ARGUMENT_LETTERS)));
+                self.line(&format!(
+                    "{CYAN}→ {}{PLAIN} {}",
+                    visible_line(name),
+                    short(&args, ARGUMENT_LETTERS)
+                ));
             }
             "tool_execution_end" => self.result(event),
             "auto_retry_start" => {
@@ -72,7 +76,7 @@ impl Telling {
     pub fn message(&mut self, message: &Value) {
         match text(message, "role") {
             "user" if self.style.people => {
-                self.line(&format!("{BOLD}> {}{PLAIN}", harmless(&said(message))));
+                self.line(&format!("{BOLD}> {}{PLAIN}", visible(&said(message))));
             }
             "assistant" => {
                 self.parts(message);
@@ -86,8 +90,8 @@ impl Telling {
                 }
             }
             "bashExecution" if self.style.people => {
-                self.line(&format!("{BOLD}$ {}{PLAIN}", harmless(text(message, "command"))));
-                self.line(&harmless(text(message, "output")));
+                self.line(&format!("{BOLD}$ {}{PLAIN}", visible(text(message, "command"))));
+                self.line(&visible(text(message, "output")));
             }
             _ => {}
         }
@@ -100,7 +104,7 @@ impl Telling {
             self.message(message);
             for call in blocks(message, "toolCall") {
                 let args = short(&call["arguments"].to_string(), ARGUMENT_LETTERS);
-                self.line(&format!("{CYAN}→ {}{PLAIN} {args}", harmless(text(call, "name"))));
+                self.line(&format!("{CYAN}→ {}{PLAIN} {args}", visible_line(text(call, "name"))));
             }
             if text(message, "role") == "toolResult" {
                 self.outcome(text(message, "toolName"), &said(message), message["isError"] == true);
@@ -150,8 +154,8 @@ impl Telling {
             }
         }
         match kind {
-            Open::Words => self.terminal.piece(&harmless(piece)),
-            Open::Thinking => self.aside(&harmless(piece)),
+            Open::Words => self.terminal.piece(&visible(piece)),
+            Open::Thinking => self.aside(&visible(piece)),
         }
     }
 
@@ -167,7 +171,7 @@ impl Telling {
     }
 
     fn outcome(&mut self, tool: &str, result: &str, failed: bool) {
-        let (tool, result) = (harmless(tool), short(result, RESULT_LETTERS));
+        let (tool, result) = (visible_line(tool), short(result, RESULT_LETTERS));
         match failed {
             true => self.line(&format!("{RED}← {tool} failed: {result}{PLAIN}")),
             false => self.line(&format!("{CYAN}← {tool}{PLAIN} {DIM}{result}{PLAIN}")),
@@ -189,7 +193,7 @@ pub fn said(message: &Value) -> String {
 /// On one line, and not too long.
 pub fn short(text: &str, letters: usize) -> String {
     let line: Vec<&str> = text.split_whitespace().collect();
-    words::cut(&harmless(&line.join(" ")), letters)
+    words::cut(&line.join(" "), letters)
 }
 
 #[cfg(test)]
@@ -199,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_result_is_one_short_line() {
-        assert_eq!(short("a\n  b\tc\x1b[1m", 20), "a b c[1m");
+        assert_eq!(short("a\n  b\tc\x1b[1m", 20), "a b c\\u{1b}[1m");
         assert_eq!(short(&"ä".repeat(30), 5), "ääää…");
     }
 

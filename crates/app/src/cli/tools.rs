@@ -12,9 +12,10 @@ use orchestr8_kernel::peer::Alone;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::submission::{Identity, Scope};
 use orchestr8_kernel::{Args, Principal, Settled, Submission, Why};
+use orchestr8_tools::remote::{KnownTool, known_tools};
 use serde_json::{Map, Value, json};
 
-use super::{Running, Shell, accept};
+use super::{Running, Shell, WhenUntrusted, accept};
 use crate::config::suggestion;
 use crate::failure::Failure;
 use crate::runtime::{Purpose, Runtime, WhenHeld, block_on};
@@ -22,8 +23,11 @@ use crate::terminal::columns;
 
 #[derive(Subcommand)]
 pub enum Tools {
-    /// List the tools.
+    /// List the tools; those of other MCP servers as they were last accepted.
     List {
+        /// Start the other MCP servers and ask them.
+        #[arg(long)]
+        refresh: bool,
         #[command(flatten)]
         running: Running,
     },
@@ -47,12 +51,13 @@ pub enum Tools {
     Accept(accept::Accept),
 }
 
-const PURPOSE: Purpose = Purpose { when_held: WhenHeld::UseMemory, at_least: Level::Warn, lasting: false };
+const PURPOSE: Purpose =
+    Purpose { when_held: WhenHeld::UseMemory, at_least: Level::Warn, lasting: false, starts_servers: true };
 
 impl Tools {
     pub fn run(self, shell: &Shell) -> Result<(), Failure> {
         match self {
-            Tools::List { running } => list(shell, &running),
+            Tools::List { refresh, running } => list(shell, &running, refresh),
             Tools::Accept(accept) => accept.run(shell),
             Tools::Call { name, args, key, timeout_ms, running } => {
                 let call = Call {
@@ -68,18 +73,32 @@ impl Tools {
     }
 }
 
-fn list(shell: &Shell, running: &Running) -> Result<(), Failure> {
+/// A tool as it is listed.
+struct ListedTool {
+    name: String,
+    description: String,
+    /// For programs.
+    whole: Value,
+}
+
+fn list(shell: &Shell, running: &Running, refresh: bool) -> Result<(), Failure> {
     let settings = shell.settings(running.flags(), running.mode())?;
+    let purpose = Purpose { starts_servers: refresh, ..PURPOSE };
     block_on(async {
-        let runtime = Runtime::build(settings, PURPOSE)?;
+        let runtime = Runtime::build(settings, purpose)?;
         runtime.remote.started().await;
         let table = runtime.kernel.registry().table();
-        let shown = table.tools().filter(|tool| runtime.settings.tool_filter.shows(tool.name.as_str()));
+        let mut listed: Vec<ListedTool> = table.tools().map(|tool| own(tool)).collect();
+        if !refresh {
+            listed.extend(known(shell, &runtime, |name| table.find(name).is_some()).await?);
+        }
+        listed.retain(|tool| runtime.settings.tool_filter.shows(&tool.name));
         if shell.terminal.json {
-            shell.terminal.value(&json!({"tools": shown.map(|tool| describe(tool)).collect::<Vec<_>>()}));
+            let tools: Vec<Value> = listed.into_iter().map(|tool| tool.whole).collect();
+            shell.terminal.value(&json!({"tools": tools}));
         } else {
             let rows: Vec<[String; 2]> =
-                shown.map(|tool| [tool.name.to_string(), first_sentence(&tool.about.description)]).collect();
+                listed.into_iter().map(|tool| [tool.name, first_sentence(&tool.description)]).collect();
             shell.terminal.data(&columns(&rows));
         }
         runtime.close().await;
@@ -87,11 +106,37 @@ fn list(shell: &Shell, running: &Running) -> Result<(), Failure> {
     })
 }
 
-fn describe(tool: &Action) -> Value {
-    json!({
+fn own(tool: &Action) -> ListedTool {
+    let whole = json!({
         "name": tool.name, "aliases": tool.about.aliases, "description": tool.about.description,
         "inputSchema": tool.input.source,
-    })
+    });
+    ListedTool { name: tool.name.to_string(), description: tool.about.description.to_string(), whole }
+}
+
+/// The tools of other servers, none of which is started to list them.
+async fn known(
+    shell: &Shell,
+    runtime: &Runtime,
+    is_taken: impl Fn(&str) -> bool,
+) -> Result<Vec<ListedTool>, Failure> {
+    let servers = &runtime.settings.servers;
+    let known = known_tools(runtime.kernel.ports(), servers, is_taken).await?;
+    let silent = servers.iter().filter(|server| !known.iter().any(|tool| tool.server == server.name));
+    let silent: Vec<&str> = silent.map(|server| server.name.as_str()).collect();
+    if !silent.is_empty() {
+        let names = silent.join(", ");
+        shell
+            .terminal
+            .note(&format!("not asked yet: {names}; orchestr8 tools list --refresh starts and asks them"));
+    }
+    let listed = |tool: KnownTool| {
+        let description = tool.definition["description"].as_str().unwrap_or_default().to_owned();
+        let whole = json!({"name": tool.name, "aliases": [], "description": description,
+            "inputSchema": tool.definition["inputSchema"]});
+        ListedTool { name: tool.name, description, whole }
+    };
+    Ok(known.into_iter().map(listed).collect())
 }
 
 fn first_sentence(text: &str) -> String {
@@ -107,7 +152,8 @@ struct Call {
 
 impl Call {
     fn run(self, shell: &Shell, running: &Running) -> Result<Settled, Failure> {
-        let settings = shell.settings(running.flags(), running.mode())?;
+        let when = WhenUntrusted::KeepProtection;
+        let settings = shell.settings_for("tools call", running.flags(), running.mode(), when)?;
         block_on(async {
             let runtime = Runtime::build(settings, PURPOSE)?;
             runtime.remote.started().await;
@@ -198,7 +244,7 @@ fn print(shell: &Shell, settled: Settled) -> Result<(), Failure> {
     if shell.terminal.json {
         shell.terminal.value(&json!({"runId": settled.run, "replayed": settled.replayed, "output": output}));
     } else {
-        shell.terminal.data(&text(&output));
+        shell.terminal.content(&text(&output));
     }
     match output {
         Output::Blocks { failed: true, .. } => {

@@ -6,6 +6,7 @@ use orchestr8_contract::Code;
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::terminal::visible_line;
 
 /// A length of time: `12 ms`, `1.2 s`, `3 min 4 s`, `2 h 5 min`, `3 d 4 h`.
 pub fn duration(ms: u64) -> String {
@@ -83,9 +84,9 @@ pub fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 
 /// The text in at most so many letters, with an ellipsis if something is missing.
 pub fn cut(text: &str, letters: usize) -> String {
-    let text = text.lines().next().unwrap_or_default();
+    let text = visible_line(text.lines().next().unwrap_or_default());
     if text.chars().count() <= letters {
-        return text.to_owned();
+        return text;
     }
     let kept: String = text.chars().take(letters.saturating_sub(1)).collect();
     format!("{kept}…")

@@ -11,6 +11,7 @@ use super::environment::Environment;
 use super::place::{Place, Step};
 use super::suggest::suggestion;
 use super::table::{OTHER_VARIABLES, PREFIX, SETTINGS, Secrecy, Setting};
+use super::trust_class::TrustClass;
 use super::walk::walk;
 
 /// Where a value came from.
@@ -53,23 +54,45 @@ pub struct Entry {
     pub origin: Origin,
 }
 
+/// A configuration file, read.
+#[derive(Debug, Clone)]
+pub struct FileLayer {
+    pub path: PathBuf,
+    pub document: Value,
+    /// Whether all of its settings apply, or only those that do no harm.
+    pub is_trusted: bool,
+}
+
 /// What was given besides the environment.
 #[derive(Debug, Clone, Default)]
 pub struct Given {
-    pub file: Option<(PathBuf, Value)>,
+    /// The later wins.
+    pub files: Vec<FileLayer>,
     /// Key, flag, value.
     pub flags: Vec<(&'static str, &'static str, Value)>,
 }
 
-/// All values in force, in the order of the table; or everything that is wrong.
-pub fn lay(given: &Given, environment: &Environment) -> Result<Vec<Entry>, Vec<Problem>> {
+/// The layers as one.
+#[derive(Debug, Default)]
+pub struct LayeredSettings {
+    /// All values in force, in the order of the table.
+    pub entries: Vec<Entry>,
+    /// What an untrusted file says and what is therefore not in force.
+    pub withheld: Vec<Entry>,
+}
+
+/// All values in force; or everything that is wrong.
+pub fn lay(given: &Given, environment: &Environment) -> Result<LayeredSettings, Vec<Problem>> {
     let mut layers = Layers::default();
-    if let Some((path, document)) = &given.file {
-        let origin = Origin::File(path.clone());
-        let found = walk(document, &origin);
+    for file in &given.files {
+        let origin = Origin::File(file.path.clone());
+        let found = walk(&file.document, &origin);
         layers.problems.extend(found.problems);
         for (place, setting, value) in found.values {
-            layers.put(place, setting, value, origin.clone());
+            match file.is_trusted || setting.trust() == TrustClass::Free {
+                true => layers.put(place, setting, value, origin.clone()),
+                false => layers.withhold(Entry { place, setting, value, origin: origin.clone() }),
+            }
         }
     }
     layers.environment(environment);
@@ -79,7 +102,7 @@ pub fn lay(given: &Given, environment: &Environment) -> Result<Vec<Entry>, Vec<P
         }
     }
     layers.fill();
-    if layers.problems.is_empty() { Ok(layers.into_entries()) } else { Err(layers.problems) }
+    if layers.problems.is_empty() { Ok(layers.into_settings()) } else { Err(layers.problems) }
 }
 
 /// The whole as one document, unset values left out.
@@ -123,21 +146,33 @@ pub fn strangers(environment: &Environment) -> Vec<Stranger> {
 #[derive(Default)]
 struct Layers {
     values: BTreeMap<Place, (&'static Setting, Value, Origin)>,
+    withheld: Vec<Entry>,
     problems: Vec<Problem>,
 }
 
 impl Layers {
     fn put(&mut self, place: Place, setting: &'static Setting, value: Value, origin: Origin) {
-        if !setting.shape.accepts(&value) {
-            // Somebody may have put a token where its hash belongs: such values are never repeated.
-            let shown = match setting.secrecy {
-                Secrecy::Open => shorten(&value),
-                Secrecy::Secret => String::from("its value"),
-            };
-            let what = format!("{shown} must be {}", setting.shape.allowed());
-            self.problems.push(Problem { key: place.to_string(), what, origin: origin.clone() });
-        }
+        self.check(&place, setting, &value, &origin);
         self.values.insert(place, (setting, value, origin));
+    }
+
+    /// What is wrong is told, trusted or not.
+    fn withhold(&mut self, entry: Entry) {
+        self.check(&entry.place, entry.setting, &entry.value, &entry.origin);
+        self.withheld.push(entry);
+    }
+
+    fn check(&mut self, place: &Place, setting: &Setting, value: &Value, origin: &Origin) {
+        if setting.shape.accepts(value) {
+            return;
+        }
+        // A token may stand where its hash belongs: such values are never repeated.
+        let shown = match setting.secrecy {
+            Secrecy::Open => shorten(value),
+            Secrecy::Secret => String::from("its value"),
+        };
+        let what = format!("{shown} must be {}", setting.shape.allowed());
+        self.problems.push(Problem { key: place.to_string(), what, origin: origin.clone() });
     }
 
     fn environment(&mut self, environment: &Environment) {
@@ -202,6 +237,18 @@ impl Layers {
     fn origin_near(&self, place: &Place) -> Origin {
         let near = self.values.iter().find(|(other, _)| other.item() == place.item());
         near.map_or(Origin::Default, |(_, (_, _, origin))| origin.clone())
+    }
+
+    fn into_settings(mut self) -> LayeredSettings {
+        let mut withheld = std::mem::take(&mut self.withheld);
+        // What a flag or a variable says instead, or what holds anyway, is not missing.
+        withheld.retain(|entry| match self.values.get(&entry.place) {
+            Some((_, value, origin)) => {
+                *value != entry.value && matches!(origin, Origin::Default | Origin::File(_))
+            }
+            None => true,
+        });
+        LayeredSettings { entries: self.into_entries(), withheld }
     }
 
     fn into_entries(self) -> Vec<Entry> {

@@ -13,6 +13,9 @@ mod shape;
 mod suggest;
 mod table;
 mod thinking;
+mod trust;
+mod trust_class;
+mod untrusted;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -24,6 +27,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use environment::Environment;
+pub use file::hash as content_hash;
 pub use knowledge::{
     EmbedderKind, Knowledge, KnowledgeEmbedder, KnowledgeProfile, KnowledgeSecurity, KnowledgeVectors,
     VectorEngine,
@@ -33,9 +37,12 @@ pub use programs::{Sandbox, SandboxMode, WorkflowsExec};
 pub use suggest::suggestion;
 pub use table::{Preset, SETTINGS, Secrecy, Setting};
 pub use thinking::{ModelKind, ModelProvider, Models, Sessions};
+pub use trust::{TrustStore, TrustedFile};
+pub use untrusted::{ReviewedFile, review, trusted_place};
 
 use crate::failure::Failure;
-use layers::Given;
+use file::ConfigSource;
+use layers::{FileLayer, Given};
 
 /// Every value in force, with its origin, and the same as one typed whole.
 #[derive(Debug)]
@@ -43,6 +50,8 @@ pub struct Loaded {
     pub config: Config,
     pub entries: Vec<Entry>,
     pub file: Option<PathBuf>,
+    /// What an untrusted file of the working directory says and what is therefore not in force.
+    pub withheld: Vec<Entry>,
 }
 
 impl Loaded {
@@ -56,18 +65,37 @@ impl Loaded {
 /// Settings given by command-line flags: key, flag, value.
 pub type Flags = Vec<(&'static str, &'static str, Value)>;
 
-/// Finds, reads and checks the configuration.
+/// Finds, reads and checks the configuration. One that was found in the working directory counts whole only if it is trusted.
 pub fn load(named: Option<&Path>, flags: Flags, environment: &Environment) -> Result<Loaded, Failure> {
-    let wrong =
-        |error: file::Error| Failure::new(Code::Configuration, error.to_string()).hinting(error.hint());
-    let path = file::find(named, environment).map_err(wrong)?;
-    let document = path.as_deref().map(file::read).transpose().map_err(wrong)?;
-    let given = Given { file: path.clone().map(|path| shown(path, environment)).zip(document), flags };
-    let entries = layers::lay(&given, environment).map_err(|problems| failure(&problems))?;
-    let config: Config = serde_json::from_value(layers::document(&entries)).map_err(|error| {
+    let found = file::find(named, environment).map_err(wrong)?;
+    let mut files = Vec::new();
+    if let Some((path, choice)) = &found {
+        let read = file::read(path).map_err(wrong)?;
+        let is_trusted = match choice {
+            ConfigSource::Named | ConfigSource::User => true,
+            ConfigSource::Directory => untrusted::is_trusted(path, &read.sha256, environment)?,
+        };
+        if let Some(own) = file::of_user(environment).map_err(wrong)?.filter(|_| !is_trusted) {
+            // What others put into a folder does not take the user's own settings away.
+            let document = file::read(&own).map_err(wrong)?.document;
+            files.push(FileLayer { path: own, document, is_trusted: true });
+        }
+        files.push(FileLayer { path: shown(path.clone(), environment), document: read.document, is_trusted });
+    }
+    let laid = layers::lay(&Given { files, flags }, environment).map_err(|problems| failure(&problems))?;
+    let config: Config = serde_json::from_value(layers::document(&laid.entries)).map_err(|error| {
         Failure::new(Code::Internal, format!("the table of settings and the program disagree: {error}"))
     })?;
-    Ok(Loaded { config, entries, file: path })
+    Ok(Loaded { config, entries: laid.entries, file: found.map(|(path, _)| path), withheld: laid.withheld })
+}
+
+/// The user's own configuration, if there is one.
+pub fn user_configuration(environment: &Environment) -> Result<Option<PathBuf>, Failure> {
+    file::of_user(environment).map_err(wrong)
+}
+
+fn wrong(error: file::Error) -> Failure {
+    Failure::new(Code::Configuration, error.to_string()).hinting(error.hint())
 }
 
 /// What is said when settings are wrong: all of it at once.

@@ -1,6 +1,7 @@
 //! Every setting, declared once: its key, what it takes, what it is without anybody saying so, and what it is for.
 //!
-//! To add one: a line here and its use in `settings`. Its environment variable follows from its key.
+//! To add one: a line here and its use in `settings`. Its environment variable follows from its key. Its trust class is in
+//! `trust_class`.
 
 use orchestr8_agents::limits as agents;
 use orchestr8_broker::limits as broker;

@@ -37,7 +37,12 @@ impl Intent {
             // What goes wrong in a conversation is told in it; the log would only be in its way.
             Intent::Converse => Level::Error,
         };
-        Purpose { when_held: WhenHeld::Refuse, at_least, lasting: false }
+        let starts_servers = match self {
+            // What only looks at records starts no programs.
+            Intent::Record | Intent::Sessions => false,
+            Intent::Execute | Intent::Converse => true,
+        };
+        Purpose { when_held: WhenHeld::Refuse, at_least, lasting: false, starts_servers }
     }
 }
 

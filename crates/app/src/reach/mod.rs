@@ -4,9 +4,12 @@
 //! find -> Server (REST over HTTP)            -> send -> Reply, or Failure
 //!      -> Embedded (the routes, called here)
 //! ```
+//!
+//! A server that was not named is asked only after it has proven that it owns the data directory: `instance`.
 
 mod embedded;
 mod find;
+mod instance;
 mod refusal;
 mod server;
 mod signer;
@@ -20,6 +23,7 @@ use crate::failure::Failure;
 
 pub use embedded::{Embedded, Intent};
 pub use find::{Where, find};
+pub use instance::{PATH as INSTANCE_PATH, PublishedInstance};
 pub use refusal::{code_of, problem_lines, refusal};
 pub use server::Server;
 pub use signer::{KEY_FILE, Signer, read_key};

@@ -1,13 +1,17 @@
 //! A running server, reached over HTTP.
 
-use std::path::Path;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::StreamExt;
 use http::{HeaderMap, Method, StatusCode};
 use orchestr8_contract::Code;
+use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::time::Instant;
 
+use super::instance::{self, Instance};
 use super::signer::{SIGNATURE, Signer};
 use super::stream::Events;
 use super::{ANSWER_BYTES, Headers, Reply, read_body, refusal, too_large};
@@ -22,12 +26,33 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(150);
 /// A connection is opened at once, or not at all.
 const UPGRADE_LIMIT: Duration = Duration::from_secs(10);
 
+/// A proof is good for so long: a server that ends may be followed by another on its address.
+const PROOF_LIFE: Duration = Duration::from_secs(1);
+
+/// A server of this machine proves itself within this.
+const PROOF_LIMIT: Duration = Duration::from_secs(2);
+
+/// A server that was found and not named: it has to prove that it owns this data file.
+struct Ownership {
+    data: PathBuf,
+    address: SocketAddr,
+    proven: Mutex<Option<Instant>>,
+}
+
 pub struct Server {
     /// Without a slash at its end.
     base: String,
     token: Option<String>,
     signer: Option<Signer>,
     client: reqwest::Client,
+    ownership: Option<Ownership>,
+}
+
+/// How the server of this very installation is reached.
+pub struct OwnTransport<'a> {
+    pub is_tls: bool,
+    /// The certificates it is trusted by, besides those of the system.
+    pub ca: Option<&'a Path>,
 }
 
 impl Server {
@@ -48,7 +73,49 @@ impl Server {
             .tls_certs_merge(ca.map(certificates).transpose()?.unwrap_or_default())
             .build()
             .map_err(|error| Failure::new(Code::Internal, format!("no HTTP client: {error}")))?;
-        Ok(Self { base: base.to_owned(), token: token.map(str::to_owned), signer: None, client })
+        let token = token.map(str::to_owned);
+        Ok(Self { base: base.to_owned(), token, signer: None, client, ownership: None })
+    }
+
+    /// The server that should own this data file. It is told nothing before it has proven that it does.
+    pub fn owning(
+        data: &Path,
+        address: SocketAddr,
+        transport: &OwnTransport<'_>,
+        token: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let ownership = Ownership { data: data.to_owned(), address, proven: Mutex::new(None) };
+        let scheme = if transport.is_tls { "https" } else { "http" };
+        let server = Self::at(&format!("{scheme}://{address}"), token, transport.ca)?;
+        Ok(Self { ownership: Some(ownership), ..server })
+    }
+
+    /// Lets the server prove that it owns the data file. One that was named need not.
+    pub async fn prove(&self, limit: Duration) -> Result<(), Failure> {
+        let Some(ownership) = &self.ownership else { return Ok(()) };
+        if ownership.proven.lock().is_some_and(|at| at.elapsed() < PROOF_LIFE) {
+            return Ok(());
+        }
+        let stranger = || {
+            let text = format!("the process at {} does not own {}", self.base, ownership.data.display());
+            Failure::new(Code::Unavailable, text)
+                .hinting("nothing was sent to it; name a server with --server URL to ask it all the same")
+        };
+        // Read each time: a server that was started again has another secret.
+        let instance = Instance::of(&ownership.data).filter(|there| there.address == ownership.address);
+        let instance = instance.ok_or_else(stranger)?;
+        let nonce = instance::fresh();
+        // Without the token, which is what this is about.
+        let request = self.client.get(format!("{}{}?nonce={nonce}", self.base, instance::PATH));
+        let response = request.timeout(limit).send().await.map_err(|error| self.unreachable(&error))?;
+        let bytes = self.bytes(response).await?;
+        match instance.is_proven_by(&nonce, &read_body(&bytes).unwrap_or_default()) {
+            true => {
+                *ownership.proven.lock() = Some(Instant::now());
+                Ok(())
+            }
+            false => Err(stranger()),
+        }
     }
 
     /// Signs every request that has an answer of its own.
@@ -79,6 +146,7 @@ impl Server {
         headers: Headers<'_>,
         body: Option<&Value>,
     ) -> Result<Reply, Failure> {
+        self.prove(PROOF_LIMIT).await?;
         let mut request = self.request(method.clone(), path, headers).timeout(limit);
         let body = body.map(Value::to_string);
         if let Some(signer) = &self.signer {
@@ -95,6 +163,7 @@ impl Server {
     }
 
     pub async fn events(&self, path: &str, headers: Headers<'_>) -> Result<Events, Failure> {
+        self.prove(PROOF_LIMIT).await?;
         let request = self.request(Method::GET, path, headers);
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
@@ -112,6 +181,7 @@ impl Server {
         path: &str,
         headers: Headers<'_>,
     ) -> Result<(HeaderMap, reqwest::Upgraded), Failure> {
+        self.prove(PROOF_LIMIT).await?;
         let request = self.request(Method::GET, path, headers);
         let sent = tokio::time::timeout(UPGRADE_LIMIT, request.send()).await;
         let response = match sent {

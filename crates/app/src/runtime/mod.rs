@@ -64,6 +64,8 @@ pub struct Purpose {
     pub at_least: Level,
     /// Whether it runs for long: then old records are deleted, and signals end it gracefully.
     pub lasting: bool,
+    /// Whether other MCP servers are started: never by a command that only looks at something.
+    pub starts_servers: bool,
 }
 
 /// The program, put together.
@@ -148,7 +150,6 @@ impl Runtime {
         let embedder = embedding::embedder(&kernel, &settings.embedder)?;
         let knowledge = knowledge::register(&kernel, &settings, embedder)?;
         let reload = settings.tls.as_ref().map(|_| Arc::new(Notify::new()));
-        let stop = CancellationToken::new();
         let countdown = Countdown::new(kernel.ports().clock.clone(), settings.shutdown_limit);
         if purpose.lasting {
             signals::watch(&stop, &countdown, reload.clone(), &log).map_err(|cause| {
@@ -160,7 +161,7 @@ impl Runtime {
                 heads.iter().for_each(HeadRecorder::run);
             }
         }
-        let remote = Remote::start(&kernel, other_servers(&settings));
+        let remote = Remote::start(&kernel, other_servers(&settings, purpose.starts_servers));
         for action in remote.actions().map_err(broken)? {
             offer(&kernel, action)?;
         }
@@ -288,9 +289,9 @@ fn on_fatal(log: &Log, sink: &Stderr) -> orchestr8_stores::sqlite::OnFatal {
     })
 }
 
-fn other_servers(settings: &Settings) -> remote::Settings {
+fn other_servers(settings: &Settings, are_started: bool) -> remote::Settings {
     remote::Settings {
-        servers: settings.servers.clone(),
+        servers: if are_started { settings.servers.clone() } else { Vec::new() },
         base_env: settings.base_env.clone(),
         client_name: settings.server_name.clone(),
         client_version: settings.server_version.clone(),
@@ -349,7 +350,12 @@ mod tests {
         let loaded = config::load(Some(&empty), Vec::new(), &environment).unwrap();
         let mode = Mode { ephemeral: true, conformance: true, ..Mode::default() };
         let settings = Settings::new(loaded, mode, &environment).unwrap();
-        let purpose = Purpose { when_held: WhenHeld::Refuse, at_least: Level::Error, lasting: false };
+        let purpose = Purpose {
+            when_held: WhenHeld::Refuse,
+            at_least: Level::Error,
+            lasting: false,
+            starts_servers: true,
+        };
         let runtime = Runtime::build(settings, purpose).unwrap();
         let table = runtime.kernel.registry().table();
         let wrong: Vec<String> = table

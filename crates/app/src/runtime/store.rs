@@ -17,8 +17,6 @@ use crate::failure::Failure;
 use crate::settings::{Place, Settings};
 use crate::tables;
 
-pub use orchestr8_stores::sqlite::holder;
-
 /// What to do when another process has the data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenHeld {
@@ -74,6 +72,7 @@ const PAGE_BYTES: u64 = 8192;
 /// Why the store did not open, as people are told.
 pub fn failure(error: sqlite::Error) -> Failure {
     let (code, hint) = match &error {
+        sqlite::Error::Exposed(exposure) => (Code::Configuration, exposure.mend.as_str()),
         sqlite::Error::Held { .. } => (
             Code::Unavailable,
             "stop that process, or give this one a place of its own with --data-dir DIR or --ephemeral",
@@ -92,6 +91,7 @@ pub fn failure(error: sqlite::Error) -> Failure {
         }
         sqlite::Error::Store(_) => (Code::StoreFailed, "see `orchestr8 doctor`"),
     };
+    let hint = hint.to_owned();
     Failure::new(code, format!("the store cannot be opened: {error}")).hinting(hint)
 }
 

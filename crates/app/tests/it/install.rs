@@ -6,6 +6,11 @@ use crate::program::Place;
 
 const CLAUDE: [&str; 4] = ["mcp", "install", "--client", "claude"];
 
+/// Where the user's own configuration is, which every entry names.
+fn config(place: &Place) -> String {
+    place.path().join("home/.config/orchestr8/orchestr8.json").to_str().unwrap().to_owned()
+}
+
 fn own() -> String {
     std::fs::canonicalize(env!("CARGO_BIN_EXE_orchestr8")).unwrap().to_str().unwrap().to_owned()
 }
@@ -22,7 +27,12 @@ fn a_fresh_project_gets_a_whole_file() {
         assert_eq!((said.code, said.out.as_str()), (Some(0), ""), "{said:?}");
         let written: Value = serde_json::from_str(&place.read(file)).unwrap();
         let entry = &written[section]["orchestr8"];
-        assert_eq!((&entry["command"], &entry["args"]), (&json!(own()), &json!(["mcp"])), "{written}");
+        assert_eq!(
+            (&entry["command"], &entry["args"]),
+            (&json!(own()), &json!(["mcp", "--config", config(&place)])),
+            "{written}"
+        );
+        assert_eq!(place.read("home/.config/orchestr8/orchestr8.json"), "{\n}\n");
         let again = place.run(&["--json", "mcp", "install", "--client", client]);
         assert_eq!(serde_json::from_str::<Value>(&again.out).unwrap()["result"], "unchanged");
         assert!(!place.path().join(format!("{file}.bak")).exists());
@@ -37,13 +47,15 @@ fn a_dry_run_prints_a_diff_and_writes_nothing() {
     let said = place.run(&[&CLAUDE[..], &["--dry-run"]].concat());
     assert_eq!(said.code, Some(0));
     let expected = format!(
-        "--- .mcp.json\n+++ .mcp.json\n@@ -1,5 +1,11 @@\n {{\n   \"mcpServers\": {{\n-    \"other\": {{ \"command\": \"x\" }}\n\
+        "--- .mcp.json\n+++ .mcp.json\n@@ -1,5 +1,13 @@\n {{\n   \"mcpServers\": {{\n-    \"other\": {{ \"command\": \"x\" }}\n\
          +    \"other\": {{ \"command\": \"x\" }},\n+    \"orchestr8\": {{\n+      \"command\": \"{}\",\n+      \"args\": [\n\
-         +        \"mcp\"\n+      ]\n+    }}\n   }}\n }}\n",
-        own()
+         +        \"mcp\",\n+        \"--config\",\n+        \"{}\"\n+      ]\n+    }}\n   }}\n }}\n",
+        own(),
+        config(&place)
     );
     assert_eq!(said.out, expected);
     assert_eq!(place.read(".mcp.json"), before);
+    assert!(!place.path().join("home/.config").exists(), "nor is a configuration made");
 }
 
 #[test]
@@ -93,7 +105,10 @@ fn the_user_scope_and_arguments_are_heeded() {
         place.run(&["mcp", "install", "--client", "claude", "--scope", "user", "--", "--tools", "echo"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let written: Value = serde_json::from_str(&place.read("home/.claude.json")).unwrap();
-    assert_eq!(written["mcpServers"]["orchestr8"]["args"], json!(["mcp", "--tools", "echo"]));
+    assert_eq!(
+        written["mcpServers"]["orchestr8"]["args"],
+        json!(["mcp", "--config", config(&place), "--tools", "echo"])
+    );
 }
 
 /// Somebody who has us on the path gets an entry that works on every machine of the team.
@@ -103,4 +118,21 @@ fn on_the_path_the_name_is_enough() {
     let place = Place::new().with("PATH", folder);
     assert_eq!(place.run(&CLAUDE).code, Some(0));
     assert!(place.read(".mcp.json").contains("\"command\": \"orchestr8\""));
+}
+
+/// The entry names what was named here, wherever the editor starts it.
+#[test]
+fn a_named_configuration_is_written_in_full() {
+    let place = Place::new();
+    place.plant("mine.json", "{}");
+    let said = place.run(&["--config", "mine.json", "mcp", "install", "--client", "claude"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let written: Value = serde_json::from_str(&place.read(".mcp.json")).unwrap();
+    let path = std::fs::canonicalize(place.path().join("mine.json")).unwrap();
+    assert_eq!(written["mcpServers"]["orchestr8"]["args"], json!(["mcp", "--config", path]));
+    assert_eq!(place.run(&["--config", "none.json", "mcp", "install", "--client", "cursor"]).code, Some(3));
+    let given = place.run(&["mcp", "install", "--client", "cursor", "--", "--config", "/etc/o8.json"]);
+    assert_eq!(given.code, Some(0), "{given:?}");
+    let written: Value = serde_json::from_str(&place.read(".cursor/mcp.json")).unwrap();
+    assert_eq!(written["mcpServers"]["orchestr8"]["args"], json!(["mcp", "--config", "/etc/o8.json"]));
 }

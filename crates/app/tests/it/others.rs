@@ -30,8 +30,13 @@ fn place() -> Place {
 #[test]
 fn a_tool_of_another_server_is_a_tool_of_ours() {
     let place = place();
-    let listed: Value = serde_json::from_str(&place.run(&["tools", "list", "--json"]).out).unwrap();
-    assert!(listed["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "other.hi"), "{listed}");
+    let lists = |args: &[&str]| {
+        let listed: Value = serde_json::from_str(&place.run(args).out).unwrap();
+        listed["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "other.hi")
+    };
+    assert!(!lists(&["tools", "list", "--json"]), "nothing was started");
+    assert!(lists(&["tools", "list", "--json", "--refresh"]));
+    assert!(lists(&["tools", "list", "--json"]), "what was learned is known");
     let called = place.run(&["tools", "call", "other.hi"]);
     assert_eq!((called.code, called.out.as_str()), (Some(0), "hi from sh\n"), "{called:?}");
 }

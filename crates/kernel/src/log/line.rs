@@ -1,8 +1,9 @@
-//! Writes one entry as one line of JSON: redacted, without control characters, and never longer than its limit.
+//! Writes one entry as one line of JSON: redacted, without hidden characters, and never longer than its limit.
 //!
 //! Values are written straight from where they are, without a copy: what is secret or too long is never even converted.
 
 use orchestr8_contract::limits;
+use orchestr8_contract::visible::{is_hidden, push_json_escape};
 use serde_json::{Map, Value};
 
 use super::{Context, Core, Level};
@@ -147,7 +148,7 @@ impl Line<'_> {
         self.out.push('"');
     }
 
-    /// A text without secrets and control characters, cut when what is written of it gets too long.
+    /// A text without secrets and hidden characters, cut when what is written of it gets too long.
     fn text(&mut self, text: &str, limit: usize) {
         let searched = &text[..text.floor_char_boundary(limit + SEARCH_MARGIN_BYTES)];
         let clean = self.core.redactor.text(searched);
@@ -162,10 +163,11 @@ impl Line<'_> {
             match c {
                 '"' => self.out.push_str("\\\""),
                 '\\' => self.out.push_str("\\\\"),
-                c if redact::is_control(c) => {
-                    // Escaped twice: whoever decodes the line still meets no control character.
-                    self.out.push('\\');
-                    redact::push_escape(&mut self.out, c);
+                c if is_hidden(c) => {
+                    // Escaped twice: a reader that decodes the line still meets no hidden character.
+                    let mut escape = String::new();
+                    push_json_escape(&mut escape, c);
+                    self.out.push_str(&escape.replace('\\', "\\\\"));
                 }
                 c => self.out.push(c),
             }

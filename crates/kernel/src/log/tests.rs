@@ -192,7 +192,7 @@ proptest! {
         log.info(&message, json!({"map": map}));
         let line = sink.lines().remove(0);
         prop_assert!(line.len() < LINE_BYTES);
-        prop_assert!(!line.chars().any(crate::redact::is_control));
+        prop_assert!(!line.chars().any(orchestr8_contract::visible::is_hidden));
         prop_assert!(serde_json::from_str::<Value>(&line).is_ok());
         prop_assert_eq!(map, before);
     }

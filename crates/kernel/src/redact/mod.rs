@@ -18,6 +18,7 @@ mod tests;
 use std::borrow::Cow;
 
 use orchestr8_contract::limits;
+use orchestr8_contract::visible::{is_hidden, push_json_escape};
 use serde_json::{Map, Number, Value};
 
 /// What stands in the place of a secret.
@@ -174,16 +175,14 @@ impl Redactor {
     }
 }
 
-/// Writes control characters as unicode escapes, so that one entry stays one line and no terminal obeys it
-/// (seed 000, "Sanitization"). For logs only.
-///
-/// Besides U+0000–U+001F: U+007F–U+009F, which terminals obey too, and U+2028/U+2029, which some readers take for line ends.
+/// Writes hidden characters as unicode escapes, so that one entry stays one line, no terminal obeys it and no reader is misled
+/// (seed 000, "Sanitization"). For logs only; which characters these are is said in `contract::visible`.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
-    let Some(first) = text.find(is_control) else { return Cow::Borrowed(text) };
+    let Some(first) = text.find(is_hidden) else { return Cow::Borrowed(text) };
     let mut out = String::with_capacity(text.len() + 16);
     out.push_str(&text[..first]);
     for c in text[first..].chars() {
-        if is_control(c) { push_escape(&mut out, c) } else { out.push(c) }
+        if is_hidden(c) { push_json_escape(&mut out, c) } else { out.push(c) }
     }
     Cow::Owned(out)
 }
@@ -191,19 +190,6 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
 /// Whether a JSON number is a card number.
 pub(crate) fn is_card_number(number: &Number) -> bool {
     number.as_u64().is_some_and(|number| number >= text::SMALLEST_CARD && text::is_card(&number.to_string()))
-}
-
-/// Whether a log must not show the character as it is.
-pub(crate) fn is_control(c: char) -> bool {
-    matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}')
-}
-
-/// Appends the unicode escape of a control character.
-pub(crate) fn push_escape(out: &mut String, c: char) {
-    out.push_str("\\u");
-    for shift in [12, 8, 4, 0] {
-        out.push(char::from_digit((u32::from(c) >> shift) & 15, 16).unwrap_or('0'));
-    }
 }
 
 /// The form in which keys are compared.

@@ -1,11 +1,13 @@
 //! One process owns a data file: a lock the operating system takes back when the process ends, however it ends.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
+
+use super::permissions::{self, Exposure};
 
 /// Held as long as it lives. The file itself stays: removing it would let two processes lock two files of one name.
 #[derive(Debug)]
@@ -16,6 +18,8 @@ pub(super) enum Error {
     /// Somebody else holds it; its process id, unless it has not written it yet.
     Held(Option<u32>),
     Io(io::Error),
+    /// Something else stands in its place. Nothing was written.
+    Exposed(Exposure),
 }
 
 /// A process id and a line feed fit in this; anything longer is not ours.
@@ -29,20 +33,31 @@ pub(super) fn path_of(data: &Path) -> PathBuf {
 
 /// The process that has the data file, or had it last: who that is is written down, not whether it still lives.
 pub fn holder(data: &Path) -> Option<u32> {
-    read_pid(&mut File::open(path_of(data)).ok()?)
+    read_pid(&mut open(&path_of(data), OFlags::RDONLY).ok()?)
 }
 
 pub(super) fn take(data: &Path) -> Result<Lock, Error> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let mut file = options.open(path_of(data)).map_err(Error::Io)?;
+    let mut file = open(&path_of(data), OFlags::RDWR | OFlags::CREATE)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => return Err(Error::Held(read_pid(&mut file))),
+        Err(Errno::WOULDBLOCK) => return Err(Error::Held(read_pid(&mut file))),
         Err(error) => return Err(Error::Io(error.into())),
     }
     write_pid(&mut file).map_err(Error::Io)?;
     Ok(Lock(file))
+}
+
+/// Opens the lock file itself and nothing that a link names: another user may have put one there.
+fn open(path: &Path, flags: OFlags) -> Result<File, Error> {
+    let safely = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = match rustix::fs::open(path, flags | safely, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => File::from(file),
+        Err(Errno::LOOP) => return Err(Error::Exposed(permissions::link(path))),
+        Err(error) => return Err(Error::Io(error.into())),
+    };
+    let metadata = file.metadata().map_err(Error::Io)?;
+    permissions::check_file(path, &metadata).map_err(Error::Exposed)?;
+    Ok(file)
 }
 
 fn write_pid(file: &mut File) -> io::Result<()> {
@@ -71,6 +86,27 @@ mod tests {
         assert_eq!(holder(Path::new("no/such/file")), None);
         drop(held);
         take(&data).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_written_through_what_stands_in_the_place_of_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, victim) = (folder.path().join("data.sqlite3"), folder.path().join("victim"));
+        std::fs::write(&victim, "precious").unwrap();
+        let exposed = |what: &str| match take(&data) {
+            Err(Error::Exposed(exposure)) => assert!(exposure.what.contains(what), "{exposure}"),
+            other => panic!("{what}: {other:?}"),
+        };
+        std::os::unix::fs::symlink(&victim, path_of(&data)).unwrap();
+        exposed("symbolic link");
+        assert_eq!(holder(&data), None);
+        std::fs::remove_file(path_of(&data)).unwrap();
+        std::fs::hard_link(&victim, path_of(&data)).unwrap();
+        exposed("hard link");
+        std::fs::remove_file(path_of(&data)).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, path_of(&data), Mode::RUSR | Mode::WUSR).unwrap();
+        exposed("not a plain file");
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod look;
 mod open;
 mod options;
 mod pen;
+mod permissions;
 mod readers;
 pub mod simulated;
 #[cfg(test)]
@@ -43,6 +44,7 @@ pub use log_check::Fingerprints;
 pub use look::Look;
 pub use open::Error;
 pub use options::{OnFatal, Options, Place, Sync};
+pub use permissions::{Exposure, check_folder, exposed_files};
 pub use simulated::Simulated;
 
 use crate::chain::{self, Verified};

@@ -16,6 +16,7 @@ use super::fresh;
 use super::limits;
 use super::lock::{self, Lock};
 use super::options::{Options, Place, Sync};
+use super::permissions::{self, Exposure};
 use crate::migrations::{self, Applied, Migration};
 
 /// Why a store could not be opened. Nothing of what is there was changed.
@@ -25,6 +26,8 @@ pub enum Error {
     Held { path: PathBuf, pid: Option<u32> },
     #[error("{path}: {cause}")]
     Io { path: PathBuf, cause: io::Error },
+    #[error(transparent)]
+    Exposed(#[from] Exposure),
     #[error("{path} is a database of another program; it was left as it is")]
     Foreign { path: PathBuf },
     #[error("{path} cannot use a write-ahead log; put the data on a local disk")]
@@ -63,9 +66,11 @@ pub(super) fn open(options: &Options) -> Result<Opened, Error> {
         }
         Place::File(path) => {
             let path = folder(path).map_err(|cause| Error::Io { path: path.clone(), cause })?;
+            permissions::check_folder(path.parent().unwrap_or(Path::new("/")))?;
             let lock = lock::take(&path).map_err(|error| match error {
                 lock::Error::Held(pid) => Error::Held { path: path.clone(), pid },
                 lock::Error::Io(cause) => Error::Io { path: lock::path_of(&path), cause },
+                lock::Error::Exposed(exposure) => Error::Exposed(exposure),
             })?;
             if is_fresh(&path) {
                 fresh::create(&path, &options.migrations)?;

@@ -16,6 +16,7 @@ mod connect;
 mod desk;
 mod follow;
 mod http;
+mod known;
 mod lift;
 mod lines;
 mod list_quarantined;
@@ -42,6 +43,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use desk::{Phase, Seen};
+pub use known::{KnownTool, known_tools};
 pub use pins::{Changed, Pin, accept, pins};
 
 use crate::AdminMode;

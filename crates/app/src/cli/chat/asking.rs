@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::super::telling::short;
 use super::super::words::text;
 use super::lines::Lines;
-use crate::terminal::{BOLD, DIM, PLAIN, Terminal, harmless};
+use crate::terminal::{BOLD, DIM, PLAIN, Terminal, visible_line};
 
 /// A question in at most so many letters.
 const QUESTION_LETTERS: usize = 2000;
@@ -98,7 +98,7 @@ impl Asking<'_> {
 
     fn list(&self, choices: &[Choice]) {
         for (index, choice) in choices.iter().enumerate() {
-            self.terminal.note(&format!("  {} {}", index + 1, harmless(&choice.label)));
+            self.terminal.note(&format!("  {} {}", index + 1, visible_line(&choice.label)));
         }
     }
 
@@ -115,7 +115,7 @@ impl Asking<'_> {
             if !about.is_empty() {
                 self.terminal.note(&format!("{DIM}{}{PLAIN}", short(&about, QUESTION_LETTERS)));
             }
-            let label = harmless(field["title"].as_str().unwrap_or(name));
+            let label = visible_line(field["title"].as_str().unwrap_or(name));
             let answer = self.field(&label, field).await.or_else(|| field.get("default").cloned());
             match answer {
                 Some(value) => drop(answers.insert(name.clone(), value)),

@@ -11,7 +11,7 @@ use super::super::words::text;
 use super::LEVELS;
 use super::conversation::Conversation;
 use crate::failure::Failure;
-use crate::terminal::{BOLD, DIM, PLAIN, columns, harmless};
+use crate::terminal::{BOLD, DIM, PLAIN, columns, visible, visible_line};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
@@ -155,7 +155,7 @@ fn drawn(nodes: &[Value], leaf: &str) -> Vec<String> {
         depths.insert(id, depth);
         let role = node["role"].as_str().unwrap_or(text(node, "entryType"));
         let label =
-            node["label"].as_str().map_or_else(String::new, |label| format!(" [{}]", harmless(label)));
+            node["label"].as_str().map_or_else(String::new, |label| format!(" [{}]", visible_line(label)));
         let here = if id == leaf { format!(" {BOLD}← here{PLAIN}") } else { String::new() };
         let said = short(text(node, "text"), ENTRY_LETTERS);
         lines.push(format!("{}{DIM}{id} {role}{PLAIN}{label} {said}{here}", "  ".repeat(depth)));
@@ -179,7 +179,7 @@ async fn forks(conversation: &mut Conversation<'_>) -> Result<(), Failure> {
 async fn fork(conversation: &mut Conversation<'_>, entry: &str) -> Result<(), Failure> {
     let answer = conversation.ask("fork", json!({"entryId": entry})).await?;
     conversation.turn_to(text(&answer, "sessionId")).await?;
-    let said = harmless(text(&answer, "text"));
+    let said = visible(text(&answer, "text"));
     let session = &conversation.session;
     conversation
         .terminal

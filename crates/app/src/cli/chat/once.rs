@@ -36,7 +36,7 @@ pub async fn answer(conversation: &mut Conversation<'_>, prompt: &str, kept: boo
             "stopReason": answer["stopReason"], "usage": answer["usage"], "toolCalls": calls,
         }));
     } else if !watched {
-        terminal.data(text(&answer, "text"));
+        terminal.content(text(&answer, "text"));
     }
     Ok(exit::OK)
 }

@@ -3,7 +3,8 @@
 mod notes;
 mod step;
 
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -76,7 +77,7 @@ impl Place {
         };
         let program = std::env::current_exe().and_then(fs::canonicalize).map_err(failed)?;
         let folder = std::env::temp_dir().join(format!("orchestr8-demo-{}", std::process::id()));
-        fs::create_dir(&folder).map_err(failed)?;
+        DirBuilder::new().mode(0o700).create(&folder).map_err(failed)?;
         fs::create_dir(folder.join(WORK)).map_err(failed)?;
         let notes = Notes::at(folder.join(WORK).join("notes.txt"));
         let place = Self { folder, program, notes };
@@ -125,6 +126,8 @@ impl Place {
     /// The command a person would type, run where nothing but the demo is found.
     fn start(&self, shell: &Shell) -> Result<Child, Failure> {
         let mut command = Command::new(&self.program);
+        // The folder for such things may be shared, so that its configuration is named rather than found.
+        command.arg("--config").arg(self.config());
         command.args(["run", "order.json", "--key", "order-1", "--embedded", "--data-dir"]).arg(self.data());
         for name in shell.environment.names().filter(|name| name.starts_with("ORCHESTR8_")) {
             command.env_remove(name);

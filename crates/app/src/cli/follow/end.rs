@@ -8,6 +8,7 @@ use super::super::words::text;
 use super::{End, Followed, Waiting, waiting};
 use crate::failure::{Failure, exit};
 use crate::reach::{Reach, code_of};
+use crate::terminal::styled_lines;
 
 /// Tells it, and gives the exit code.
 pub fn conclude(shell: &Shell, reach: &Reach, followed: &Followed) -> u8 {
@@ -25,7 +26,9 @@ pub fn conclude(shell: &Shell, reach: &Reach, followed: &Followed) -> u8 {
         (End::Blocked, status) => terminal.note(&blocked(execution, status)),
         (End::TimedOut, status) => {
             let message = format!("execution {id} is still {status}");
-            terminal.fail(&Failure::new(Code::Timeout, message).hinting(how_to_go_on(reach, id)));
+            terminal.fail(
+                &Failure::new(Code::Timeout, message).hinting(how_to_go_on(reach, id).replace('\n', "; ")),
+            );
         }
         (End::Interrupted, _) => {
             terminal
@@ -89,7 +92,7 @@ fn blocked(execution: &Value, status: &str) -> String {
         };
         lines.push(format!("  {step} {}: {act}", what.sentence()));
     }
-    lines.join("\n")
+    styled_lines(&lines)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use super::interrupts::Interrupts;
 use super::words::is_final;
 use crate::failure::{Failure, exit};
 use crate::reach::{self, Reach, escape};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, styled_line};
 
 pub use end::{conclude, exit_code};
 pub use tree::{detail, mark};
@@ -217,7 +217,7 @@ impl Watch {
             }
             Watch::Lines { terminal, lines } => {
                 for line in lines.news(execution) {
-                    terminal.note(&line);
+                    terminal.note(&styled_line(&line));
                 }
             }
             Watch::Silent => {}

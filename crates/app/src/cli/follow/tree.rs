@@ -136,15 +136,13 @@ fn since(from: i64, to: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::render;
     use serde_json::json;
 
     const SIZE: Size = Size { columns: 60, rows: 24 };
 
     fn plain(lines: &[String]) -> Vec<String> {
-        lines
-            .iter()
-            .map(|line| anstream::adapter::strip_str(line).to_string().trim_end().to_owned())
-            .collect()
+        lines.iter().map(|line| render(line, false).trim_end().to_owned()).collect()
     }
 
     fn execution() -> Value {

@@ -3,6 +3,8 @@
 use std::ops::Range;
 
 use indexmap::IndexMap;
+use orchestr8_contract::json;
+use orchestr8_contract::place::Place;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
@@ -13,7 +15,7 @@ pub type Entry = IndexMap<&'static str, Value>;
 /// Why the file cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("it is not JSON: {0}")]
+    #[error("it cannot be read as JSON: {0}")]
     Syntax(String),
     #[error("{0} is not an object")]
     NotAnObject(String),
@@ -32,8 +34,11 @@ impl Document {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let text = if text.trim().is_empty() { String::from("{\n}\n") } else { text.to_owned() };
         let plain = blank_out(&text);
-        let json = plain.trim_start_matches('\u{feff}');
-        let value: Value = serde_json::from_str(json).map_err(|error| Error::Syntax(error.to_string()))?;
+        let text_of_json = plain.trim_start_matches('\u{feff}');
+        // A reader that takes the first of two equal names and one that takes the last would see different files.
+        let doubled = |_: &Place<'_>, name: &str| Err(format!("the name \"{name}\" is there twice"));
+        let value: Value =
+            json::read(text_of_json.as_bytes(), doubled).map_err(|error| Error::Syntax(error.to_string()))?;
         if !value.is_object() {
             return Err(Error::NotAnObject(String::from("the whole")));
         }

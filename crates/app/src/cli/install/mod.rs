@@ -3,10 +3,11 @@
 mod client;
 mod diff;
 mod document;
+mod target;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -14,6 +15,7 @@ use orchestr8_contract::Code;
 use serde_json::json;
 
 use super::Shell;
+use crate::config::user_configuration;
 use crate::failure::Failure;
 use client::{Client, Scope};
 
@@ -42,6 +44,8 @@ pub struct Install {
 /// What is there and what should be.
 struct Plan {
     path: PathBuf,
+    /// The user's own configuration, which the entry names and which is not there yet.
+    missing: Option<PathBuf>,
     before: String,
     /// None: the entry is there already.
     after: Option<String>,
@@ -54,7 +58,11 @@ impl Install {
             None => "unchanged",
             Some(_) if self.dry_run => "planned",
             Some(after) => {
-                write(&plan.path, &plan.before, after).map_err(|cause| unwritable(&plan.path, &cause))?;
+                if let Some(missing) = &plan.missing {
+                    make_configuration(missing).map_err(|cause| unwritable(missing, &cause))?;
+                    shell.terminal.note(&format!("made the configuration {}", missing.display()));
+                }
+                put(&plan.path, &plan.before, after).map_err(|cause| unwritable(&plan.path, &cause))?;
                 "written"
             }
         };
@@ -80,18 +88,21 @@ impl Install {
             Failure::new(Code::Configuration, "there is no home directory: HOME is not set")
                 .hinting("set HOME, or use --scope project")
         })?;
-        let before = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(unwritable(&path, &error)),
-        };
+        let before = target::read(&path)?;
         let wrong = |error: document::Error| {
             Failure::new(Code::InvalidArgument, format!("{}: {error}", path.display()))
                 .hinting("mend or move the file; it was left as it is")
         };
         let document = Document::parse(&before).map_err(wrong)?;
-        let args: Vec<String> =
-            std::iter::once(String::from("mcp")).chain(self.args.iter().cloned()).collect();
+        let mut args = vec![String::from("mcp")];
+        let mut missing = None;
+        // Editors start servers in the folder of a project: a configuration that lies there must not be found.
+        if !self.args.iter().any(|arg| arg == "--config" || arg.starts_with("--config=")) {
+            let configuration = configuration(shell)?;
+            args.extend([String::from("--config"), text_of(&configuration)?]);
+            missing = Some(configuration).filter(|path| !path.exists());
+        }
+        args.extend(self.args.iter().cloned());
         let entry = self.client.entry(&command(shell), &args);
         let section = self.client.section();
         let after = match document.entry(section, &self.name).map_err(wrong)? {
@@ -103,8 +114,41 @@ impl Install {
             }
             None => Some(document.with_entry(section, &self.name, &entry)),
         };
-        Ok(Plan { path, before, after })
+        Ok(Plan { path, missing, before, after })
     }
+}
+
+/// The configuration that the entry names, in full: the one named here, else the user's own.
+fn configuration(shell: &Shell) -> Result<PathBuf, Failure> {
+    let named = shell.config.clone().or_else(|| shell.environment.path("ORCHESTR8_CONFIG"));
+    if let Some(named) = named {
+        return fs::canonicalize(&named).map_err(|cause| {
+            Failure::new(Code::NotFound, format!("{}: {cause}", named.display())).hinting("correct --config")
+        });
+    }
+    if let Some(own) = user_configuration(&shell.environment)? {
+        return Ok(own);
+    }
+    let folder = shell.environment.config_home().ok_or_else(|| {
+        Failure::new(Code::Configuration, "there is no home directory: HOME is not set")
+            .hinting("set HOME, or name a configuration with --config")
+    })?;
+    Ok(folder.join("orchestr8.json"))
+}
+
+fn text_of(path: &Path) -> Result<String, Failure> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        Failure::new(Code::InvalidArgument, format!("{} is not UTF-8", path.display()))
+            .hinting("name another configuration with --config")
+    })
+}
+
+/// One without settings.
+fn make_configuration(path: &Path) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(b"{\n}\n")
 }
 
 /// By name if the shell would find this very program under it, else by its full path.
@@ -121,17 +165,20 @@ fn command(shell: &Shell) -> String {
     }
 }
 
-/// Writes beside the file and renames: it is the old or the new one at any moment. The old one stays as a backup.
+/// The same for a file that the user has named: a link stays a link, and what it points to is replaced.
 pub fn write(path: &Path, before: &str, after: &str) -> io::Result<()> {
-    // A link stays a link: what it points to is replaced.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    put(&fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()), before, after)
+}
+
+/// Writes beside the file and renames: it is the old or the new one at any moment. The old one stays as a backup.
+fn put(path: &Path, before: &str, after: &str) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let mode = fs::metadata(&path).map_or(0o644, |metadata| metadata.permissions().mode());
+    let mode = fs::metadata(path).map_or(0o644, |metadata| metadata.permissions().mode());
     if !before.is_empty() {
-        replace(&with_ending(&path, ".bak"), before, mode)?;
+        replace(&with_ending(path, ".bak"), before, mode)?;
     }
-    replace(&path, after, mode)?;
+    replace(path, after, mode)?;
     File::open(folder)?.sync_all()
 }
 

@@ -7,7 +7,7 @@ use super::super::Shell;
 use super::Asking;
 use super::tree::counted;
 use crate::failure::{Failure, exit};
-use crate::terminal::harmless;
+use crate::terminal::visible_line;
 
 #[derive(Args)]
 pub struct Verify {
@@ -34,7 +34,7 @@ impl Verify {
             shell.terminal.value(&report);
         } else {
             for example in report["examples"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-                shell.terminal.data(&harmless(example));
+                shell.terminal.data(&visible_line(example));
             }
             let documents = counted(usize::try_from(number(&report, "documents")).unwrap_or(usize::MAX));
             match wrong {

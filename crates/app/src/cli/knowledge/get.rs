@@ -42,7 +42,8 @@ impl Get {
             (false, false) => body(&document).to_owned(),
         };
         match &self.output {
-            None => shell.terminal.data(&shown),
+            None if shell.terminal.json => shell.terminal.json_text(&shown),
+            None => shell.terminal.content(&shown),
             Some(file) => {
                 write(file, &shown)?;
                 shell.terminal.note(&format!("revision {} is in {}", document["revision"], file.display()));

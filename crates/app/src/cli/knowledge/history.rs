@@ -9,7 +9,7 @@ use super::Asking;
 use super::shelf::document;
 use crate::failure::Failure;
 use crate::reach;
-use crate::terminal::{columns, harmless};
+use crate::terminal::columns;
 
 #[derive(Args)]
 pub struct History {
@@ -52,7 +52,7 @@ impl History {
 }
 
 fn row(revision: &Value) -> [String; 6] {
-    let short = |name: &str| cut(&harmless(text(revision, name)), LETTERS);
+    let short = |name: &str| cut(text(revision, name), LETTERS);
     [
         revision["revision"].to_string(),
         moment(&revision["at"]),

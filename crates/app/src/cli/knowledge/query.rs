@@ -13,7 +13,7 @@ use super::super::words::{duration, text};
 use super::Asking;
 use super::shelf::Shelf;
 use crate::failure::Failure;
-use crate::terminal::{BOLD, CYAN, DIM, PLAIN, YELLOW, harmless};
+use crate::terminal::{BOLD, CYAN, DIM, PLAIN, YELLOW, visible, visible_line};
 
 #[derive(Args)]
 pub struct Query {
@@ -60,7 +60,7 @@ impl Query {
         let marked = Marked::of(&question);
         let response = text(&answer, "response");
         if !response.is_empty() && !self.passages {
-            shell.terminal.data(&format!("{}\n\n", harmless(response).trim_end()));
+            shell.terminal.data(&format!("{}\n\n", visible(response).trim_end()));
         }
         for (number, item) in answer["context"].as_array().into_iter().flatten().enumerate() {
             shell.terminal.data(&passage(number + 1, item, &marked));
@@ -127,10 +127,14 @@ fn passage(number: usize, item: &Value, marked: &Marked) -> String {
         item["revision"],
         from + length
     );
-    let snippet = marked.mark(&harmless(text(item, "snippet")));
+    let snippet = marked.mark(&visible(text(item, "snippet")));
     let indented: Vec<String> =
         snippet.trim_end().lines().map(|line| format!("   {line}").trim_end().to_owned()).collect();
-    format!("{BOLD}{number}. {}{PLAIN}\n   {DIM}{place}{PLAIN}\n{}\n\n", harmless(path), indented.join("\n"))
+    format!(
+        "{BOLD}{number}. {}{PLAIN}\n   {DIM}{place}{PLAIN}\n{}\n\n",
+        visible_line(path),
+        indented.join("\n")
+    )
 }
 
 /// How it was searched.

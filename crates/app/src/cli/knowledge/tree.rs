@@ -10,7 +10,7 @@ use super::super::words::{cut, moment, text};
 use super::Asking;
 use super::shelf::{ROOT, Shelf};
 use crate::failure::Failure;
-use crate::terminal::{CYAN, DIM, PLAIN, columns, harmless};
+use crate::terminal::{CYAN, DIM, PLAIN, columns, visible_line};
 
 #[derive(Args)]
 pub struct Tree {
@@ -92,9 +92,9 @@ impl Tree {
     }
 
     fn line(&self, entry: &Value) -> String {
-        let mut line = cut(&harmless(text(entry, "title")), TITLE_LETTERS);
+        let mut line = cut(text(entry, "title"), TITLE_LETTERS);
         let tags = entry["metadata"]["tags"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let tags: Vec<String> = tags.map(harmless).collect();
+        let tags: Vec<String> = tags.map(visible_line).collect();
         if !tags.is_empty() {
             line.push_str(&format!("  {CYAN}[{}]{PLAIN}", tags.join(", ")));
         }
@@ -116,7 +116,7 @@ impl Tree {
         }
         let head = ["DOCUMENT", "GONE FOR GOOD", "TITLE"].map(String::from);
         let row = |entry: &Value| {
-            let title = cut(&harmless(text(entry, "title")), TITLE_LETTERS);
+            let title = cut(text(entry, "title"), TITLE_LETTERS);
             [text(entry, "id").to_owned(), moment(&entry["purge_at"]), title]
         };
         let rows: Vec<[String; 3]> = std::iter::once(head).chain(all.iter().map(row)).collect();

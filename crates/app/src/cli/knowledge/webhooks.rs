@@ -9,7 +9,7 @@ use super::super::words::{cut, text};
 use super::Asking;
 use crate::failure::Failure;
 use crate::reach::escape;
-use crate::terminal::{columns, harmless};
+use crate::terminal::columns;
 
 #[derive(Subcommand)]
 pub enum Webhooks {
@@ -79,7 +79,7 @@ impl List {
 }
 
 fn row(webhook: &Value) -> [String; 5] {
-    let short = |name: &str| cut(&harmless(text(webhook, name)), LETTERS);
+    let short = |name: &str| cut(text(webhook, name), LETTERS);
     [
         short("id"),
         webhook["waiting"].to_string(),

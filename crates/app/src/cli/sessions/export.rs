@@ -83,7 +83,7 @@ impl Export {
             None if shell.terminal.json => shell
                 .terminal
                 .value(&json!({"sessionId": self.session, "format": format.word(), "content": exported})),
-            None => shell.terminal.data(&exported),
+            None => shell.terminal.content(&exported),
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::super::reaching::Reaching;
 use super::super::words::{cut, moment, text};
 use super::{model, with_talk};
 use crate::failure::Failure;
-use crate::terminal::{columns, harmless};
+use crate::terminal::columns;
 
 #[derive(Args)]
 pub struct List {
@@ -48,6 +48,6 @@ fn row(session: &Value) -> [String; 6] {
         model(session),
         session["messageCount"].to_string(),
         moment(&session["createdAt"]),
-        cut(&harmless(text(session, "sessionName")), NAME_LETTERS),
+        cut(text(session, "sessionName"), NAME_LETTERS),
     ]
 }

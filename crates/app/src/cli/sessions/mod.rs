@@ -46,7 +46,8 @@ enum Command {
     Tail(tail::Tail),
 }
 
-const PURPOSE: Purpose = Purpose { when_held: WhenHeld::Refuse, at_least: Level::Debug, lasting: true };
+const PURPOSE: Purpose =
+    Purpose { when_held: WhenHeld::Refuse, at_least: Level::Debug, lasting: true, starts_servers: true };
 
 impl Sessions {
     pub fn run(self, shell: &Shell) -> Result<u8, Failure> {
@@ -79,7 +80,7 @@ fn with_talk<T>(
 }
 
 fn serve(shell: &Shell, running: &Running) -> Result<(), Failure> {
-    let settings = shell.settings(running.flags(), running.mode())?;
+    let settings = shell.settings_logged("sessions", running.flags(), running.mode())?;
     block_on(async {
         let runtime = Runtime::build(settings, PURPOSE)?;
         runtime.begin().await?;

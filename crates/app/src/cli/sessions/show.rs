@@ -10,7 +10,7 @@ use super::super::words::{moment, text};
 use super::with_talk;
 use crate::failure::Failure;
 use crate::talk::{Talk, about};
-use crate::terminal::{BOLD, PLAIN, columns, harmless};
+use crate::terminal::{BOLD, PLAIN, columns, visible_line};
 
 #[derive(Args)]
 pub struct Show {
@@ -67,7 +67,7 @@ fn head(shown: &Value) -> String {
     let mut rows = vec![row("session", text(session, "sessionId").to_owned())];
     for (name, member) in [("name", "sessionName"), ("folder", "cwd"), ("forked from", "parentSession")] {
         if let Some(value) = session[member].as_str() {
-            rows.push(row(name, harmless(value)));
+            rows.push(row(name, visible_line(value)));
         }
     }
     rows.push(row("model", format!("{}, thinking {}", model(session), text(session, "thinkingLevel"))));

@@ -159,7 +159,7 @@ impl Shown<'_> {
     /// True when it was the last one wanted.
     fn show(&mut self, seq: u64, event: &Value) -> bool {
         match self.shell.terminal.json {
-            true => self.shell.terminal.data(&json!({"seq": seq, "event": event}).to_string()),
+            true => self.shell.terminal.record(&json!({"seq": seq, "event": event})),
             false => self.telling.take(event),
         }
         let Some(left) = &mut self.left else { return false };

@@ -15,7 +15,7 @@ use super::words::{self, text};
 use super::{Running, Shell};
 use crate::failure::{Failure, exit};
 use crate::reach::{Reach, escape};
-use crate::terminal::{DIM, GREEN, PLAIN, RED};
+use crate::terminal::{DIM, GREEN, PLAIN, RED, styled_line, visible_line};
 use case::Case;
 
 #[derive(Args)]
@@ -135,7 +135,7 @@ fn tell(shell: &Shell, verdict: &Verdict) {
         return;
     }
     let took = words::duration(verdict.duration_ms);
-    let name = &verdict.case.name;
+    let name = visible_line(&verdict.case.name);
     if verdict.problems.is_empty() {
         if !shell.terminal.quiet {
             shell.terminal.data(&format!("{GREEN}ok{PLAIN}    {name} {DIM}{took}{PLAIN}"));
@@ -144,7 +144,7 @@ fn tell(shell: &Shell, verdict: &Verdict) {
     }
     shell.terminal.data(&format!("{RED}FAIL{PLAIN}  {name} {DIM}({}){PLAIN}", verdict.case.file.display()));
     for problem in &verdict.problems {
-        shell.terminal.data(&format!("      {problem}"));
+        shell.terminal.data(&styled_line(&format!("      {problem}")));
     }
 }
 

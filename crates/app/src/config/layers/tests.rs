@@ -5,7 +5,12 @@ use serde_json::json;
 use super::*;
 
 fn file(document: Value) -> Given {
-    Given { file: Some((PathBuf::from("orchestr8.json"), document)), flags: Vec::new() }
+    given(document, true)
+}
+
+fn given(document: Value, is_trusted: bool) -> Given {
+    let path = PathBuf::from("orchestr8.json");
+    Given { files: vec![FileLayer { path, document, is_trusted }], flags: Vec::new() }
 }
 
 fn value_of(entries: &[Entry], key: &str) -> (Value, String) {
@@ -28,7 +33,7 @@ fn flag_beats_environment_beats_file_beats_default() {
         ("MCP_TOOLS_DEFAULT_TIMEOUT_MS", "4"),
     ]);
     let alias = Environment::of(&[("MCP_TOOLS_DEFAULT_TIMEOUT_MS", "4")]);
-    let look = |given: &Given, environment| value_of(&lay(given, environment).unwrap(), key);
+    let look = |given: &Given, environment| value_of(&lay(given, environment).unwrap().entries, key);
     assert_eq!(look(&Given::default(), &nothing), (json!(30_000), "default".into()));
     assert_eq!(look(&given, &nothing), (json!(2), "orchestr8.json".into()));
     assert_eq!(look(&given, &alias), (json!(4), "$MCP_TOOLS_DEFAULT_TIMEOUT_MS".into()));
@@ -96,7 +101,7 @@ fn a_token_in_the_place_of_its_hash_is_not_repeated() {
 #[test]
 fn items_keep_together_and_get_their_defaults() {
     let given = file(json!({"mcpServers": {"b": {"url": "http://b"}, "a": {"command": "x"}}}));
-    let entries = lay(&given, &Environment::default()).unwrap();
+    let entries = lay(&given, &Environment::default()).unwrap().entries;
     let keys: Vec<String> =
         entries.iter().map(|entry| entry.place.to_string()).filter(|key| key.starts_with("mcp")).collect();
     assert_eq!(keys[0], "mcpServers.a.type");
@@ -118,4 +123,58 @@ fn a_misspelt_variable_is_noticed() {
     let expected = "the environment variable ORCHESTR8_TOOLS_DEFAULT_TIMOUT_MS is not a setting; did you mean \
         ORCHESTR8_TOOLS_DEFAULT_TIMEOUT_MS?";
     assert_eq!(found, [expected]);
+}
+
+#[test]
+fn an_untrusted_file_sets_levels_and_limits_and_nothing_else() {
+    let document = json!({
+        "logging": {"level": "debug", "redactKeys": []},
+        "http": {"listen": "192.0.2.1:80", "bodyLimitBytes": 2048},
+        "mcpServers": {"x": {"command": "/bin/sh", "timeoutMs": 5}},
+        "store": {"sync": "full", "retentionDays": 1},
+    });
+    let laid = lay(&given(document.clone(), false), &Environment::default()).unwrap();
+    assert_eq!(value_of(&laid.entries, "logging.level").0, json!("debug"));
+    assert_eq!(value_of(&laid.entries, "http.bodyLimitBytes").0, json!(2048));
+    assert_eq!(value_of(&laid.entries, "http.listen"), (json!("127.0.0.1:8088"), "default".into()));
+    assert!(!laid.entries.iter().any(|entry| entry.place.to_string().starts_with("mcpServers")));
+    let withheld: Vec<String> = laid.withheld.iter().map(|entry| entry.place.to_string()).collect();
+    assert_eq!(
+        withheld,
+        [
+            "http.listen",
+            "logging.redactKeys",
+            "mcpServers.x.command",
+            "mcpServers.x.timeoutMs",
+            "store.retentionDays"
+        ],
+        "store.sync is what holds anyway"
+    );
+    let trusted = lay(&given(document, true), &Environment::default()).unwrap();
+    assert!(trusted.withheld.is_empty());
+    assert_eq!(value_of(&trusted.entries, "http.listen").0, json!("192.0.2.1:80"));
+}
+
+#[test]
+fn what_a_variable_says_instead_is_not_withheld_and_mistakes_are_told_anyway() {
+    let document = json!({"http": {"listen": "192.0.2.1:80"}});
+    let environment = Environment::of(&[("ORCHESTR8_HTTP_LISTEN", "127.0.0.1:1")]);
+    assert!(lay(&given(document, false), &environment).unwrap().withheld.is_empty());
+    let wrong = lay(&given(json!({"http": {"listen": "nowhere"}}), false), &Environment::default());
+    assert_eq!(wrong.unwrap_err()[0].key, "http.listen");
+}
+
+#[test]
+fn the_users_own_file_holds_below_an_untrusted_one() {
+    let own = FileLayer {
+        path: "own.json".into(),
+        document: json!({"store": {"path": "/own"}, "logging": {"level": "warn"}}),
+        is_trusted: true,
+    };
+    let mut given = given(json!({"store": {"path": "/planted"}, "logging": {"level": "debug"}}), false);
+    given.files.insert(0, own);
+    let laid = lay(&given, &Environment::default()).unwrap();
+    assert_eq!(value_of(&laid.entries, "store.path"), (json!("/own"), "own.json".into()));
+    assert_eq!(value_of(&laid.entries, "logging.level"), (json!("debug"), "orchestr8.json".into()));
+    assert_eq!(laid.withheld.len(), 1);
 }

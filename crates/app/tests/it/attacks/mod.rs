@@ -1,13 +1,17 @@
 //! Attacks that were tried from outside, one file per family. Each must fail.
 
 mod actors;
+mod directory;
 mod exec;
+mod files;
+mod impostor;
 mod quotas;
 mod record;
 mod rights;
 mod roles;
 mod sandbox;
 mod tenants;
+mod terminal;
 mod tls;
 mod tokens;
 

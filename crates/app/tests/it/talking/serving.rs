@@ -105,7 +105,10 @@ fn whoever_follows_outlives_the_server() {
 fn a_token_is_asked_for_and_taken_from_the_environment() {
     let place = alone();
     let hash = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
-    place.write("orchestr8.json", &json!({"auth": {"tokens": [{"name": "ci", "sha256": hash}]}}).to_string());
+    place.write(
+        "orchestr8.json",
+        &json!({"auth": {"tokens": [{"name": "ci", "sha256": hash, "roles": ["owner"]}]}}).to_string(),
+    );
     let server = Server::start(&place, &[]);
     let place = place.with("ORCHESTR8_SERVER", &format!("http://{}", server.address));
     let refused = place.run(&["chat", "hello"]);

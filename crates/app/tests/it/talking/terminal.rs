@@ -69,6 +69,16 @@ impl Desk {
     pub fn end(self) -> Option<i32> {
         wait(self.child).code()
     }
+
+    /// Everything that is on the screen when the program has ended.
+    pub fn all(mut self) -> String {
+        wait(self.child);
+        // The reader ends when the last bytes are read: the other side is closed.
+        while let Ok(piece) = self.pieces.recv_timeout(PATIENCE) {
+            self.screen.push_str(&piece);
+        }
+        self.screen
+    }
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn data_of_a_process_that_does_not_answer_is_left_alone() {
     let said = place.run(&["run", "examples/hello-world.json"]);
     assert_eq!(said.code, Some(7), "{said:?}");
     assert!(said.err.contains("is in use by the process"), "{}", said.err);
-    assert!(said.err.contains("no orchestr8 that uses it answers at http://127.0.0.1:1"), "{}", said.err);
+    assert!(said.err.contains("that process does not answer as its server"), "{}", said.err);
     assert!(said.err.contains("--server URL"), "{}", said.err);
     assert_eq!(place.run(&["run", "examples/hello-world.json", "--ephemeral", "--quiet"]).code, Some(0));
     client.end();

@@ -15,7 +15,7 @@ use super::disk::{self, Problem};
 use super::flight::above;
 use super::progress::Progress;
 use crate::failure::{Failure, exit};
-use crate::terminal::harmless;
+use crate::terminal::visible_line;
 
 /// Whether somebody pressed Ctrl-C. What is under way is finished first; a second Ctrl-C does not wait for it.
 #[derive(Clone)]
@@ -122,13 +122,13 @@ impl Report {
             terminal.value(&self.json());
         } else {
             for problem in &self.problems {
-                terminal.warn(&harmless(&format!("{}: {}", problem.path, problem.what)));
+                terminal.warn(&visible_line(&format!("{}: {}", problem.path, problem.what)));
             }
             for conflict in &self.conflicts {
-                terminal.warn(&harmless(&format!("conflict: {}: {}", conflict.path, conflict.why)));
+                terminal.warn(&visible_line(&format!("conflict: {}: {}", conflict.path, conflict.why)));
             }
             for left in &self.left {
-                terminal.note(&harmless(&format!("left alone: {}: {}", left.path, left.why)));
+                terminal.note(&visible_line(&format!("left alone: {}: {}", left.path, left.why)));
             }
             let counts: Vec<String> =
                 self.counts.iter().map(|(word, count)| format!("{count} {}", past(word))).collect();

@@ -13,7 +13,7 @@ use super::flight::fly;
 use super::progress::Progress;
 use super::{manifest, read, stored};
 use crate::failure::Failure;
-use crate::terminal::harmless;
+use crate::terminal::visible_line;
 
 #[derive(Args)]
 pub struct Import {
@@ -42,7 +42,7 @@ impl Import {
             let mut report = Report { problems: folder.problems, others: folder.others, ..Report::default() };
             if self.dry_run {
                 for call in &calls {
-                    shell.terminal.data(&harmless(&format!("{:7} {}", word_of(call), call.path)));
+                    shell.terminal.data(&visible_line(&format!("{:7} {}", word_of(call), call.path)));
                 }
                 report.planned = Some(calls.len());
                 return Ok(report);

@@ -4,7 +4,7 @@ use orchestr8_kernel::ports::Clock;
 use orchestr8_kernel::ports::clock::Real;
 
 use super::super::super::words::cut;
-use crate::terminal::{CYAN, DIM, PLAIN, Terminal, harmless};
+use crate::terminal::{CYAN, DIM, PLAIN, Terminal};
 
 /// Letters of the bar, and how often it is drawn.
 const BAR: usize = 30;
@@ -47,7 +47,7 @@ impl Progress {
             "░".repeat(BAR - filled),
             self.done,
             self.all,
-            cut(&harmless(what), room)
+            cut(what, room)
         );
         self.terminal.draw(&[line], self.lines);
         self.lines = 1;

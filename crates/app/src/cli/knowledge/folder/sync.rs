@@ -14,7 +14,7 @@ use super::flight::fly;
 use super::progress::Progress;
 use super::{Folder, manifest, read, stored};
 use crate::failure::Failure;
-use crate::terminal::harmless;
+use crate::terminal::visible_line;
 
 #[derive(Args)]
 pub struct Sync {
@@ -87,7 +87,7 @@ impl Meeting<'_> {
                 self.hold_back(&folder, reconcile(&folder.files, &tree, &base, &top, self.ways), &base);
             if self.dry_run {
                 for step in &plan.steps {
-                    shell.terminal.data(&harmless(&line(step)));
+                    shell.terminal.data(&visible_line(&line(step)));
                 }
                 let planned = Some(plan.steps.len());
                 return Ok(Report { planned, ..self.report(folder, plan) });
@@ -131,7 +131,8 @@ impl Meeting<'_> {
             Step::Remove { id, .. } => !plan.base.contains_key(id),
             Step::Call(_) | Step::Write { .. } | Step::Rename { .. } => word(step) == "delete",
         };
-        let lines: Vec<String> = plan.steps.iter().filter(goes).map(|step| harmless(&line(step))).collect();
+        let lines: Vec<String> =
+            plan.steps.iter().filter(goes).map(|step| visible_line(&line(step))).collect();
         if lines.is_empty() { Ok(()) } else { confirm(shell, self.yes, &lines.join("\n")) }
     }
 

@@ -114,6 +114,7 @@ impl Settings {
         let mut review = Review { loaded: &loaded, problems: Vec::new() };
         let admin_token = review.admin_token(environment);
         let auth = review.auth();
+        let env = review.allowed_env(environment);
         review.servers();
         review.knowledge();
         if !review.problems.is_empty() {
@@ -121,7 +122,7 @@ impl Settings {
         }
         let place = place(&loaded.config, &mode, environment)?;
         let tool_filter = ToolFilter { only: loaded.config.tools.filter.clone(), never: Vec::new() };
-        let workflows = Workflows::new(&loaded.config.workflows, tool_filter.clone(), environment)?;
+        let workflows = Workflows::new(&loaded.config.workflows, tool_filter.clone(), env, environment)?;
         let models = thinking::models(&loaded.config.models, &workflows.secrets, environment)?;
         let sessions = thinking::sessions(&loaded.config.sessions, &tool_filter, &place, environment);
         let sessions_face = thinking::face(&loaded.config);
@@ -358,6 +359,7 @@ fn level(level: config::LogLevel) -> Level {
     }
 }
 
+mod allowed_env;
 mod embedder;
 mod knowledge;
 mod thinking;

@@ -29,7 +29,7 @@ pub use knowledge::{
 };
 pub use layers::{Entry, Origin, Problem, Stranger, strangers};
 pub use suggest::suggestion;
-pub use table::{Preset, SETTINGS, Secrecy, Setting};
+pub use table::{PREFIX, Preset, SETTINGS, Secrecy, Setting};
 pub use thinking::{ModelKind, ModelProvider, Models, Sessions};
 
 use crate::failure::Failure;
@@ -166,6 +166,7 @@ pub struct Workflows {
     pub max_concurrent_steps: usize,
     pub queue_wait_ms: u64,
     pub cancel_grace_ms: u64,
+    pub env: Vec<String>,
     pub secrets_file: Option<PathBuf>,
     pub http: WorkflowsHttp,
     pub exec: WorkflowsExec,

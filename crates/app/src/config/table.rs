@@ -180,6 +180,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("workflows.maxConcurrentSteps", Shape::Int { min: 1, max: 10_000 }, Preset::Int(workflows::RUNNING_STEPS as u64), "How many steps of all workflows run at once; the others wait for their turn."),
     setting("workflows.queueWaitMs", ANY_TIMEOUT, Preset::Int(workflows::QUEUE_WAIT_MS), "How long a step that is ready waits for its turn before it fails."),
     setting("workflows.cancelGraceMs", Shape::Int { min: 0, max: 600_000 }, Preset::Int(workflows::GRACE_MS), "How long the steps of a cancelled execution may take to clean up."),
+    setting("workflows.env", Shape::Texts, Preset::Texts(&[]), "Environment variables that definitions may name in allowedEnvVars; none if empty. Never ORCHESTR8_*, nor a variable that holds a key."),
     setting("workflows.secretsFile", Shape::Text, Preset::Unset, "A JSON file of named secrets, readable by its owner only; ORCHESTR8_SECRET_<NAME> comes before it."),
     setting("workflows.http.allowedHosts", Shape::Texts, Preset::Texts(&[]), "Hosts that @orchestr8/http may call although they are private."),
     setting("workflows.http.allowPrivate", Shape::Bool, Preset::Bool(false), "Let @orchestr8/http call private and loopback addresses."),

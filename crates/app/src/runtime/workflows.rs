@@ -1,7 +1,5 @@
 //! Puts workflows together: their agents, the hub that runs them, their actions, and the face over them.
 
-use std::sync::Arc;
-
 use orchestr8_contract::Code;
 use orchestr8_kernel::Kernel;
 use orchestr8_workflows::agents::{Agents, Parts, Workers, builtin};
@@ -17,7 +15,6 @@ pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
     let own = &settings.workflows;
     let workers = Workers::new(kernel.ports().clock.clone(), kernel.ports().ids.clone());
     let parts = Parts { kernel: kernel.clone(), secrets: own.secrets.clone(), workers: workers.clone() };
-    let env = own.env.clone();
     let hub = Hub::new(
         kernel.clone(),
         Agents::new(builtin(&own.agents, &parts)),
@@ -26,7 +23,7 @@ pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
             running_steps: own.running_steps,
             queue_wait_ms: own.queue_wait_ms,
             grace_ms: own.grace_ms,
-            env: Arc::new(move |name| env.get(name).cloned()),
+            env: own.env.clone(),
             ..orchestr8_workflows::Settings::default()
         },
     );

@@ -54,6 +54,11 @@ const OLLAMA: Maker = Maker {
     model: "nomic-embed-text",
 };
 
+/// The variables that hold keys of these makers.
+pub fn key_variables() -> impl Iterator<Item = &'static str> {
+    [&OPENAI, &VOYAGE, &OLLAMA].into_iter().filter_map(|maker| maker.key_variable)
+}
+
 impl Embedder {
     pub fn new(
         config: &KnowledgeEmbedder,

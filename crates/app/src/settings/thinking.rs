@@ -78,6 +78,11 @@ const MAKERS: [Maker; 2] = [
     },
 ];
 
+/// The variables that hold keys of providers whether a setting names them or not.
+pub fn key_variables() -> impl Iterator<Item = &'static str> {
+    MAKERS.iter().map(|maker| maker.key_variable)
+}
+
 /// The providers that were written down, then the makers whose key is in the environment.
 pub fn models(
     config: &config::Models,

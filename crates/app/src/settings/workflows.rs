@@ -1,12 +1,12 @@
 //! What the settings of workflows mean: limits, whom agents may call, and the secrets.
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use orchestr8_contract::Code;
 use orchestr8_kernel::registry::ToolFilter;
+use orchestr8_workflows::AllowedEnv;
 use orchestr8_workflows::agents::{self, Secrets, settings};
 
 use crate::config::{self, Environment};
@@ -20,14 +20,15 @@ pub struct Workflows {
     pub grace_ms: u64,
     pub agents: agents::Settings,
     pub secrets: Arc<Secrets>,
-    /// What definitions may read of the environment, of the names they declare.
-    pub env: Arc<BTreeMap<String, String>>,
+    /// The environment variables that definitions may name.
+    pub env: AllowedEnv,
 }
 
 impl Workflows {
     pub fn new(
         config: &config::Workflows,
         tools: ToolFilter,
+        env: AllowedEnv,
         environment: &Environment,
     ) -> Result<Self, Failure> {
         let base_env = super::base_env(environment);
@@ -55,9 +56,7 @@ impl Workflows {
                 tools,
             },
             secrets: Arc::new(secrets(config.secrets_file.as_deref(), environment)?),
-            env: Arc::new(
-                environment.all().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            ),
+            env,
         })
     }
 }

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on should stop"
 )]
 
+mod attacks;
 mod bus;
 mod cli;
 mod config;

@@ -9,6 +9,7 @@
 
 mod accept;
 mod actor;
+mod allowed_env;
 pub(crate) mod breakers;
 mod children;
 mod deliver;
@@ -36,12 +37,13 @@ use orchestr8_kernel::ports::store;
 use orchestr8_kernel::registry::RESOURCE_UPDATED;
 use orchestr8_kernel::{Kernel, Log, Ports};
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use accept::{Accepted, Request};
 use actor::{Line, Message};
+pub use allowed_env::AllowedEnv;
 pub use deliver::Posted;
 pub use load::{Loaded, Row};
 pub use recent::Ended;
@@ -50,13 +52,10 @@ use scheduler::Scheduler;
 
 use crate::agents::Agents;
 use crate::agents::secrets::Secrets;
-use crate::definition::Cache;
+use crate::definition::{Cache, Problems, Workflow};
 use crate::limits;
 use gates::Gates;
 use recent::Recent;
-
-/// Looks a name up in the environment.
-pub type Env = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// What an installation sets for workflows.
 #[derive(Clone)]
@@ -67,8 +66,8 @@ pub struct Settings {
     pub grace_ms: u64,
     /// Executions that may wait for their turn; beyond it new ones are refused.
     pub queued_executions: usize,
-    /// What the environment says, of the names that definitions allow.
-    pub env: Env,
+    /// The environment variables that definitions may name.
+    pub env: AllowedEnv,
 }
 
 impl Default for Settings {
@@ -78,7 +77,7 @@ impl Default for Settings {
             queue_wait_ms: limits::QUEUE_WAIT_MS,
             grace_ms: limits::GRACE_MS,
             queued_executions: limits::QUEUED_EXECUTIONS,
-            env: Arc::new(|_| None),
+            env: AllowedEnv::default(),
         }
     }
 }
@@ -233,8 +232,11 @@ impl Hub {
         &self.0.agents
     }
 
-    pub fn definitions(&self) -> &Cache {
-        &self.0.definitions
+    /// A definition that this server accepts: valid, and it names only what the server allows.
+    pub fn read_definition(&self, source: &Value) -> Result<Arc<Workflow>, Problems> {
+        let workflow = self.0.definitions.get_or_read(source)?;
+        self.0.settings.env.check(&workflow)?;
+        Ok(workflow)
     }
 
     pub fn ports(&self) -> &Ports {

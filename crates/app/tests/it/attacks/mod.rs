@@ -1,0 +1,3 @@
+//! Attacks that succeeded once, on every face they apply to. Each must fail for ever.
+
+mod environment;

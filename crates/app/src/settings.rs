@@ -76,6 +76,7 @@ pub struct Settings {
     /// What the programs of other servers find in their environment.
     pub base_env: BTreeMap<String, String>,
     pub workflows: Workflows,
+    pub secrets: Secrets,
     pub models: orchestr8_models::Settings,
     pub sessions: orchestr8_sessions::Settings,
     pub sessions_face: orchestr8_sessions_face::Settings,
@@ -115,6 +116,7 @@ impl Settings {
         let admin_token = review.admin_token(environment);
         let auth = review.auth();
         let env = review.allowed_env(environment);
+        let declared = review.named_secrets(environment);
         review.servers();
         review.knowledge();
         if !review.problems.is_empty() {
@@ -123,14 +125,15 @@ impl Settings {
         let place = place(&loaded.config, &mode, environment)?;
         let tool_filter = ToolFilter { only: loaded.config.tools.filter.clone(), never: Vec::new() };
         let workflows = Workflows::new(&loaded.config.workflows, tool_filter.clone(), env, environment)?;
-        let models = thinking::models(&loaded.config.models, &workflows.secrets, environment)?;
+        let models = thinking::models(&loaded.config.models, &declared, environment)?;
         let sessions = thinking::sessions(&loaded.config.sessions, &tool_filter, &place, environment);
         let sessions_face = thinking::face(&loaded.config);
         let answers = thinking::answers(&loaded.config.models)?;
         let knowledge = Knowledge::new(&loaded.config.knowledge, answers)?;
         let vectors = Vectors::new(&loaded.config.knowledge.vectors, environment)?;
-        let embedder =
-            Embedder::new(&loaded.config.knowledge.embedder, &place, &workflows.secrets, environment)?;
+        let embedder = Embedder::new(&loaded.config.knowledge.embedder, &place, &declared, environment)?;
+        let key = KeyLocation::new(&loaded.config.secrets.key, &place, environment)?;
+        let unbound = secrets::unbound(&loaded.config.secrets, environment);
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         let both_flags =
             config.tools.admin_registration_enabled && config.security.dynamic_registration_enabled;
@@ -164,6 +167,7 @@ impl Settings {
                 .collect(),
             base_env: base_env(environment),
             workflows,
+            secrets: Secrets { key, declared },
             models,
             sessions,
             sessions_face,
@@ -174,7 +178,11 @@ impl Settings {
             vectors,
             embedder,
             mode,
-            warnings: config::strangers(environment).iter().map(config::Stranger::to_string).collect(),
+            warnings: config::strangers(environment)
+                .iter()
+                .map(config::Stranger::to_string)
+                .chain(unbound)
+                .collect(),
         })
     }
 }
@@ -362,6 +370,7 @@ fn level(level: config::LogLevel) -> Level {
 mod allowed_env;
 mod embedder;
 mod knowledge;
+mod secrets;
 mod thinking;
 mod tokens;
 mod vectors;
@@ -369,6 +378,7 @@ mod workflows;
 
 pub use embedder::{Embedder, model_folder};
 pub use knowledge::Knowledge;
+pub use secrets::{KeyLocation, Secrets};
 pub use thinking::CONFINE;
 pub use vectors::Vectors;
 pub use workflows::{Workflows, read_private};
@@ -387,6 +397,7 @@ fn messages(config: &config::Aacp) -> orchestr8_agents::aacp::Settings {
             private: config.callbacks.allow_private,
             ..preset.callbacks
         },
+        vault: None,
     }
 }
 

@@ -17,6 +17,7 @@ pub fn migrations() -> Vec<Migration> {
         orchestr8_mcp::tables::MIGRATIONS,
         orchestr8_mcp::http::tables::MIGRATIONS,
         orchestr8_workflows::tables::MIGRATIONS,
+        orchestr8_secrets::tables::MIGRATIONS,
         orchestr8_sessions::tables::MIGRATIONS,
         orchestr8_knowledge::tables::MIGRATIONS,
         orchestr8_knowledge_face::tables::MIGRATIONS,
@@ -27,12 +28,9 @@ pub fn migrations() -> Vec<Migration> {
     lists.iter().flat_map(|list| list.iter()).map(|&(name, sql)| Migration { name, sql }).collect()
 }
 
-/// Keeps the first secret of a name: a second one changes nothing.
-pub fn secret_keep(name: &str, value: Vec<u8>) -> Statement {
-    Statement::new(
-        "INSERT INTO secrets (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
-        vec![name.into(), value.into()],
-    )
+/// What an older version kept in clear.
+pub fn secret_delete(name: &str) -> Statement {
+    Statement::new("DELETE FROM secrets WHERE name = ?1", vec![name.into()])
 }
 
 /// Columns: value.

@@ -1,5 +1,5 @@
 // Every page: its place, its key, its sign. To add one: a line here, and its file in pages/.
-import { Activity, BookOpen, Mail, MessagesSquare, PlayCircle, ShieldCheck, Workflow, Wrench, type LucideIcon } from 'lucide-react'
+import { Activity, BookOpen, KeyRound, Mail, MessagesSquare, PlayCircle, ShieldCheck, Workflow, Wrench, type LucideIcon } from 'lucide-react'
 import { lazy, type ComponentType } from 'react'
 
 export interface Page {
@@ -18,6 +18,7 @@ export const PAGES: Page[] = [
   { name: 'Tools', path: '/tools', key: 't', icon: Wrench, Shown: lazy(() => import('../pages/tools')) },
   { name: 'Knowledge', path: '/knowledge', key: 'k', icon: BookOpen, Shown: lazy(() => import('../pages/knowledge')) },
   { name: 'Messages', path: '/messages', key: 'm', icon: Mail, Shown: lazy(() => import('../pages/messages')) },
+  { name: 'Secrets', path: '/secrets', key: 'c', icon: KeyRound, Shown: lazy(() => import('../pages/secrets')) },
   { name: 'Audit', path: '/audit', key: 'a', icon: ShieldCheck, Shown: lazy(() => import('../pages/audit')) },
 ]
 

@@ -8,6 +8,7 @@ use clap::Args;
 use orchestr8_contract::Code;
 use orchestr8_edge::check_bind;
 use orchestr8_models::settings::Provider;
+use orchestr8_secrets::KeySource;
 use orchestr8_stores::sqlite::Look;
 use orchestr8_tools::remote::{Link, Server};
 use serde_json::{Value, json};
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use super::Shell;
 use crate::config::{Flags, Stranger, strangers};
 use crate::failure::Failure;
+use crate::runtime::secrets::InstallationKey;
 use crate::settings::{Mode, Place, Settings, Vectors};
 use crate::terminal::columns;
 
@@ -67,6 +69,7 @@ impl Doctor {
                 checks.push(ok("configuration", "every setting is in order"));
                 checks.extend(environment(shell));
                 checks.extend(data(&settings));
+                checks.push(secrets(&settings));
                 checks.push(port(&settings));
                 checks.push(open_files());
                 checks.extend(models(&settings.models));
@@ -122,6 +125,17 @@ fn environment(shell: &Shell) -> Vec<Check> {
         check("environment", Verdict::Warn, stranger.to_string(), "correct its name, or unset it")
     };
     strangers(&shell.environment).into_iter().map(stranger).collect()
+}
+
+/// Whether the key of stored secrets can be read; whether it fits is known when the server starts.
+fn secrets(settings: &Settings) -> Check {
+    match InstallationKey(settings.secrets.key.clone()).load() {
+        Ok(keys) if keys.is_empty() => ok("secrets", "their key is created when it is first needed"),
+        Ok(_) => ok("secrets", "their key can be read"),
+        Err(fault) => {
+            check("secrets", Verdict::Fail, fault.message, "correct secrets.key; see docs/guide/secrets.md")
+        }
+    }
 }
 
 fn data(settings: &Settings) -> Vec<Check> {

@@ -8,6 +8,7 @@ mod file;
 mod knowledge;
 mod layers;
 mod place;
+mod secrets;
 mod shape;
 mod suggest;
 mod table;
@@ -28,6 +29,7 @@ pub use knowledge::{
     VectorEngine,
 };
 pub use layers::{Entry, Origin, Problem, Stranger, strangers};
+pub use secrets::{NamedSecret, Secrets, SecretsKey};
 pub use suggest::suggestion;
 pub use table::{PREFIX, Preset, SETTINGS, Secrecy, Setting};
 pub use thinking::{ModelKind, ModelProvider, Models, Sessions};
@@ -106,6 +108,7 @@ pub struct Config {
     #[serde(default)]
     pub auth: Auth,
     pub protocol: Protocol,
+    pub secrets: Secrets,
     pub workflows: Workflows,
     #[serde(default)]
     pub models: Models,
@@ -167,7 +170,6 @@ pub struct Workflows {
     pub queue_wait_ms: u64,
     pub cancel_grace_ms: u64,
     pub env: Vec<String>,
-    pub secrets_file: Option<PathBuf>,
     pub http: WorkflowsHttp,
     pub exec: WorkflowsExec,
     #[serde(default)]

@@ -8,6 +8,8 @@ pub mod examples;
 pub mod knowledge;
 mod messages;
 mod principals;
+mod seal;
+pub mod secrets;
 mod sessions;
 mod signals;
 mod sink;
@@ -28,6 +30,7 @@ use orchestr8_kernel::ports::{Clock, Ids, Random, clock, ids, random};
 use orchestr8_kernel::redact::Redactor;
 use orchestr8_kernel::{Action, Cancel, Kernel, Log, Ports};
 use orchestr8_mcp::Face;
+use orchestr8_secrets::SecretVault;
 use orchestr8_stores::Sqlite;
 use orchestr8_tools::remote::{self, Remote};
 use orchestr8_workflows::Hub;
@@ -69,6 +72,7 @@ pub struct Runtime {
     pub countdown: Countdown,
     /// Other MCP servers; they come up while we serve already.
     pub remote: Remote,
+    pub vault: SecretVault,
     pub workflows: Hub,
     pub sessions: orchestr8_sessions::Hub,
     pub knowledge: orchestr8_knowledge::Hub,
@@ -119,11 +123,12 @@ impl Runtime {
         let kernel = Kernel::new(ports, settings.limits.clone(), bus);
         kernel.set_directory(Arc::new(principals::ConfiguredPrincipals::of(&settings.auth)));
         register(&kernel, &settings)?;
-        let messages = messages::register(&kernel, &settings)?;
-        let workflows = workflows::register(&kernel, &settings)?;
+        let vault = secrets::register(&kernel, &settings)?;
+        let messages = messages::register(&kernel, &settings, &vault)?;
+        let workflows = workflows::register(&kernel, &settings, &vault)?;
         let sessions = sessions::register(&kernel, &settings)?;
         let embedder = embedding::embedder(&kernel, &settings.embedder)?;
-        let knowledge = knowledge::register(&kernel, &settings, embedder)?;
+        let knowledge = knowledge::register(&kernel, &settings, embedder, &vault)?;
         let stop = CancellationToken::new();
         let countdown = Countdown::new(kernel.ports().clock.clone(), settings.shutdown_limit);
         if purpose.lasting {
@@ -149,6 +154,7 @@ impl Runtime {
             durable: opened.durable,
             countdown,
             remote,
+            vault,
             workflows,
             sessions,
             knowledge,
@@ -160,6 +166,7 @@ impl Runtime {
     /// Takes up the sessions that were there and the workflows that were under way, and runs what comes. Only for commands
     /// that stay.
     pub async fn begin(&self) -> Result<(), Failure> {
+        self.vault.load().await?;
         self.sessions.start().await.map_err(Failure::from)?;
         let (knowledge, stop) = (self.knowledge.clone(), Cancel::from_token(self.stop.clone()));
         tokio::spawn(async move { knowledge.run(stop).await });
@@ -170,6 +177,7 @@ impl Runtime {
 
     /// Runs what comes, and leaves alone what was under way. For commands that are there for one execution.
     pub async fn begin_alone(&self) -> Result<(), Failure> {
+        self.vault.load().await?;
         self.sessions.start_alone().await.map_err(Failure::from)?;
         self.workflows.start_alone().await.map_err(Failure::from)
     }
@@ -186,14 +194,14 @@ impl Runtime {
 
     /// What pages of this server show when they change something. The same after a restart, so that an open page goes on.
     pub async fn page_token(&self) -> Result<String, Failure> {
-        let secret = store::secret(&self.store, &self.kernel.ports().ids).await?;
+        let secret = seal::secret(&self.vault, &self.kernel).await?;
         Ok(canonical::sha256_hex(&json!({"of": "pages", "secret": secret})))
     }
 
     /// The MCP face over this kernel.
     pub async fn face(&self) -> Result<Face, Failure> {
         let settings = &self.settings;
-        let secret = store::secret(&self.store, &self.kernel.ports().ids).await?;
+        let secret = seal::secret(&self.vault, &self.kernel).await?;
         workspace::register(&self.kernel, settings, &secret)?;
         Ok(Face::new(
             self.kernel.clone(),

@@ -2,6 +2,7 @@
 
 use orchestr8_contract::Code;
 use orchestr8_kernel::Kernel;
+use orchestr8_secrets::SecretVault;
 use orchestr8_workflows::agents::{Agents, Parts, Workers, builtin};
 use orchestr8_workflows::{Hub, all};
 use orchestr8_workflows_face as face;
@@ -11,14 +12,14 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 
 /// Every action of workflows. Nothing runs before the hub is started.
-pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
+pub fn register(kernel: &Kernel, settings: &Settings, vault: &SecretVault) -> Result<Hub, Failure> {
     let own = &settings.workflows;
     let workers = Workers::new(kernel.ports().clock.clone(), kernel.ports().ids.clone());
-    let parts = Parts { kernel: kernel.clone(), secrets: own.secrets.clone(), workers: workers.clone() };
+    let parts = Parts { kernel: kernel.clone(), workers: workers.clone() };
     let hub = Hub::new(
         kernel.clone(),
         Agents::new(builtin(&own.agents, &parts)),
-        own.secrets.clone(),
+        vault.clone(),
         orchestr8_workflows::Settings {
             running_steps: own.running_steps,
             queue_wait_ms: own.queue_wait_ms,

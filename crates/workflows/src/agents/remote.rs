@@ -9,11 +9,13 @@ use futures::future::BoxFuture;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::Clock;
 use orchestr8_outbound::{Client, client};
+use orchestr8_secrets::Sink;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
 
-use super::http::{add_ids, body, host_of, status};
+use super::http::{add_ids, body, host_of, insert, status};
+use super::secrets::in_json;
 use super::{Agent, Answer, Call, Usage, settings, until_cancelled};
 use crate::limits::{REFUSAL_SHOWN_BYTES, REMOTE_AGENT_MS, REMOTE_HEALTH_MS, RESPONSE_BYTES};
 
@@ -56,6 +58,10 @@ impl Agent for Remote {
         &self.0.about
     }
 
+    fn inserts_secrets(&self) -> bool {
+        true
+    }
+
     fn target(&self, _input: &Value, _config: &Value) -> Option<String> {
         self.0.place.as_ref().ok().map(|place| place.host.clone())
     }
@@ -81,7 +87,10 @@ impl Inner {
         let place = self.place.clone()?;
         let mut headers = place.headers;
         add_ids(&mut headers, &call)?;
-        let request = self.client.get()?.post(place.process).headers(headers).body(call.input.to_string());
+        let (https, host, port) = insert::origin(&place.process);
+        let input = call.input.to_string();
+        let body = call.secrets.insert(&input, &Sink::body(https, &host, port), in_json).await?;
+        let request = self.client.get()?.post(place.process).headers(headers).body(body);
         let response = request.send().await.map_err(|error| client::fault(&self.name, error))?;
         self.read(response).await
     }

@@ -36,6 +36,7 @@ use orchestr8_contract::{Code, Event, Fault, Priority};
 use orchestr8_kernel::ports::store;
 use orchestr8_kernel::registry::RESOURCE_UPDATED;
 use orchestr8_kernel::{Kernel, Log, Ports};
+use orchestr8_secrets::SecretVault;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, watch};
@@ -51,7 +52,7 @@ pub use scheduler::Depth;
 use scheduler::Scheduler;
 
 use crate::agents::Agents;
-use crate::agents::secrets::Secrets;
+use crate::agents::SecretAccess;
 use crate::definition::{Cache, Problems, Workflow};
 use crate::limits;
 use gates::Gates;
@@ -89,7 +90,7 @@ pub struct Hub(Arc<Shared>);
 pub(crate) struct Shared {
     pub settings: Settings,
     pub agents: Agents,
-    pub secrets: Arc<Secrets>,
+    pub secrets: SecretAccess,
     pub ports: Ports,
     pub kernel: Kernel,
     started: AtomicBool,
@@ -122,11 +123,11 @@ pub const FEED: &str = "workflows.feed";
 const MAILBOX: usize = 256;
 
 impl Hub {
-    pub fn new(kernel: Kernel, agents: Agents, secrets: Arc<Secrets>, settings: Settings) -> Self {
+    pub fn new(kernel: Kernel, agents: Agents, vault: SecretVault, settings: Settings) -> Self {
         Self(Arc::new(Shared {
             scheduler: Scheduler::new(settings.running_steps),
             agents,
-            secrets,
+            secrets: SecretAccess::new(vault, kernel.ports()),
             ports: kernel.ports().clone(),
             kernel,
             started: AtomicBool::new(false),

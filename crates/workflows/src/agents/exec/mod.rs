@@ -9,10 +9,12 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::Clock;
+use orchestr8_secrets::Sink;
 use serde_json::{Value, json};
 
 use super::discreet::Discretion;
 use super::members::Members;
+use super::secrets::{CallSecrets, plain};
 use super::{Agent, Answer, Call, settings, until_cancelled};
 use child::Ended;
 use program::Program;
@@ -42,6 +44,10 @@ impl Agent for Exec {
         "Runs a program that the settings allow: config {program, args?, cwd?, env?}, input as JSON on stdin, output from stdout."
     }
 
+    fn inserts_secrets(&self) -> bool {
+        true
+    }
+
     fn target(&self, _input: &Value, config: &Value) -> Option<String> {
         Members::peek(&Value::Null, config).text("program").ok()?.map(str::to_owned)
     }
@@ -64,13 +70,31 @@ impl Inner {
                 "workflows may start no programs here; name those they may start in `workflows.exec.programs`",
             ));
         };
-        let program = Program::read(&call.config, settings)?;
+        let mut program = Program::read(&call.config, settings)?;
         let name = program.path.display().to_string();
-        let input = call.input.to_string().into_bytes();
+        insert(&mut program, &name, &call.secrets).await?;
+        let input = call.input.to_string();
+        call.secrets.refuse_in(&input, "the input of a program: pass it in a variable of its environment")?;
+        let input = input.into_bytes();
         let ended =
             child::run(&program, input, self.clock.clone()).await.map_err(|error| unstarted(&name, error))?;
         output(&name, ended, &self.discretion).map(Answer::from)
     }
+}
+
+/// Secrets go into variables of the environment; arguments are visible to every process of the machine.
+async fn insert(program: &mut Program, name: &str, secrets: &CallSecrets) -> Result<(), Fault> {
+    const ARGUMENTS: &str =
+        "the arguments or the folder of a program: pass it in a variable of its environment";
+    let folder = program.cwd.as_ref().map(|cwd| cwd.display().to_string());
+    for text in program.args.iter().chain(&folder).chain(program.env.keys()) {
+        secrets.refuse_in(text, ARGUMENTS)?;
+    }
+    for (variable, value) in program.env.iter_mut().filter(|(_, value)| secrets.is_in(value)) {
+        let sink = Sink::Program { program: name.to_owned(), variable: variable.clone() };
+        *value = secrets.insert(value, &sink, plain).await?;
+    }
+    Ok(())
 }
 
 fn unstarted(name: &str, error: std::io::Error) -> Fault {

@@ -11,12 +11,18 @@ use super::super::settings::Exec;
 use crate::limits::{PROGRAM_ARGUMENT_BYTES, PROGRAM_ARGUMENTS};
 
 /// What to start: never a shell's line, always a path and its arguments.
-#[derive(Debug)]
 pub struct Program {
     pub path: PathBuf,
     pub args: Vec<String>,
     pub cwd: Option<PathBuf>,
     pub env: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Program {
+    /// Its variables may hold secrets.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Program").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 impl Program {

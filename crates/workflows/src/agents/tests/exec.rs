@@ -8,7 +8,8 @@ use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::super::{Secrets, Settings, settings};
+use super::super::{Settings, settings};
+use super::secrets::declared;
 use super::world::World;
 
 const EXEC: &str = "@orchestr8/exec";
@@ -18,7 +19,7 @@ fn world() -> World {
     let base_env = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
     let exec =
         settings::Exec { programs: vec![SH.into(), "/bin/cat".into(), "/bin/no-such".into()], base_env };
-    let secrets = Secrets::new([("TOKEN".to_owned(), "canary-value".to_owned())]).unwrap();
+    let secrets = vec![declared("TOKEN", "canary-value", &["exec:/bin/sh:TOKEN"])];
     World::with(&Settings { exec: Some(exec), ..Settings::default() }, secrets)
 }
 

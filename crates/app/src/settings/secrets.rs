@@ -1,0 +1,179 @@
+//! What the settings of secrets mean: where their key is, and which secrets the settings themselves declare.
+
+use std::path::{Path, PathBuf};
+
+use orchestr8_contract::Code;
+use orchestr8_contract::id::Tenant;
+use orchestr8_secrets::limits::{VALUE_MAX_BYTES, VALUE_MIN_BYTES};
+use orchestr8_secrets::{DeclaredSecret, SecretBinding, SecretText, SecretUse, Sink};
+use orchestr8_workflows::agents::secrets::ENV_PREFIX;
+
+use super::{Place, Review, read_private};
+use crate::config::{self, Environment, NamedSecret};
+use crate::failure::Failure;
+
+/// What the vault is opened with.
+#[derive(Clone)]
+pub struct Secrets {
+    pub key: KeyLocation,
+    pub declared: Vec<DeclaredSecret>,
+}
+
+/// Where the key that encrypts stored secrets is.
+#[derive(Debug, Clone)]
+pub enum KeyLocation {
+    /// The value of a variable; none if it is not set.
+    Variable {
+        name: String,
+        value: Option<SecretText>,
+    },
+    File(PathBuf),
+    Command(Vec<String>),
+    /// None is configured: this file is created when it is first needed. Without a place for it, secrets are refused.
+    Created(Option<PathBuf>),
+    /// The store ends with the process, and so does the key.
+    Memory,
+}
+
+/// The name of the key file in the user's configuration folder.
+const KEY_FILE: &str = "secrets.key";
+
+impl KeyLocation {
+    pub fn new(
+        config: &config::SecretsKey,
+        place: &Place,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
+        let wrong = |what: String| Failure::new(Code::Configuration, format!("secrets.key: {what}"));
+        let key = match (&config.env, &config.file, config.command.as_slice()) {
+            (None, None, []) if *place == Place::Memory => KeyLocation::Memory,
+            (None, None, []) => {
+                KeyLocation::Created(environment.config_home().map(|home| home.join(KEY_FILE)))
+            }
+            (Some(name), None, []) => {
+                let value = environment.get(name).filter(|value| !value.is_empty()).map(SecretText::new);
+                KeyLocation::Variable { name: name.clone(), value }
+            }
+            (None, Some(file), []) => KeyLocation::File(file.clone()),
+            (None, None, command) => KeyLocation::Command(command.to_vec()),
+            (Some(_), _, _) | (_, Some(_), _) => {
+                return Err(wrong(String::from("give one of env, file and command"))
+                    .hinting("orchestr8 config show prints where each comes from"));
+            }
+        };
+        match &key {
+            KeyLocation::File(path) | KeyLocation::Created(Some(path)) if is_beside_data(path, place) => {
+                Err(wrong(format!(
+                    "{} is in the data directory: a backup would hold the secrets and their key",
+                    path.display()
+                ))
+                .hinting("keep the key in another folder"))
+            }
+            KeyLocation::File(_)
+            | KeyLocation::Created(_)
+            | KeyLocation::Variable { .. }
+            | KeyLocation::Command(_)
+            | KeyLocation::Memory => Ok(key),
+        }
+    }
+}
+
+fn is_beside_data(key: &Path, place: &Place) -> bool {
+    let Place::File { path, .. } = place else { return false };
+    let real = |path: Option<&Path>| {
+        path.map(|path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
+    };
+    match (real(key.parent()), real(path.parent())) {
+        (Some(key), Some(data)) => key.starts_with(data),
+        (None, _) | (_, None) => false,
+    }
+}
+
+impl Review<'_> {
+    /// The secrets that the settings declare. One without a binding is a mistake.
+    pub(super) fn named_secrets(&mut self, environment: &Environment) -> Vec<DeclaredSecret> {
+        let mut declared = Vec::new();
+        let mut problems = Vec::new();
+        for (name, written) in &self.loaded.config.secrets.named {
+            match read(name, written, environment) {
+                Ok(secret) => declared.push(secret),
+                Err((part, what)) => problems.push((format!("secrets.named.{name}.{part}"), what)),
+            }
+        }
+        for (key, what) in problems {
+            self.complain(&key, what);
+        }
+        declared
+    }
+}
+
+type Wrong = (&'static str, String);
+
+fn read(name: &str, written: &NamedSecret, environment: &Environment) -> Result<DeclaredSecret, Wrong> {
+    let to: Result<Vec<_>, String> = written.to.iter().map(|text| text.parse()).collect();
+    let binding = SecretBinding {
+        workflows: written.workflows.clone(),
+        agents: written.agents.clone(),
+        to: to.map_err(|what| ("to", what))?,
+    };
+    binding.check().map_err(|fault| ("to", fault.message.into_owned()))?;
+    Tenant::parse(&written.tenant).map_err(|wrong| ("tenant", wrong.to_string()))?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.is_empty() || !name.chars().all(plain) {
+        return Err(("to", String::from("the name of a secret is made of A-Z a-z 0-9 _ -")));
+    }
+    let value = value(name, written, environment)?;
+    let value = value.strip_suffix('\n').unwrap_or(&value);
+    if !(VALUE_MIN_BYTES..=VALUE_MAX_BYTES).contains(&value.len()) {
+        return Err(("to", format!("the value must have {VALUE_MIN_BYTES} to {VALUE_MAX_BYTES} bytes")));
+    }
+    Ok(DeclaredSecret {
+        tenant: written.tenant.clone(),
+        name: name.to_owned(),
+        binding,
+        value: SecretText::new(value),
+    })
+}
+
+fn value(name: &str, written: &NamedSecret, environment: &Environment) -> Result<String, Wrong> {
+    let variable = match (&written.env, &written.file) {
+        (Some(_), Some(_)) => return Err(("file", String::from("stands beside env; give one of them"))),
+        (None, Some(file)) => {
+            return read_private(&format!("secrets.named.{name}.file"), file)
+                .map_err(|failure| ("file", failure.message.clone()));
+        }
+        (Some(variable), None) => variable.clone(),
+        (None, None) => format!("{ENV_PREFIX}{name}"),
+    };
+    let value = environment.get(&variable).map(str::to_owned);
+    value.ok_or_else(|| ("env", format!("the environment variable {variable} is not set")))
+}
+
+/// Variables that hold a secret which nothing binds: they are not used.
+pub fn unbound(config: &config::Secrets, environment: &Environment) -> Vec<String> {
+    let names = environment.names().filter_map(|name| name.strip_prefix(ENV_PREFIX));
+    let unbound = names.filter(|name| !config.named.contains_key(*name));
+    let say = |name: &str| {
+        format!(
+            "{ENV_PREFIX}{name} is not used: a secret needs bindings; declare secrets.named.{name}, or run orchestr8 secrets set \
+             {name} --from-env {ENV_PREFIX}{name} --workflow ID --to HOST:HEADER"
+        )
+    };
+    unbound.map(say).collect()
+}
+
+/// The key of a provider that names a secret.
+pub fn provider_key<'s>(
+    secrets: &'s [DeclaredSecret],
+    provider: &str,
+    name: &str,
+) -> Result<&'s SecretText, String> {
+    let Some(secret) = secrets.iter().find(|secret| secret.name == name) else {
+        return Err(format!("there is no secret named '{name}' in secrets.named"));
+    };
+    let sink = Sink::Provider { name: provider.to_owned() };
+    let usage =
+        SecretUse { tenant: &secret.tenant, name, workflow: None, hash: None, agent: None, sink: &sink };
+    secret.binding.authorize(&usage).map_err(|fault| fault.message.into_owned())?;
+    Ok(&secret.value)
+}

@@ -133,7 +133,7 @@ impl Settings {
         let vectors = Vectors::new(&loaded.config.knowledge.vectors, environment)?;
         let embedder = Embedder::new(&loaded.config.knowledge.embedder, &place, &declared, environment)?;
         let key = KeyLocation::new(&loaded.config.secrets.key, &place, environment)?;
-        let unbound = secrets::unbound(&loaded.config.secrets, environment);
+        let warnings = secrets::warnings(&loaded.config.secrets, environment);
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         let both_flags =
             config.tools.admin_registration_enabled && config.security.dynamic_registration_enabled;
@@ -178,11 +178,7 @@ impl Settings {
             vectors,
             embedder,
             mode,
-            warnings: config::strangers(environment)
-                .iter()
-                .map(config::Stranger::to_string)
-                .chain(unbound)
-                .collect(),
+            warnings,
         })
     }
 }

@@ -27,7 +27,8 @@ const VALUE: &str = "value";
 /// Every action of this crate.
 pub fn all(vault: &SecretVault) -> Result<Vec<Action>, schema::Error> {
     let name = json!({"type": "string", "minLength": 1, "maxLength": NAME_CHARACTERS});
-    let value = json!({"type": "string", "minLength": VALUE_MIN_BYTES, "maxLength": VALUE_MAX_BYTES});
+    // Checked by `value_of`: what is wrong with a value would be told with the value.
+    let value = json!({"description": "A text of 8 bytes to 64 KiB."});
     let names = json!({"type": "array", "maxItems": BINDINGS,
         "items": {"type": "string", "minLength": 1, "maxLength": BINDING_CHARACTERS}});
     let object = |properties: Value, required: &[&str]| json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});

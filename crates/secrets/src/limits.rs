@@ -3,6 +3,9 @@
 /// Secrets of one installation: all of them are held in memory, for masking.
 pub const SECRETS: i64 = 10_000;
 
+/// Values that are still masked after they were replaced or deleted, until the process ends.
+pub const RETIRED: usize = 1_000;
+
 /// A shorter value cannot be masked reliably: it would match ordinary text, and it could be guessed by looking at what is masked.
 pub const VALUE_MIN_BYTES: usize = 8;
 

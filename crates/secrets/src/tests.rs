@@ -145,6 +145,12 @@ async fn the_actions_create_list_rotate_and_delete_without_showing_a_value() {
     let listed = ask("secrets.list", json!({})).await;
     assert!(!listed.to_string().contains("canary") && listed["secrets"][0]["name"] == "SHOP", "{listed}");
     assert_eq!(reveal(&vault, "local", "SHOP").as_deref(), Ok("canary-value-2"));
+    let mask = vault.mask("local");
+    assert_eq!(
+        mask.text("canary-value, canary-value-2"),
+        "[REDACTED], [REDACTED]",
+        "a call may still bring the old one back"
+    );
     ask("secrets.delete", json!({"name": "SHOP"})).await;
     assert_eq!(reveal(&vault, "local", "SHOP"), Err(Code::SecretNotAllowed));
     ask("secrets.set", bound).await;

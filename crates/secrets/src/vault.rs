@@ -1,6 +1,6 @@
 //! The vault: every secret of this installation, decrypted in memory once, handed out only to uses within its binding.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::binding::{SecretBinding, SecretUse, denied};
 use crate::cipher::{DataKey, MasterKey};
-use crate::limits::SECRETS;
+use crate::limits::{RETIRED, SECRETS};
 use crate::record::{RecordKind, SecretRecord};
 use crate::tables;
 use crate::value::SecretText;
@@ -81,7 +81,20 @@ struct State {
     /// Why stored secrets cannot be used.
     locked: Option<Fault>,
     entries: BTreeMap<Slot, Entry>,
+    /// Values that were replaced or deleted while this process runs, with their tenant: a call that is under way may still
+    /// bring one back. The oldest first.
+    retired: VecDeque<(String, SecretText)>,
     masks: HashMap<String, SecretMask>,
+}
+
+impl State {
+    fn retire(&mut self, entry: Option<Entry>) {
+        let Some(Entry { record, value }) = entry else { return };
+        if self.retired.len() >= RETIRED {
+            self.retired.pop_front();
+        }
+        self.retired.push_back((record.tenant, value));
+    }
 }
 
 #[derive(Clone)]
@@ -249,12 +262,20 @@ impl SecretVault {
     }
 
     pub fn remember(&self, record: SecretRecord, value: SecretText) {
-        self.0.state.write().entries.insert(slot(&record), Entry { record, value });
+        {
+            let mut state = self.0.state.write();
+            let before = state.entries.insert(slot(&record), Entry { record, value });
+            state.retire(before);
+        }
         self.remask();
     }
 
     pub fn forget(&self, kind: RecordKind, tenant: &str, name: &str) {
-        self.0.state.write().entries.remove(&(kind, tenant.to_owned(), name.to_owned()));
+        {
+            let mut state = self.0.state.write();
+            let before = state.entries.remove(&(kind, tenant.to_owned(), name.to_owned()));
+            state.retire(before);
+        }
         self.remask();
     }
 
@@ -324,8 +345,9 @@ impl SecretVault {
     fn remask(&self) {
         let mut state = self.0.state.write();
         let mut values: HashMap<String, Vec<SecretText>> = HashMap::new();
-        for entry in state.entries.values() {
-            values.entry(entry.record.tenant.clone()).or_default().push(entry.value.clone());
+        let live = state.entries.values().map(|entry| (&entry.record.tenant, &entry.value));
+        for (tenant, value) in live.chain(state.retired.iter().map(|(tenant, value)| (tenant, value))) {
+            values.entry(tenant.clone()).or_default().push(value.clone());
         }
         let mask = |values: &[SecretText]| SecretMask::new(values.iter().map(SecretText::expose));
         state.masks = values.iter().map(|(tenant, values)| (tenant.clone(), mask(values))).collect();

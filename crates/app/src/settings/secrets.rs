@@ -149,17 +149,16 @@ fn value(name: &str, written: &NamedSecret, environment: &Environment) -> Result
     value.ok_or_else(|| ("env", format!("the environment variable {variable} is not set")))
 }
 
-/// Variables that hold a secret which nothing binds: they are not used.
-pub fn unbound(config: &config::Secrets, environment: &Environment) -> Vec<String> {
+/// Variables of ours that mean nothing, and those that hold a secret which nothing binds: they are not used.
+pub fn warnings(config: &config::Secrets, environment: &Environment) -> Vec<String> {
     let names = environment.names().filter_map(|name| name.strip_prefix(ENV_PREFIX));
-    let unbound = names.filter(|name| !config.named.contains_key(*name));
-    let say = |name: &str| {
+    let unbound = names.filter(|name| !config.named.contains_key(*name)).map(|name| {
         format!(
             "{ENV_PREFIX}{name} is not used: a secret needs bindings; declare secrets.named.{name}, or run orchestr8 secrets set \
              {name} --from-env {ENV_PREFIX}{name} --workflow ID --to HOST:HEADER"
         )
-    };
-    unbound.map(say).collect()
+    });
+    config::strangers(environment).iter().map(config::Stranger::to_string).chain(unbound).collect()
 }
 
 /// The key of a provider that names a secret.

@@ -360,7 +360,7 @@ fn an_unbound_secret_of_the_environment_is_refused_with_a_hint() {
         .with("ORCHESTR8_WORKFLOWS_HTTP_ALLOW_PRIVATE", "true");
     place.write("shop.json", &honest(&shop).to_string());
     let said = place.run(&["run", "shop.json", "--embedded"]);
-    assert_eq!(said.code, Some(4), "{said:?}");
+    assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.err.contains("SECRET_NOT_ALLOWED") && said.err.contains("secrets set"), "{}", said.err);
     assert!(said.err.contains("ORCHESTR8_SECRET_SHOP is not used"), "{}", said.err);
     place.write(

@@ -71,6 +71,10 @@ async fn values_survive_a_restart_and_stay_with_their_tenant() {
     assert_eq!(vault.mask("local").text("a canary-value b"), "a [REDACTED] b");
     assert_eq!(vault.mask("rival").text("a canary-value b"), "a canary-value b");
     assert_eq!(ports.redactor.text("a canary-value b"), "a [REDACTED] b");
+    vault.mask_also([SecretText::new("provider-key-value")]);
+    for tenant in ["local", "rival"] {
+        assert_eq!(vault.mask(tenant).text("provider-key-value"), "[REDACTED]", "{tenant}");
+    }
     let rows =
         ports.store.query(Statement::new("SELECT sealed, binding FROM vault_records", vec![])).await.unwrap();
     let sealed = String::from_utf8_lossy(rows[0].blob(0).unwrap()).into_owned();

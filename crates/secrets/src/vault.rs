@@ -84,6 +84,10 @@ struct State {
     /// Values that were replaced or deleted while this process runs, with their tenant: a call that is under way may still
     /// bring one back. The oldest first.
     retired: VecDeque<(String, SecretText)>,
+    /// Keys and tokens of the settings: no use of them passes the vault, and every tenant's outputs are masked.
+    confidential: Vec<SecretText>,
+    /// For tenants without secrets of their own.
+    base_mask: SecretMask,
     masks: HashMap<String, SecretMask>,
 }
 
@@ -130,6 +134,12 @@ impl SecretVault {
         }));
         vault.remask();
         vault
+    }
+
+    /// Masks these values as well, for every tenant and in logs: keys of providers, tokens of the settings.
+    pub fn mask_also(&self, values: impl IntoIterator<Item = SecretText>) {
+        self.0.state.write().confidential.extend(values);
+        self.remask();
     }
 
     /// Reads and decrypts what is stored, once. Without the right key the vault stays locked: everything else works.
@@ -239,7 +249,8 @@ impl SecretVault {
 
     /// Masks the secrets of one tenant: another tenant must not learn from what is masked.
     pub fn mask(&self, tenant: &str) -> SecretMask {
-        self.0.state.read().masks.get(tenant).cloned().unwrap_or_default()
+        let state = self.0.state.read();
+        state.masks.get(tenant).unwrap_or(&state.base_mask).clone()
     }
 
     /// The value of a record that no definition can use.
@@ -349,7 +360,11 @@ impl SecretVault {
         for (tenant, value) in live.chain(state.retired.iter().map(|(tenant, value)| (tenant, value))) {
             values.entry(tenant.clone()).or_default().push(value.clone());
         }
-        let mask = |values: &[SecretText]| SecretMask::new(values.iter().map(SecretText::expose));
+        let confidential = state.confidential.clone();
+        let mask = |values: &[SecretText]| {
+            SecretMask::new(values.iter().chain(&confidential).map(SecretText::expose))
+        };
+        state.base_mask = mask(&[]);
         state.masks = values.iter().map(|(tenant, values)| (tenant.clone(), mask(values))).collect();
         let all: Vec<SecretText> = values.into_values().flatten().collect();
         self.0.ports.redactor.set_secrets(mask(&all));

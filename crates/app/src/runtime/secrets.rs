@@ -28,6 +28,7 @@ pub fn register(kernel: &Kernel, settings: &Settings) -> Result<SecretVault, Fai
         other => Arc::new(InstallationKey(other.clone())),
     };
     let vault = SecretVault::new(kernel.ports(), keys, settings.secrets.declared.clone());
+    vault.mask_also(settings.secrets.confidential.iter().cloned());
     for action in orchestr8_secrets::all(&vault).map_err(super::broken)? {
         super::offer(kernel, action)?;
     }

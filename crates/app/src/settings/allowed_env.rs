@@ -29,7 +29,7 @@ impl Review<'_> {
 }
 
 /// Variables that hold a credential, with the setting or the provider that says so.
-fn reserved(config: &Config) -> Vec<(String, String)> {
+pub fn reserved(config: &Config) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = thinking::key_variables()
         .chain(embedder::key_variables())
         .map(|name| (name.to_owned(), String::from("which holds the key of a model provider")))

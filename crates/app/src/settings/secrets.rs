@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use orchestr8_contract::Code;
 use orchestr8_contract::id::Tenant;
+use orchestr8_kernel::redact::Redactor;
 use orchestr8_secrets::limits::{VALUE_MAX_BYTES, VALUE_MIN_BYTES};
 use orchestr8_secrets::{DeclaredSecret, SecretBinding, SecretText, SecretUse, Sink};
 use orchestr8_workflows::agents::secrets::ENV_PREFIX;
 
-use super::{Place, Review, read_private};
-use crate::config::{self, Environment, NamedSecret};
+use super::{Place, Review, allowed_env, read_private};
+use crate::config::{self, Config, Environment, NamedSecret};
 use crate::failure::Failure;
 
 /// What the vault is opened with.
@@ -17,6 +18,8 @@ use crate::failure::Failure;
 pub struct Secrets {
     pub key: KeyLocation,
     pub declared: Vec<DeclaredSecret>,
+    /// Keys and tokens that other settings name: masked in outputs and logs.
+    pub confidential: Vec<SecretText>,
 }
 
 /// Where the key that encrypts stored secrets is.
@@ -159,6 +162,20 @@ pub fn warnings(config: &config::Secrets, environment: &Environment) -> Vec<Stri
         )
     });
     config::strangers(environment).iter().map(config::Stranger::to_string).chain(unbound).collect()
+}
+
+/// The values of variables that hold keys, and of headers that carry credentials.
+pub fn confidential(config: &Config, environment: &Environment) -> Vec<SecretText> {
+    let redactor = Redactor::new(&config.logging.redact_keys);
+    let of_agents = config.workflows.agents.values().flat_map(|agent| &agent.headers);
+    let of_servers = config.mcp_servers.values().flat_map(|server| &server.headers);
+    let headers = of_agents.chain(of_servers).filter(|(name, _)| redactor.is_secret(name));
+    // A header holds the scheme beside the credential.
+    let words = headers.flat_map(|(_, value)| value.split_whitespace().map(str::to_owned));
+    let keys = allowed_env::reserved(config).into_iter();
+    let keys = keys.filter_map(|(name, _)| environment.get(&name).map(str::to_owned));
+    let long = |value: &String| value.len() >= VALUE_MIN_BYTES;
+    keys.chain(words).filter(long).map(SecretText::new).collect()
 }
 
 /// The key of a provider that names a secret.

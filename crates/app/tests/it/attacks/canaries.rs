@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::secrets::{Mirror, assert_silent};
+use super::secrets::{Mirror, forms};
 use crate::program::Place;
 use crate::server::{Answer, Server};
 use crate::workflows::echo;
@@ -52,8 +52,11 @@ const CANARIES: [&str; 18] = [
 ];
 
 fn silent(what: &str, bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
     for canary in CANARIES {
-        assert_silent(what, bytes, canary);
+        for form in forms(canary) {
+            assert!(!text.contains(&form), "{canary} is in {what}, as {form}");
+        }
     }
 }
 

@@ -148,7 +148,7 @@ impl Settings {
             result_bytes: config.tools.max_result_bytes,
             search_above: config.tools.search_above,
             key_ttl_ms: config.aacp.default_ttl_ms,
-            messages: messages(&config.aacp),
+            messages: messages::messages(&config.aacp),
             tool_filter,
             admin: both_flags.then(|| admin_mode(config.tools.admin_policy.mode)),
             admin_token,
@@ -367,6 +367,7 @@ fn level(level: config::LogLevel) -> Level {
 mod allowed_env;
 mod embedder;
 mod knowledge;
+mod messages;
 mod secrets;
 mod thinking;
 mod tokens;
@@ -379,24 +380,6 @@ pub use secrets::{KeyLocation, Secrets};
 pub use thinking::CONFINE;
 pub use vectors::Vectors;
 pub use workflows::{Workflows, read_private};
-
-fn messages(config: &config::Aacp) -> orchestr8_agents::aacp::Settings {
-    use orchestr8_agents::aacp::{Backoff, Settings};
-    let preset = Settings::default();
-    let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
-    Settings {
-        ttl_ms: ms(config.default_ttl_ms),
-        timeout_ms: ms(config.request_timeout_ms),
-        inbox_messages: config.max_inbox_messages,
-        policy: Arc::new(Backoff { max_attempts: config.max_attempts, ..Backoff::default() }),
-        callbacks: orchestr8_outbound::Allowed {
-            hosts: config.callbacks.allowed_hosts.clone(),
-            private: config.callbacks.allow_private,
-            ..preset.callbacks
-        },
-        vault: None,
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -76,7 +76,7 @@ impl SecretRecord {
             .map_err(|error| Fault::internal("a binding cannot be stored").because(error))
     }
 
-    /// The associated data of the sealed value: whoever changes one of these in the store makes it unreadable.
+    /// The associated data of the sealed value: a change of one of these in the store makes it unreadable.
     pub(crate) fn context(&self, binding: &str) -> Vec<u8> {
         let version = self.version.to_string();
         cipher::context(&[

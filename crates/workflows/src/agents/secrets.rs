@@ -155,6 +155,11 @@ impl CallSecrets {
         Ok(out)
     }
 
+    /// Masks the secrets of the tenant. To be used before a text is cut: a half of a value cannot be recognised.
+    pub fn mask(&self) -> SecretMask {
+        self.access.mask(&self.tenant)
+    }
+
     /// Refuses references where no secret may stand.
     pub fn refuse_in(&self, text: &str, place: &str) -> Result<(), Fault> {
         if !self.is_in(text) {

@@ -80,7 +80,8 @@ impl Inner {
         let (expect, max_bytes) = (request.expect, request.max_bytes);
         let sent = request.send(self.client.get()?).await;
         let response = sent.map_err(|error| client::fault(&what, error))?;
-        let response = status::accept(response, &what, self.clock.now_ms(), &secrets).await?;
+        let response =
+            status::accept(response, &what, self.clock.now_ms(), &secrets, &call.secrets.mask()).await?;
         answer(response, &what, expect, max_bytes).await.map(Answer::from)
     }
 }

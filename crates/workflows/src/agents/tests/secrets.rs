@@ -12,6 +12,7 @@ use super::super::secrets::SecretView;
 use super::super::{Settings, settings};
 use super::server::{Asked, Server};
 use super::world::World;
+use crate::limits::REFUSAL_SHOWN_BYTES;
 
 const HTTP: &str = "@orchestr8/http";
 const EXEC: &str = "@orchestr8/exec";
@@ -124,4 +125,22 @@ async fn a_program_gets_it_in_the_bound_variable_only() {
     let args = run(config(json!(["-c", "true", token]), json!({})), Value::Null).await;
     assert_eq!(reason(args), "place");
     assert_eq!(reason(run(config(json!(["-c", "true"]), json!({})), json!({"x": token})).await), "place");
+}
+
+#[tokio::test]
+async fn a_refusal_that_reflects_it_is_masked_before_it_is_cut() {
+    for padding in [0, REFUSAL_SHOWN_BYTES - 3, REFUSAL_SHOWN_BYTES - 10] {
+        let server = Server::start(move |asked: &Asked| {
+            let body = format!("{}{}", "x".repeat(padding), String::from_utf8_lossy(&asked.body));
+            (axum::http::StatusCode::BAD_REQUEST, body).into_response()
+        })
+        .await;
+        let to = format!("http://127.0.0.1:{}:body", server.address.port());
+        let world = open(vec![declared("K", "canary-in-a-body", &[&to])]);
+        let input = json!({"url": server.url("/"), "body": reference(&world, "K")});
+        let fault = world.output(HTTP, input).await.unwrap_err();
+        let details = Value::Object(*fault.details.unwrap()).to_string();
+        assert_eq!(server.asked()[0].body, b"canary-in-a-body");
+        assert!(!details.contains("can") && details.contains("[RE"), "{padding}: {details}");
+    }
 }

@@ -64,32 +64,45 @@ impl KeyLocation {
                     .hinting("orchestr8 config show prints where each comes from"));
             }
         };
-        match &key {
-            KeyLocation::File(path) | KeyLocation::Created(Some(path)) if is_beside_data(path, place) => {
-                Err(wrong(format!(
-                    "{} is in the data directory: a backup would hold the secrets and their key",
-                    path.display()
-                ))
-                .hinting("keep the key in another folder"))
-            }
-            KeyLocation::File(_)
-            | KeyLocation::Created(_)
+        let beside = match &key {
+            KeyLocation::File(path) => is_in_data(path, place).then_some(path),
+            // Data in a home folder has the configuration folder below it.
+            KeyLocation::Created(Some(path)) => path
+                .parent()
+                .is_some_and(|folder| Some(folder) == data_folder(place).as_deref())
+                .then_some(path),
+            KeyLocation::Created(None)
             | KeyLocation::Variable { .. }
             | KeyLocation::Command(_)
-            | KeyLocation::Memory => Ok(key),
+            | KeyLocation::Memory => None,
+        };
+        match beside {
+            None => Ok(key),
+            Some(path) => Err(wrong(format!(
+                "{} is in the data directory: a backup would hold the secrets and their key",
+                path.display()
+            ))
+            .hinting("keep the key in another folder")),
         }
     }
 }
 
-fn is_beside_data(key: &Path, place: &Place) -> bool {
-    let Place::File { path, .. } = place else { return false };
-    let real = |path: Option<&Path>| {
-        path.map(|path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
-    };
-    match (real(key.parent()), real(path.parent())) {
-        (Some(key), Some(data)) => key.starts_with(data),
-        (None, _) | (_, None) => false,
+fn is_in_data(key: &Path, place: &Place) -> bool {
+    let folder = key.parent().map(real);
+    folder.is_some_and(|folder| data_folder(place).is_some_and(|data| folder.starts_with(data)))
+}
+
+fn data_folder(place: &Place) -> Option<PathBuf> {
+    match place {
+        Place::File { path, .. } => path.parent().map(real),
+        Place::Memory => None,
     }
+}
+
+/// The folder itself, whatever leads to it; an empty path is the working directory.
+fn real(folder: &Path) -> PathBuf {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
 }
 
 impl Review<'_> {

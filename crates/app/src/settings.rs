@@ -132,8 +132,7 @@ impl Settings {
         let knowledge = Knowledge::new(&loaded.config.knowledge, answers)?;
         let vectors = Vectors::new(&loaded.config.knowledge.vectors, environment)?;
         let embedder = Embedder::new(&loaded.config.knowledge.embedder, &place, &declared, environment)?;
-        let key = KeyLocation::new(&loaded.config.secrets.key, &place, environment)?;
-        let confidential = secrets::confidential(&loaded.config, environment);
+        let secrets = Secrets::new(&loaded.config, declared, &place, environment)?;
         let warnings = secrets::warnings(&loaded.config.secrets, environment);
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         let both_flags =
@@ -168,7 +167,7 @@ impl Settings {
                 .collect(),
             base_env: base_env(environment),
             workflows,
-            secrets: Secrets { key, declared, confidential },
+            secrets,
             models,
             sessions,
             sessions_face,

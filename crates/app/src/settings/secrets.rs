@@ -22,6 +22,18 @@ pub struct Secrets {
     pub confidential: Vec<SecretText>,
 }
 
+impl Secrets {
+    pub fn new(
+        config: &Config,
+        declared: Vec<DeclaredSecret>,
+        place: &Place,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
+        let key = KeyLocation::new(&config.secrets.key, place, environment)?;
+        Ok(Self { key, declared, confidential: confidential(config, environment) })
+    }
+}
+
 /// Where the key that encrypts stored secrets is.
 #[derive(Debug, Clone)]
 pub enum KeyLocation {
@@ -178,7 +190,7 @@ pub fn warnings(config: &config::Secrets, environment: &Environment) -> Vec<Stri
 }
 
 /// The values of variables that hold keys, and of headers that carry credentials.
-pub fn confidential(config: &Config, environment: &Environment) -> Vec<SecretText> {
+fn confidential(config: &Config, environment: &Environment) -> Vec<SecretText> {
     let redactor = Redactor::new(&config.logging.redact_keys);
     let of_agents = config.workflows.agents.values().flat_map(|agent| &agent.headers);
     let of_servers = config.mcp_servers.values().flat_map(|server| &server.headers);

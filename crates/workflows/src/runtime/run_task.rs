@@ -85,10 +85,7 @@ pub fn prepare(
     let Some(agent) = hub.0.agents.find(&resolved.call.agent) else {
         return failed(unknown_agent(hub, &resolved.call.agent));
     };
-    if !agent.inserts_secrets() && !state.workflow().secrets.is_empty() {
-        let marker = &hub.0.secrets.marker;
-        (resolved.input, resolved.config) = (marker.mask(resolved.input), marker.mask(resolved.config));
-    }
+    hide_references(actor, &**agent, &mut resolved);
     let target = agent.target(&resolved.input, &resolved.config);
     let breaker = breakers::key(&actor.seed.tenant, &resolved.call.agent, target.as_deref());
     let call = Call {
@@ -133,6 +130,16 @@ pub fn prepare(
         task,
     };
     Prepared::Start(Start(run.all(cancel).boxed()))
+}
+
+/// Only agents that insert secrets get references to them.
+fn hide_references(actor: &Actor, agent: &dyn Agent, resolved: &mut scope::Resolved<'_>) {
+    if agent.inserts_secrets() || actor.state.workflow().secrets.is_empty() {
+        return;
+    }
+    let marker = &actor.hub.0.secrets.marker;
+    resolved.input = marker.mask(std::mem::take(&mut resolved.input));
+    resolved.config = marker.mask(std::mem::take(&mut resolved.config));
 }
 
 fn unknown_agent(hub: &Hub, id: &str) -> Fault {

@@ -298,16 +298,8 @@ fn a_schedule_of_the_bound_workflow_works_and_one_of_another_does_not() {
 }
 
 /// The execution once it has ended.
-pub fn ended(server: &Server, execution: &str) -> Value {
-    let deadline = std::time::Instant::now() + crate::program::PATIENCE;
-    loop {
-        let now = server.connect().get(&format!("/v1/executions/{execution}")).json();
-        if now["completedAt"].is_string() {
-            return now;
-        }
-        assert!(std::time::Instant::now() < deadline, "{now:#}");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+fn ended(server: &Server, execution: &str) -> Value {
+    server.connect().get(&format!("/v1/executions/{execution}?wait=60s")).json()
 }
 
 #[test]

@@ -88,6 +88,7 @@ pub struct Settings {
     /// What the programs of other servers find in their environment.
     pub base_env: BTreeMap<String, String>,
     pub workflows: Workflows,
+    pub secrets: Secrets,
     pub models: orchestr8_models::Settings,
     pub sessions: orchestr8_sessions::Settings,
     pub sessions_face: orchestr8_sessions_face::Settings,
@@ -129,6 +130,8 @@ impl Settings {
         let admin_token = review.admin_token(environment);
         let auth = review.auth();
         let tls = review.tls();
+        let env = review.allowed_env(environment);
+        let declared = review.named_secrets(environment);
         review.servers();
         review.knowledge();
         if !review.problems.is_empty() {
@@ -136,8 +139,8 @@ impl Settings {
         }
         let place = place(&loaded.config, &mode, environment)?;
         let tool_filter = ToolFilter { only: loaded.config.tools.filter.clone(), never: Vec::new() };
-        let workflows = Workflows::new(&loaded.config.workflows, tool_filter.clone(), environment)?;
-        let models = thinking::models(&loaded.config.models, &workflows.secrets, environment)?;
+        let workflows = Workflows::new(&loaded.config.workflows, tool_filter.clone(), env, environment)?;
+        let models = thinking::models(&loaded.config.models, &declared, environment)?;
         let roots = programs::session_roots(&loaded.config, &auth, &place, environment);
         let sessions = thinking::sessions(&loaded.config.sessions, roots, &tool_filter, &place, environment);
         let sandbox = programs::sandbox(&loaded.config, &place, environment);
@@ -146,8 +149,9 @@ impl Settings {
         let answers = thinking::answers(&loaded.config.models)?;
         let knowledge = Knowledge::new(&loaded.config.knowledge, answers)?;
         let vectors = Vectors::new(&loaded.config.knowledge.vectors, environment)?;
-        let embedder =
-            Embedder::new(&loaded.config.knowledge.embedder, &place, &workflows.secrets, environment)?;
+        let embedder = Embedder::new(&loaded.config.knowledge.embedder, &place, &declared, environment)?;
+        let secrets = Secrets::new(&loaded.config, declared, &place, environment)?;
+        let warnings = secrets::warnings(&loaded.config.secrets, environment);
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         let both_flags =
             config.tools.admin_registration_enabled && config.security.dynamic_registration_enabled;
@@ -184,6 +188,7 @@ impl Settings {
                 .collect(),
             base_env: base_env(environment),
             workflows,
+            secrets,
             models,
             sessions,
             sessions_face,
@@ -195,7 +200,7 @@ impl Settings {
             vectors,
             embedder,
             mode,
-            warnings: config::strangers(environment).iter().map(config::Stranger::to_string).collect(),
+            warnings,
         })
     }
 }
@@ -346,12 +351,14 @@ fn level(level: config::LogLevel) -> Level {
     }
 }
 
+mod allowed_env;
 mod audit;
 mod auth;
 mod embedder;
 mod knowledge;
 mod messages;
 mod programs;
+mod secrets;
 mod thinking;
 mod tokens;
 mod vectors;
@@ -361,6 +368,7 @@ pub use audit::{AuditSettings, KeySource};
 pub use embedder::{Embedder, model_folder};
 pub use knowledge::Knowledge;
 pub use programs::CONFINE;
+pub use secrets::{KeyLocation, Secrets};
 pub use vectors::Vectors;
 pub use workflows::{Workflows, read_private};
 

@@ -19,6 +19,7 @@ pub fn migrations() -> Vec<Migration> {
         orchestr8_mcp::tables::MIGRATIONS,
         orchestr8_mcp::http::tables::MIGRATIONS,
         orchestr8_workflows::tables::MIGRATIONS,
+        orchestr8_secrets::tables::MIGRATIONS,
         orchestr8_sessions::tables::MIGRATIONS,
         orchestr8_knowledge::tables::MIGRATIONS,
         orchestr8_knowledge_face::tables::MIGRATIONS,
@@ -64,12 +65,9 @@ fn problem(found: journals::Contradiction) -> RowProblem {
     RowProblem { number: found.number, label, what: found.what }
 }
 
-/// Keeps the first secret of a name: a second one changes nothing.
-pub fn secret_keep(name: &str, value: Vec<u8>) -> Statement {
-    Statement::new(
-        "INSERT INTO secrets (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
-        vec![name.into(), value.into()],
-    )
+/// What an older version kept in clear.
+pub fn secret_delete(name: &str) -> Statement {
+    Statement::new("DELETE FROM secrets WHERE name = ?1", vec![name.into()])
 }
 
 /// Columns: value.

@@ -124,6 +124,9 @@ pub struct Policy {
     pub journalled: bool,
     /// Record the end in the audit chain before the reply leaves.
     pub audited: bool,
+    /// Arguments that are secret: the hash of the arguments in the audit chain leaves them out, since the hash of a weak
+    /// secret can be guessed.
+    pub secret_args: &'static [&'static str],
     pub tasking: Tasking,
     /// Repeating it changes nothing more (a hint for clients).
     pub idempotent: bool,
@@ -154,6 +157,7 @@ impl Policy {
             breaker: None,
             journalled: false,
             audited: false,
+            secret_args: &[],
             tasking: Tasking::Forbidden,
             idempotent: true,
             destructive: false,

@@ -42,7 +42,7 @@ pub fn link(admitted: &Admitted, stored: &Stored, at_ms: i64, redactor: &Redacto
         "plan_hash": envelope.and_then(|envelope| envelope.plan_hash.as_deref()),
         "phase_id": envelope.and_then(|envelope| envelope.phase_id.as_deref()),
         "cause": envelope.map(|envelope| redactor.value(&envelope.cause)),
-        "args_hash": canonical::sha256_hex(submission.args.as_value()),
+        "args_hash": args_hash(submission.args.as_value(), admitted.action.policy.secret_args),
         "object": object(submission.args.as_value(), output_value(stored)),
         "correlation_id": submission.correlation,
         "end": stored.end,
@@ -137,6 +137,22 @@ pub fn security_event(event: &SecurityEvent, at_ms: i64) -> Link {
         "timestamp": iso(at_ms),
     });
     Link { chain: CHAIN.into(), at_ms, body: canonical::text(&body) }
+}
+
+/// The hash of the arguments without those that are secret.
+fn args_hash(args: &Value, secret: &[&str]) -> String {
+    match (secret, args) {
+        ([], _)
+        | (_, Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            canonical::sha256_hex(args)
+        }
+        (secret, Value::Object(map)) => {
+            let shown = map.iter().filter(|(name, _)| !secret.contains(&name.as_str()));
+            canonical::sha256_hex(&Value::Object(
+                shown.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            ))
+        }
+    }
 }
 
 fn hash(of: &impl Serialize) -> Option<String> {

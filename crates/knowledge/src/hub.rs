@@ -6,6 +6,7 @@ use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::Store;
 use orchestr8_kernel::{Context, Kernel};
 use orchestr8_outbound::{Allowed, Client, Guard};
+use orchestr8_secrets::SecretVault;
 use uuid::Uuid;
 
 use crate::journal::progress::Progress;
@@ -27,6 +28,8 @@ pub struct Settings {
     pub answers: Option<(String, String)>,
     /// What of the search by words is kept in memory.
     pub words: words::Settings,
+    /// Keeps the secrets that sign deliveries to webhooks. None: no webhook can have one.
+    pub vault: Option<SecretVault>,
 }
 
 /// A handle to knowledge. Clones share it.
@@ -68,6 +71,11 @@ impl Hub {
         let (turns, progress, passing) = (Turns::default(), Progress::default(), Passing::default());
         let words = Words::new(settings.words);
         Self(Arc::new(Shared { kernel, settings, turns, meaning, progress, passing, words, guard, client }))
+    }
+
+    /// Where the secrets of webhooks are.
+    pub(crate) fn vault(&self) -> Option<&SecretVault> {
+        self.0.settings.vault.as_ref()
     }
 
     pub(crate) fn guard(&self) -> &Guard {

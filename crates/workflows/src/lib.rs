@@ -15,5 +15,5 @@ mod stored;
 pub mod tables;
 
 pub use actions::all;
-pub use runtime::{Depth, Hub, Settings};
+pub use runtime::{AllowedEnv, Depth, Hub, Settings};
 pub use schedules::Spec as Schedule;

@@ -113,10 +113,6 @@ pub const ENDED_TASKS_KEPT: usize = 1024;
 /// A worker's error message beyond this is cut.
 pub const WORKER_MESSAGE_BYTES: usize = 4096;
 
-/// Named secrets, and the bytes of one: every text that is written is searched for each of them.
-pub const SECRETS: usize = 256;
-pub const SECRET_BYTES: usize = 65_536;
-
 /// A shorter secret is not searched for: it would be found everywhere.
 pub const SECRET_SEARCHED_BYTES: usize = 4;
 

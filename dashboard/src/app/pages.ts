@@ -18,6 +18,7 @@ export const PAGES: Page[] = [
   { name: 'Tools', path: '/tools', key: 't', icon: Wrench, Shown: lazy(() => import('../pages/tools')) },
   { name: 'Knowledge', path: '/knowledge', key: 'k', icon: BookOpen, Shown: lazy(() => import('../pages/knowledge')) },
   { name: 'Messages', path: '/messages', key: 'm', icon: Mail, Shown: lazy(() => import('../pages/messages')) },
+  { name: 'Secrets', path: '/secrets', key: 'c', icon: KeyRound, Shown: lazy(() => import('../pages/secrets')) },
   { name: 'Audit', path: '/audit', key: 'a', icon: ShieldCheck, Shown: lazy(() => import('../pages/audit')) },
   { name: 'API tokens', path: '/tokens', key: 'p', icon: KeyRound, Shown: lazy(() => import('../pages/tokens')) },
 ]

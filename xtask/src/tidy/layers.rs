@@ -34,6 +34,8 @@ enum Layer {
     Process,
     /// Calls to servers out there, for domains that make some.
     Outbound,
+    /// Named secrets, for domains that use some.
+    Secrets,
     /// Messages between agents, for faces that take some.
     Broker,
     Domain,
@@ -47,12 +49,18 @@ fn may_use(user: Layer, used: Layer) -> bool {
     let allowed: &[Layer] = match user {
         Layer::Contract => &[],
         Layer::Kernel => &[Layer::Contract],
-        Layer::Stores | Layer::Models | Layer::Process | Layer::Outbound | Layer::Broker | Layer::Edge => {
-            &[Layer::Contract, Layer::Kernel]
+        Layer::Stores
+        | Layer::Models
+        | Layer::Process
+        | Layer::Outbound
+        | Layer::Secrets
+        | Layer::Broker
+        | Layer::Edge => &[Layer::Contract, Layer::Kernel],
+        Layer::Domain => {
+            &[Layer::Contract, Layer::Kernel, Layer::Models, Layer::Process, Layer::Outbound, Layer::Secrets]
         }
         Layer::TransparencyLog => &[Layer::Contract, Layer::Kernel, Layer::Stores, Layer::Outbound],
-        Layer::Domain => &[Layer::Contract, Layer::Kernel, Layer::Models, Layer::Process, Layer::Outbound],
-        Layer::Face => &[Layer::Contract, Layer::Kernel, Layer::Edge, Layer::Broker],
+        Layer::Face => &[Layer::Contract, Layer::Kernel, Layer::Edge, Layer::Broker, Layer::Secrets],
         Layer::App => return used != Layer::Testing,
         Layer::Testing => &[Layer::Contract, Layer::Kernel, Layer::Stores],
     };
@@ -79,6 +87,7 @@ fn package(value: &Value) -> Option<Package> {
         "outbound" => Layer::Outbound,
         "broker" => Layer::Broker,
         "process" => Layer::Process,
+        "secrets" => Layer::Secrets,
         "edge" => Layer::Edge,
         "app" => Layer::App,
         "testing" => Layer::Testing,

@@ -69,6 +69,10 @@ impl Hub {
         match self.0.agents.get(address) {
             Some(agent) => {
                 let secret = agent.registration.callback_secret;
+                if agent.registration.signed && secret.is_none() {
+                    // The vault is locked: messages wait in the inbox rather than go out unsigned.
+                    return Way::Inbox;
+                }
                 let callback = agent.registration.callback_url.map(|url| Callback { url, secret });
                 callback.map_or(Way::Inbox, Way::Callback)
             }

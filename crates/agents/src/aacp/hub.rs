@@ -11,6 +11,7 @@ use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::{Row, Statement};
 use orchestr8_kernel::{Cancel, Kernel, Principal};
 use orchestr8_outbound::{Allowed, Client, Guard};
+use orchestr8_secrets::SecretVault;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
@@ -45,6 +46,8 @@ pub struct Settings {
     pub policy: Arc<dyn RetryPolicy>,
     /// Where callbacks may lead.
     pub callbacks: Allowed,
+    /// Keeps the secrets that sign callbacks. None: no agent can give one.
+    pub vault: Option<SecretVault>,
 }
 
 impl Default for Settings {
@@ -55,6 +58,7 @@ impl Default for Settings {
             inbox_messages: limits::INBOX_MESSAGES,
             policy: Arc::new(Backoff::default()),
             callbacks: Allowed { setting: "aacp.callbacks", ..Allowed::default() },
+            vault: None,
         }
     }
 }
@@ -110,7 +114,11 @@ impl Hub {
     }
 
     pub async fn ready(&self) -> Result<(), Fault> {
-        self.0.agents.ready(&self.0.kernel.ports().store).await
+        self.0.agents.ready(&self.0.kernel.ports().store, self.vault()).await
+    }
+
+    pub fn vault(&self) -> Option<&SecretVault> {
+        self.0.settings.vault.as_ref()
     }
 
     pub fn agents(&self) -> &Agents {

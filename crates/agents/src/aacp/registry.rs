@@ -9,6 +9,7 @@ use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::ports::store::{Error, Row};
 use orchestr8_kernel::{Principal, Transport};
+use orchestr8_secrets::{RecordKind, SecretVault};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
@@ -25,9 +26,12 @@ pub struct Registration {
     /// Where its messages are brought; none: it reads its inbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
-    /// What is brought there is signed with it. It is never shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What is brought there is signed with it. It is never shown, and kept in the vault only.
+    #[serde(default, skip_serializing)]
     pub callback_secret: Option<Secret>,
+    /// It has a secret: nothing is brought without a signature, not even when the vault is locked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub signed: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub topics: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,11 +117,23 @@ pub struct Agents {
 
 impl Agents {
     /// Reads them, if that has not happened yet.
-    pub async fn ready(&self, store: &Arc<dyn Store>) -> Result<(), Fault> {
+    pub async fn ready(&self, store: &Arc<dyn Store>, vault: Option<&SecretVault>) -> Result<(), Fault> {
+        if let Some(vault) = vault {
+            vault.load().await?;
+        }
         let read = async {
             let limit = i64::try_from(limits::AGENTS).unwrap_or(i64::MAX);
             let rows = store.query(tables::agents_all(limit)).await?;
-            let known = rows.iter().map(agent).collect::<Result<BTreeMap<_, _>, Error>>()?;
+            let mut known = rows.iter().map(agent).collect::<Result<BTreeMap<_, _>, Error>>()?;
+            for (address, agent) in &mut known {
+                let (tenant, name) = (address.tenant.as_str(), address.agent.as_str());
+                let kept = vault.and_then(|vault| vault.internal(RecordKind::Callback, tenant, name));
+                let registration = &mut agent.registration;
+                registration.callback_secret = kept
+                    .map(|secret| Secret(secret.expose().to_owned()))
+                    .or(registration.callback_secret.take());
+                registration.signed |= registration.callback_secret.is_some();
+            }
             *self.known.write() = known;
             Ok(())
         };

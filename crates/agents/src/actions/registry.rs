@@ -5,6 +5,7 @@ use orchestr8_kernel::action::Cost;
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
+use orchestr8_secrets::{RecordKind, SecretRecord, SecretText};
 use serde_json::{Value, json};
 
 use super::inbox::own;
@@ -19,7 +20,14 @@ const REFUSALS: &[Kind] = &[Kind::Invalid, Kind::NotFound, Kind::Forbidden, Kind
 
 fn changing() -> Policy {
     let slotting = orchestr8_kernel::action::Slotting::Free;
-    Policy { slotting, cost: Cost::Work, refusals: REFUSALS, idempotent: true, ..Policy::stored() }
+    Policy {
+        slotting,
+        cost: Cost::Work,
+        refusals: REFUSALS,
+        idempotent: true,
+        secret_args: &["callbackSecret"],
+        ..Policy::stored()
+    }
 }
 
 pub fn register(hub: &Hub) -> Result<Action, schema::Error> {
@@ -70,6 +78,7 @@ async fn enlist(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
         return Err(fault.with("path", "/callbackSecret").into());
     }
     let registration = Registration {
+        signed: callback_url.is_some() && secret.is_some(),
         callback_secret: callback_url.as_ref().and(secret),
         callback_url,
         topics: texts("topics"),
@@ -90,12 +99,61 @@ async fn enlist(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
         .map_err(|error| Fault::internal("a registration could not be written").because(error))?;
     let mut effects = Batch::new();
     effects.then_one(tables::agent_put(&address, &registered.owner, about, registered.registered_ms));
+    let kept = keep_secret(hub, &address, &registered, args, &mut effects).await?;
     let output = Output::json(shown(address.agent.as_str(), &registered, now_ms));
     let hub = hub.clone();
     Ok(Reply::new(output, effects).then(move || {
+        kept.settle(&hub, &address);
         hub.agents().keep(address.clone(), registered);
         hub.dispatch(&address, 0, None);
     }))
+}
+
+/// What the vault must know once the registration is durable.
+enum KeptSecret {
+    Same,
+    Stored(Box<SecretRecord>, SecretText),
+    Removed,
+}
+
+impl KeptSecret {
+    fn settle(self, hub: &Hub, address: &Address) {
+        let Some(vault) = hub.vault() else { return };
+        match self {
+            KeptSecret::Same => {}
+            KeptSecret::Stored(record, value) => vault.remember(*record, value),
+            KeptSecret::Removed => {
+                vault.forget(RecordKind::Callback, address.tenant.as_str(), address.agent.as_str())
+            }
+        }
+    }
+}
+
+/// Encrypts a secret that was given, and deletes one that signs nothing any more.
+async fn keep_secret(
+    hub: &Hub,
+    address: &Address,
+    registered: &Registered,
+    args: &Args,
+    effects: &mut Batch,
+) -> Result<KeptSecret, Fault> {
+    let (tenant, name) = (address.tenant.as_str(), address.agent.as_str());
+    match (args.text("callbackSecret"), hub.vault()) {
+        (Some(_), None) => {
+            Err(Fault::new(Code::SecretsUnavailable, "/callbackSecret: this server keeps no secrets"))
+        }
+        (Some(secret), Some(vault)) => {
+            let (record, value) =
+                (vault.draft(RecordKind::Callback, tenant, name, &registered.owner), SecretText::new(secret));
+            effects.then_one(vault.seal(&record, &value).await?);
+            Ok(KeptSecret::Stored(Box::new(record), value))
+        }
+        (None, Some(vault)) if !registered.registration.signed => {
+            effects.then(vault.removal(RecordKind::Callback, tenant, name));
+            Ok(KeptSecret::Removed)
+        }
+        (None, Some(_) | None) => Ok(KeptSecret::Same),
+    }
 }
 
 pub fn unregister(hub: &Hub) -> Result<Action, schema::Error> {
@@ -108,8 +166,16 @@ pub fn unregister(hub: &Hub) -> Result<Action, schema::Error> {
             let address = own(&hub, &args, &context).await?;
             let mut effects = Batch::new();
             effects.then(tables::agent_delete(&address));
+            if let Some(vault) = hub.vault() {
+                effects.then(vault.removal(
+                    RecordKind::Callback,
+                    address.tenant.as_str(),
+                    address.agent.as_str(),
+                ));
+            }
             let output = Output::json(json!({"agentId": address.agent, "unregistered": true}));
             Ok(Reply::new(output, effects).then(move || {
+                KeptSecret::Removed.settle(&hub, &address);
                 hub.agents().forget(&address);
                 hub.tell_readers(&address);
             }))
@@ -175,7 +241,7 @@ fn shown(id: &str, agent: &Registered, now_ms: i64) -> Value {
     });
     if let Some(url) = &registration.callback_url {
         told["callbackUrl"] = url.as_str().into();
-        told["signed"] = registration.callback_secret.is_some().into();
+        told["signed"] = registration.signed.into();
     }
     if let Some(description) = &registration.description {
         told["description"] = description.as_str().into();

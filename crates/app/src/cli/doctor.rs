@@ -9,6 +9,7 @@ use orchestr8_contract::Code;
 use orchestr8_edge::check_bind;
 use orchestr8_models::settings::Provider;
 use orchestr8_process::sandbox::{SandboxLevel, SandboxMode, SandboxReport, SandboxSettings};
+use orchestr8_secrets::KeySource;
 use orchestr8_stores::sqlite::{Exposure, Look, check_folder, exposed_files};
 use orchestr8_tools::remote::{Link, Server};
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ use super::Shell;
 use super::signed_logs::{SignedLogs, Trusted};
 use crate::config::{Flags, Stranger, strangers};
 use crate::failure::Failure;
+use crate::runtime::secrets::InstallationKey;
 use crate::settings::{Mode, Place, Settings, Vectors};
 use crate::terminal::columns;
 
@@ -76,6 +78,7 @@ impl Doctor {
                 });
                 checks.extend(environment(shell));
                 checks.extend(data(&settings));
+                checks.push(secrets(&settings));
                 checks.push(port(&settings));
                 checks.push(open_files());
                 checks.push(sandbox(&settings.sandbox));
@@ -132,6 +135,17 @@ fn environment(shell: &Shell) -> Vec<Check> {
         check("environment", Verdict::Warn, stranger.to_string(), "correct its name, or unset it")
     };
     strangers(&shell.environment).into_iter().map(stranger).collect()
+}
+
+/// Whether the key of stored secrets can be read; whether it fits is known when the server starts.
+fn secrets(settings: &Settings) -> Check {
+    match InstallationKey(settings.secrets.key.clone()).load() {
+        Ok(keys) if keys.is_empty() => ok("secrets", "their key is created when it is first needed"),
+        Ok(_) => ok("secrets", "their key can be read"),
+        Err(fault) => {
+            check("secrets", Verdict::Fail, fault.message, "correct secrets.key; see docs/guide/secrets.md")
+        }
+    }
 }
 
 fn data(settings: &Settings) -> Vec<Check> {

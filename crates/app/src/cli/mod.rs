@@ -40,6 +40,7 @@ mod resume;
 mod retry;
 mod run;
 mod schedule;
+mod secrets;
 mod serve;
 mod sessions;
 mod shell;
@@ -160,6 +161,9 @@ enum Command {
     /// Run stored workflows by the clock.
     #[command(subcommand)]
     Schedule(schedule::Schedule),
+    /// Manage named secrets: values that steps send to bound destinations.
+    #[command(subcommand)]
+    Secrets(secrets::Secrets),
     /// Print what happens to executions.
     Events(events::Events),
     /// See a workflow survive being killed.
@@ -342,6 +346,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Agents(command) => command.run(shell),
         Command::Workflows(command) => command.run(shell).map(ok),
         Command::Schedule(command) => command.run(shell),
+        Command::Secrets(command) => command.run(shell).map(ok),
         Command::Events(command) => command.run(shell).map(ok),
         Command::Demo(command) => command.run(shell),
         Command::DemoStep(command) => command.run(shell).map(ok),

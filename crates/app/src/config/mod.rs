@@ -9,6 +9,7 @@ mod knowledge;
 mod layers;
 mod place;
 mod programs;
+mod secrets;
 mod shape;
 mod suggest;
 mod table;
@@ -34,8 +35,9 @@ pub use knowledge::{
 };
 pub use layers::{Entry, Origin, Problem, Stranger, strangers};
 pub use programs::{Sandbox, SandboxMode, WorkflowsExec};
+pub use secrets::{NamedSecret, Secrets, SecretsKey};
 pub use suggest::suggestion;
-pub use table::{Preset, SETTINGS, Secrecy, Setting};
+pub use table::{PREFIX, Preset, SETTINGS, Secrecy, Setting};
 pub use thinking::{ModelKind, ModelProvider, Models, Sessions};
 pub use trust::{TrustStore, TrustedFile};
 pub use untrusted::{ReviewedFile, review, trusted_place};
@@ -137,6 +139,7 @@ pub struct Config {
     #[serde(default)]
     pub auth: Auth,
     pub protocol: Protocol,
+    pub secrets: Secrets,
     pub workflows: Workflows,
     #[serde(default)]
     pub models: Models,
@@ -199,7 +202,7 @@ pub struct Workflows {
     pub max_executions_per_tenant: usize,
     pub queue_wait_ms: u64,
     pub cancel_grace_ms: u64,
-    pub secrets_file: Option<PathBuf>,
+    pub env: Vec<String>,
     pub http: WorkflowsHttp,
     #[serde(default)]
     pub exec: WorkflowsExec,

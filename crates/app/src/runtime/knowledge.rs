@@ -12,14 +12,17 @@ use orchestr8_knowledge_face::{self as face, Envelopes, PubSub};
 use super::Runtime;
 use crate::failure::Failure;
 use crate::settings::{Settings, Vectors};
+use orchestr8_secrets::SecretVault;
 
 /// Every action of knowledge. Without an embedder there is no search by meaning.
 pub fn register(
     kernel: &Kernel,
     settings: &Settings,
     embedder: Option<Arc<dyn Embedder>>,
+    vault: &SecretVault,
 ) -> Result<Hub, Failure> {
-    let domain = settings.knowledge.domain.clone();
+    let vault = Some(vault.clone());
+    let domain = orchestr8_knowledge::Settings { vault, ..settings.knowledge.domain.clone() };
     let hub = match embedder {
         Some(embedder) => {
             let dense = index(kernel, &settings.vectors, embedder.as_ref());
@@ -53,6 +56,7 @@ pub async fn face_settings(runtime: &Runtime) -> Result<face::Settings, Failure>
     };
     Ok(face::Settings {
         security: own.security.clone(),
+        vault: Some(runtime.vault.clone()),
         body_limit_bytes: http.body_limit_bytes,
         body_timeout_ms: http.body_timeout_ms,
         ack_ms: own.ack_ms,

@@ -8,13 +8,14 @@ use orchestr8_contract::Code;
 use orchestr8_contract::id::AgentId;
 use orchestr8_kernel::Kernel;
 use orchestr8_messaging_face as face;
+use orchestr8_secrets::SecretVault;
 
 use super::Runtime;
 use crate::failure::Failure;
 use crate::settings::Settings;
 
 /// Every action on agents and messages. Nothing that was left is taken up before the hub runs.
-pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
+pub fn register(kernel: &Kernel, settings: &Settings, vault: &SecretVault) -> Result<Hub, Failure> {
     let ports = kernel.ports();
     let agents = Coordinator::new(kernel.bus().clone(), ports.clock.clone(), ports.log.clone());
     let echo = AgentId::parse(Echo::ID).map_err(|wrong| Failure::new(Code::Internal, wrong.to_string()))?;
@@ -23,7 +24,9 @@ pub fn register(kernel: &Kernel, settings: &Settings) -> Result<Hub, Failure> {
         Failure::new(Code::Internal, format!("an action is wrong: {error}"))
     };
     let of_agents = all(&agents, &orchestr8_agents::Settings { state_bytes: settings.state_bytes });
-    let hub = Hub::new(kernel.clone(), agents, settings.messages.clone());
+    let messages =
+        orchestr8_agents::aacp::Settings { vault: Some(vault.clone()), ..settings.messages.clone() };
+    let hub = Hub::new(kernel.clone(), agents, messages);
     for action in of_agents.map_err(broken)?.into_iter().chain(of_messages(&hub).map_err(broken)?) {
         kernel.registry().register(action).map_err(broken)?;
     }

@@ -10,6 +10,8 @@ pub mod knowledge;
 pub(crate) mod log_retention;
 mod messages;
 mod principals;
+mod seal;
+pub mod secrets;
 mod sessions;
 mod signals;
 mod sink;
@@ -34,6 +36,7 @@ use orchestr8_kernel::redact::Redactor;
 use orchestr8_kernel::{Action, Cancel, Kernel, Log, Ports};
 use orchestr8_mcp::Face;
 use orchestr8_process::sandbox::{Sandbox, SandboxSettings};
+use orchestr8_secrets::SecretVault;
 use orchestr8_stores::Sqlite;
 use orchestr8_tlog::HeadRecorder;
 use orchestr8_tokens::ApiTokens;
@@ -82,6 +85,7 @@ pub struct Runtime {
     pub countdown: Countdown,
     /// Other MCP servers; they come up while we serve already.
     pub remote: Remote,
+    pub vault: SecretVault,
     pub workflows: Hub,
     pub sessions: orchestr8_sessions::Hub,
     pub knowledge: orchestr8_knowledge::Hub,
@@ -142,13 +146,14 @@ impl Runtime {
         let tokens = tokens::register(&kernel, &settings)?;
         kernel.set_directory(Arc::new(principals::ServerPrincipals::of(&settings.auth, tokens.table())));
         register(&kernel, &settings)?;
-        let messages = messages::register(&kernel, &settings)?;
+        let vault = secrets::register(&kernel, &settings)?;
+        let messages = messages::register(&kernel, &settings, &vault)?;
         // One for all, because it waits once for programs of an earlier process.
         let sandbox = sandbox(&settings, opened.durable, kernel.ports().clock.clone());
-        let workflows = workflows::register(&kernel, &settings, &sandbox)?;
+        let workflows = workflows::register(&kernel, &settings, &vault, &sandbox)?;
         let sessions = sessions::register(&kernel, &settings, &sandbox)?;
         let embedder = embedding::embedder(&kernel, &settings.embedder)?;
-        let knowledge = knowledge::register(&kernel, &settings, embedder)?;
+        let knowledge = knowledge::register(&kernel, &settings, embedder, &vault)?;
         let reload = settings.tls.as_ref().map(|_| Arc::new(Notify::new()));
         let countdown = Countdown::new(kernel.ports().clock.clone(), settings.shutdown_limit);
         if purpose.lasting {
@@ -177,6 +182,7 @@ impl Runtime {
             heads,
             countdown,
             remote,
+            vault,
             workflows,
             sessions,
             knowledge,
@@ -192,6 +198,7 @@ impl Runtime {
     /// that stay.
     pub async fn begin(&self) -> Result<(), Failure> {
         self.tokens.load().await?;
+        self.vault.load().await?;
         self.sessions.start().await.map_err(Failure::from)?;
         let (knowledge, stop) = (self.knowledge.clone(), Cancel::from_token(self.stop.clone()));
         tokio::spawn(async move { knowledge.run(stop).await });
@@ -204,6 +211,7 @@ impl Runtime {
     /// Runs what comes, and leaves alone what was under way. For commands that are there for one execution.
     pub async fn begin_alone(&self) -> Result<(), Failure> {
         self.tokens.load().await?;
+        self.vault.load().await?;
         self.sessions.start_alone().await.map_err(Failure::from)?;
         self.workflows.start_alone().await.map_err(Failure::from)
     }
@@ -220,14 +228,14 @@ impl Runtime {
 
     /// What pages of this server show when they change something. The same after a restart, so that an open page goes on.
     pub async fn page_token(&self) -> Result<String, Failure> {
-        let secret = store::secret(&self.store, &self.kernel.ports().ids).await?;
+        let secret = seal::secret(&self.vault, &self.kernel).await?;
         Ok(canonical::sha256_hex(&json!({"of": "pages", "secret": secret})))
     }
 
     /// The MCP face over this kernel.
     pub async fn face(&self) -> Result<Face, Failure> {
         let settings = &self.settings;
-        let secret = store::secret(&self.store, &self.kernel.ports().ids).await?;
+        let secret = seal::secret(&self.vault, &self.kernel).await?;
         workspace::register(&self.kernel, settings, &self.sandbox, &secret)?;
         Ok(Face::new(
             self.kernel.clone(),

@@ -1,17 +1,10 @@
 //! Opens the store: where the settings say, or in memory when another process of ours has it and nobody insists.
 
-use std::sync::Arc;
-
 use orchestr8_contract::Code;
 use orchestr8_kernel::Log;
-use orchestr8_kernel::ports::Ids;
-use orchestr8_kernel::ports::Store as _;
-use orchestr8_kernel::ports::ids::For;
-use orchestr8_kernel::ports::store::Batch;
 use orchestr8_stores::Sqlite;
 use orchestr8_stores::sqlite::{self, OnFatal, Options};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
 use crate::settings::{Place, Settings};
@@ -93,27 +86,4 @@ pub fn failure(error: sqlite::Error) -> Failure {
     };
     let hint = hint.to_owned();
     Failure::new(code, format!("the store cannot be opened: {error}")).hinting(hint)
-}
-
-/// The secret that seals what clients keep for us. Made once and kept in the store, so that what was sealed before a restart
-/// can be opened after it.
-pub async fn secret(store: &Sqlite, ids: &Arc<dyn Ids>) -> Result<[u8; 32], Failure> {
-    const NAME: &str = "seal";
-    let failed =
-        |error: orchestr8_kernel::ports::store::Error| Failure::new(Code::StoreFailed, error.to_string());
-    let find = || async { store.query(tables::secret_find(NAME)).await.map_err(failed) };
-    let mut rows = find().await?;
-    if rows.is_empty() {
-        let mut fresh = Sha256::new();
-        for _ in 0..3 {
-            fresh.update(ids.fresh(For::Record).as_bytes());
-        }
-        let mut batch = Batch::new();
-        batch.then(tables::secret_keep(NAME, fresh.finalize().to_vec()));
-        store.commit(batch).await.map_err(failed)?;
-        rows = find().await?;
-    }
-    let kept = rows.first().map(|row| row.blob(0)).transpose().map_err(failed)?;
-    kept.and_then(|bytes| bytes.try_into().ok())
-        .ok_or_else(|| Failure::new(Code::StoreCorrupt, "the stored secret is not one"))
 }

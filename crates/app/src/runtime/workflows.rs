@@ -1,10 +1,9 @@
 //! Puts workflows together: their agents, the hub that runs them, their actions, and the face over them.
 
-use std::sync::Arc;
-
 use orchestr8_contract::Code;
 use orchestr8_kernel::Kernel;
 use orchestr8_process::sandbox::Sandbox;
+use orchestr8_secrets::SecretVault;
 use orchestr8_workflows::agents::{Agents, Parts, Workers, builtin};
 use orchestr8_workflows::{Hub, all};
 use orchestr8_workflows_face as face;
@@ -14,11 +13,15 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 
 /// Every action of workflows. Nothing runs before the hub is started.
-pub fn register(kernel: &Kernel, settings: &Settings, sandbox: &Sandbox) -> Result<Hub, Failure> {
+pub fn register(
+    kernel: &Kernel,
+    settings: &Settings,
+    vault: &SecretVault,
+    sandbox: &Sandbox,
+) -> Result<Hub, Failure> {
     let own = &settings.workflows;
     let workers = Workers::new(kernel.ports().clock.clone(), kernel.ports().ids.clone());
-    let parts = Parts { kernel: kernel.clone(), secrets: own.secrets.clone(), workers: workers.clone() };
-    let env = own.env.clone();
+    let parts = Parts { kernel: kernel.clone(), workers: workers.clone() };
     let mut agents = own.agents.clone();
     if let Some(exec) = &mut agents.exec {
         exec.sandbox = Some(sandbox.clone());
@@ -26,13 +29,13 @@ pub fn register(kernel: &Kernel, settings: &Settings, sandbox: &Sandbox) -> Resu
     let hub = Hub::new(
         kernel.clone(),
         Agents::new(builtin(&agents, &parts)),
-        own.secrets.clone(),
+        vault.clone(),
         orchestr8_workflows::Settings {
             running_steps: own.running_steps,
             executions_per_tenant: own.executions_per_tenant,
             queue_wait_ms: own.queue_wait_ms,
             grace_ms: own.grace_ms,
-            env: Arc::new(move |name| env.get(name).cloned()),
+            env: own.env.clone(),
             ..orchestr8_workflows::Settings::default()
         },
     );

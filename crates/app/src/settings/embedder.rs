@@ -6,9 +6,11 @@ use orchestr8_contract::Code;
 use orchestr8_kernel::resilience::Resilience;
 use orchestr8_models::embedders::{self, Kind, dimensions};
 use orchestr8_models::{Key, Secret};
-use orchestr8_workflows::agents::Secrets;
 
 use super::Place;
+use orchestr8_secrets::DeclaredSecret;
+
+use super::secrets::provider_key;
 use crate::config::{EmbedderKind, Environment, KnowledgeEmbedder};
 use crate::failure::Failure;
 use crate::weights;
@@ -54,11 +56,16 @@ const OLLAMA: Maker = Maker {
     model: "nomic-embed-text",
 };
 
+/// The variables that hold keys of these makers.
+pub fn key_variables() -> impl Iterator<Item = &'static str> {
+    [&OPENAI, &VOYAGE, &OLLAMA].into_iter().filter_map(|maker| maker.key_variable)
+}
+
 impl Embedder {
     pub fn new(
         config: &KnowledgeEmbedder,
         place: &Place,
-        secrets: &Secrets,
+        secrets: &[DeclaredSecret],
         environment: &Environment,
     ) -> Result<Self, Failure> {
         let maker = match config.kind {
@@ -78,10 +85,11 @@ impl Embedder {
         let base_url = config.base_url.clone().unwrap_or_else(|| maker.base_url.to_owned());
         let own = maker.key_variable.filter(|_| config.base_url.is_none());
         let key = match (&config.key_secret, config.key_variable.as_deref().or(own)) {
-            (Some(secret), _) => match secrets.get(secret) {
-                Some(key) => Key::Given(Secret::new(key)),
-                None => return Err(wrong("keySecret", format!("there is no secret named '{secret}'"))),
-            },
+            (Some(secret), _) => {
+                let key =
+                    provider_key(secrets, "embedder", secret).map_err(|what| wrong("keySecret", what))?;
+                Key::Given(Secret::new(key.expose()))
+            }
             (None, Some(variable)) => match environment.get(variable).filter(|key| !key.trim().is_empty()) {
                 Some(key) => Key::Given(Secret::new(key)),
                 None => return Err(wrong("keyVariable", format!("the variable {variable} is not set"))),

@@ -32,6 +32,7 @@ impl Knowledge {
         let (pubsub, hooks) = (&config.pubsub, &config.webhooks);
         Ok(Self {
             domain: orchestr8_knowledge::Settings {
+                vault: None,
                 test_mode: config.test_mode,
                 web_base: config.web_base.clone(),
                 webhooks: Allowed {

@@ -19,5 +19,6 @@ pub fn of(config: &config::Aacp) -> Settings {
             private: config.callbacks.allow_private,
             ..preset.callbacks
         },
+        vault: None,
     }
 }

@@ -169,3 +169,46 @@ fn vectors_are_indexed_here_or_on_a_server() {
         assert_eq!(vectors(&text).err().unwrap().code, Code::Configuration, "{wrong}");
     }
 }
+
+#[test]
+fn a_declared_secret_is_bound_and_has_a_value() {
+    let home = [("HOME", "/home/ada"), ("TOKEN", "a-long-enough-value"), ("SHORT", "short")];
+    let of = |rest: &str| {
+        settings(&format!("[secrets.named.SHOP]\nenv = 'TOKEN'\n{rest}"), &home, Mode::default())
+            .map(|settings| settings.secrets.declared.len())
+            .map_err(|failure| failure.lines.join("\n"))
+    };
+    let bound = "workflows = ['shop']\nto = ['api.shop.example:Authorization']";
+    assert_eq!(of(bound), Ok(1));
+    for (wrong, key) in [
+        ("", "secrets.named.SHOP.to"),
+        ("workflows = ['shop']", "secrets.named.SHOP.to"),
+        ("to = ['api.shop.example:Authorization']", "secrets.named.SHOP.to"),
+        ("workflows = ['shop']\nto = ['everywhere']", "secrets.named.SHOP.to"),
+        ("workflows = ['shop']\nto = ['h.example:X']\nfile = 'f'", "secrets.named.SHOP.file"),
+        ("workflows = ['shop']\nto = ['h.example:X']\ntenant = 'a b'", "secrets.named.SHOP.tenant"),
+    ] {
+        let told = of(wrong).unwrap_err();
+        assert!(told.contains(key), "{wrong}: {told}");
+    }
+    let missing = format!("[secrets.named.SHOP]\n{bound}");
+    let told = settings(&missing, &home, Mode::default()).err().unwrap().lines.join("\n");
+    assert!(told.contains("ORCHESTR8_SECRET_SHOP is not set"), "{told}");
+    let short = format!("[secrets.named.SHOP]\nenv = 'SHORT'\n{bound}");
+    assert!(settings(&short, &home, Mode::default()).is_err());
+}
+
+#[test]
+fn the_key_of_secrets_comes_from_one_place() {
+    let home = [("HOME", "/home/ada")];
+    let key = |text: &str| settings(text, &home, Mode::default()).map(|settings| settings.secrets.key);
+    assert!(
+        matches!(key(""), Ok(KeyLocation::Created(Some(path))) if path.ends_with(".config/orchestr8/secrets.key"))
+    );
+    assert!(matches!(key("secrets.key.env = 'K'"), Ok(KeyLocation::Variable { value: None, .. })));
+    assert!(
+        matches!(key("secrets.key.command = ['kms', 'print']"), Ok(KeyLocation::Command(words)) if words.len() == 2)
+    );
+    assert!(key("secrets.key.env = 'K'\nsecrets.key.file = '/k'").is_err());
+    assert!(key("secrets.key.file = '/home/ada/.local/share/orchestr8/key'").is_err(), "beside the data");
+}

@@ -9,9 +9,11 @@ use orchestr8_models::settings::{Entry, Key, Kind, Provider};
 use orchestr8_models::{Price, Reasoning, Secret};
 use orchestr8_sessions as sessions;
 use orchestr8_sessions_face as face;
-use orchestr8_workflows::agents::Secrets;
 
 use super::Place;
+use orchestr8_secrets::DeclaredSecret;
+
+use super::secrets::provider_key;
 use crate::config::{self, Environment, ModelKind, ModelProvider};
 use crate::failure::Failure;
 
@@ -75,10 +77,15 @@ const MAKERS: [Maker; 2] = [
     },
 ];
 
+/// The variables that hold keys of providers whether a setting names them or not.
+pub fn key_variables() -> impl Iterator<Item = &'static str> {
+    MAKERS.iter().map(|maker| maker.key_variable)
+}
+
 /// The providers that were written down, then the makers whose key is in the environment.
 pub fn models(
     config: &config::Models,
-    secrets: &Secrets,
+    secrets: &[DeclaredSecret],
     environment: &Environment,
 ) -> Result<orchestr8_models::Settings, Failure> {
     let mut providers = Vec::new();
@@ -114,7 +121,7 @@ fn named(key: &str, text: &str) -> Result<(String, String), Failure> {
 fn provider(
     name: &str,
     written: &ModelProvider,
-    secrets: &Secrets,
+    secrets: &[DeclaredSecret],
     environment: &Environment,
 ) -> Result<Provider, Failure> {
     let wrong = |part: &str, what: String| {
@@ -128,10 +135,10 @@ fn provider(
     };
     let variable = written.key_variable.as_deref().or(maker.map(|maker| maker.key_variable));
     let key = match (&written.key_secret, variable) {
-        (Some(secret), _) => match secrets.get(secret) {
-            Some(key) => Key::Given(Secret::new(key)),
-            None => return Err(wrong("keySecret", format!("there is no secret named '{secret}'"))),
-        },
+        (Some(secret), _) => {
+            let key = provider_key(secrets, name, secret).map_err(|what| wrong("keySecret", what))?;
+            Key::Given(Secret::new(key.expose()))
+        }
         (None, Some(variable)) => {
             environment.get(variable).map_or(Key::Missing, |key| Key::Given(Secret::new(key)))
         }
@@ -241,11 +248,10 @@ mod tests {
 
     #[test]
     fn a_maker_is_there_as_soon_as_its_key_is() {
-        let none =
-            models(&written(json!({"default": null})), &Secrets::none(), &Environment::default()).unwrap();
+        let none = models(&written(json!({"default": null})), &[], &Environment::default()).unwrap();
         assert!(none.providers.is_empty());
         let environment = Environment::of(&[("ANTHROPIC_API_KEY", "sk-1")]);
-        let found = models(&written(json!({"default": null})), &Secrets::none(), &environment).unwrap();
+        let found = models(&written(json!({"default": null})), &[], &environment).unwrap();
         assert_eq!(found.providers[0].name, "anthropic");
         assert_eq!(found.providers[0].models.len(), 3);
         assert!(!format!("{found:?}").contains("sk-1"), "a key is never shown");
@@ -254,7 +260,7 @@ mod tests {
     #[test]
     fn a_default_must_name_provider_and_model() {
         for (text, right) in [("offline/echo", true), ("echo", false), ("/x", false)] {
-            let read = models(&written(json!({"default": text})), &Secrets::none(), &Environment::default());
+            let read = models(&written(json!({"default": text})), &[], &Environment::default());
             assert_eq!(read.is_ok(), right, "{text}");
         }
     }
@@ -267,8 +273,8 @@ mod tests {
                 "reasoning": false, "images": false}}})
         };
         let environment = Environment::default();
-        let found = models(&written(own(json!(["llama"]))), &Secrets::none(), &environment).unwrap();
+        let found = models(&written(own(json!(["llama"]))), &[], &environment).unwrap();
         assert!(matches!(found.providers[0].key, Key::Unneeded));
-        assert!(models(&written(own(json!([]))), &Secrets::none(), &environment).is_err());
+        assert!(models(&written(own(json!([]))), &[], &environment).is_err());
     }
 }

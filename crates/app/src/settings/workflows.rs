@@ -1,13 +1,12 @@
-//! What the settings of workflows mean: limits, whom agents may call, and the secrets.
+//! What the settings of workflows mean: limits, and whom agents may call.
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
 
 use orchestr8_contract::Code;
 use orchestr8_kernel::registry::ToolFilter;
-use orchestr8_workflows::agents::{self, Secrets, settings};
+use orchestr8_workflows::AllowedEnv;
+use orchestr8_workflows::agents::{self, settings};
 
 use crate::config::{self, Environment};
 use crate::failure::Failure;
@@ -20,15 +19,15 @@ pub struct Workflows {
     pub queue_wait_ms: u64,
     pub grace_ms: u64,
     pub agents: agents::Settings,
-    pub secrets: Arc<Secrets>,
-    /// What definitions may read of the environment, of the names they declare.
-    pub env: Arc<BTreeMap<String, String>>,
+    /// The environment variables that definitions may name.
+    pub env: AllowedEnv,
 }
 
 impl Workflows {
     pub fn new(
         config: &config::Workflows,
         tools: ToolFilter,
+        env: AllowedEnv,
         environment: &Environment,
     ) -> Result<Self, Failure> {
         let base_env = super::base_env(environment);
@@ -56,19 +55,9 @@ impl Workflows {
                 remote: remote.collect(),
                 tools,
             },
-            secrets: Arc::new(secrets(config.secrets_file.as_deref(), environment)?),
-            env: Arc::new(
-                environment.all().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            ),
+            env,
         })
     }
-}
-
-fn secrets(file: Option<&Path>, environment: &Environment) -> Result<Secrets, Failure> {
-    let text = file.map(|path| read_private("workflows.secretsFile", path)).transpose()?;
-    Secrets::gather(text.as_deref(), environment.all()).map_err(|fault| {
-        Failure::from(fault).hinting("a secrets file is a JSON object of texts: {\"NAME\": \"value\"}")
-    })
 }
 
 /// Secrets that others on this machine can read are none.

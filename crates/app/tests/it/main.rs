@@ -35,5 +35,6 @@ mod stdio;
 mod store;
 mod talking;
 mod transcripts;
+mod vault;
 mod workflow_kill;
 mod workflows;

@@ -34,7 +34,13 @@ impl Server {
     }
 
     pub fn of(mut command: Command) -> Self {
-        let mut child = command.stderr(Stdio::null()).stdin(Stdio::null()).spawn().unwrap();
+        command.stderr(Stdio::null());
+        Self::logging(command)
+    }
+
+    /// Its log goes where the command says.
+    pub fn logging(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address =

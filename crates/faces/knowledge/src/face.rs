@@ -35,7 +35,7 @@ impl Face {
             order: Order::new(store.clone()),
             rates: Rates::new(settings.rate_per_minute),
             calls: Calls::default(),
-            links: Links::new(store, settings.link_secret),
+            links: Links::new(store, settings.link_secret, settings.vault.clone()),
             fetcher: Fetcher::new(&settings),
             kernel,
             settings,

@@ -1,6 +1,7 @@
 //! What an installation sets for this face.
 
 use orchestr8_contract::limits::KEY_TTL_MS;
+use orchestr8_secrets::SecretVault;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits;
@@ -36,8 +37,9 @@ pub struct Settings {
     pub artifact_bytes: usize,
     /// Where we are reached, as `https://host[:port]`; none: as the client called us.
     pub public_url: Option<String>,
-    /// Signs links. None: one is made and kept in the store.
+    /// Signs links. None: one is made and kept in the vault.
     pub link_secret: Option<[u8; 32]>,
+    pub vault: Option<SecretVault>,
     /// Where envelopes are published and answered; none: they are only taken over HTTP.
     pub pubsub: Option<PubSub>,
     /// Shared with whoever delivers envelopes another way.
@@ -60,6 +62,7 @@ impl Default for Settings {
             artifact_bytes: limits::ARTIFACT_BYTES,
             public_url: None,
             link_secret: None,
+            vault: None,
             pubsub: None,
             metrics: Metrics::default(),
             shutdown: CancellationToken::new(),

@@ -210,16 +210,9 @@ pub fn artifact_find(tenant: &str, hash: &str, now_ms: i64) -> Statement {
     )
 }
 
-pub fn secret_keep(name: &str, value: Vec<u8>) -> Statement {
-    Statement::new(
-        "INSERT INTO a2a_secret (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-        vec![name.into(), value.into()],
-    )
-}
-
-/// Column: value.
-pub fn secret_find(name: &str) -> Statement {
-    Statement::new("SELECT value FROM a2a_secret WHERE name = ?1", vec![name.into()])
+/// What an older version kept in clear.
+pub fn secret_delete(name: &str) -> Statement {
+    Statement::new("DELETE FROM a2a_secret WHERE name = ?1", vec![name.into()])
 }
 
 /// Changes one row, or this notice was given in this period.

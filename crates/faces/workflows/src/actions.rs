@@ -43,6 +43,11 @@ pub const PAUSE_SCHEDULE: &str = "schedules.pause";
 pub const RESUME_SCHEDULE: &str = "schedules.resume";
 pub const TRIGGER_SCHEDULE: &str = "schedules.trigger";
 
+pub const SET_SECRET: &str = "secrets.set";
+pub const SECRETS: &str = "secrets.list";
+pub const ROTATE_SECRET: &str = "secrets.rotate";
+pub const DELETE_SECRET: &str = "secrets.delete";
+
 pub const POLL: &str = "workers.poll";
 pub const COMPLETE_TASK: &str = "workers.complete";
 pub const FAIL_TASK: &str = "workers.fail";

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{MethodRouter, any, delete, get, post};
+use axum::routing::{MethodRouter, any, delete, get, post, put};
 use orchestr8_kernel::Kernel;
 
 use crate::endpoints::{
-    approvals, audit, control, execute, execution, journal, lists, program, schedules, tokens, workers,
+    approvals, audit, control, execute, execution, journal, lists, program, schedules, secrets, tokens, workers,
     workflows,
 };
 use crate::face::{Face, at};
@@ -80,6 +80,7 @@ fn paths(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
     paths.extend(executions(face));
     paths.extend(schedules(face));
     paths.extend(tokens(face));
+    paths.extend(secrets(face));
     paths
 }
 
@@ -97,6 +98,13 @@ fn executions(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
         ("/executions/{id}/fork", post(at(face, control::fork))),
         ("/executions/{id}/events", post(at(face, control::signal))),
         ("/executions/{id}/steps/{step}/resolve", post(at(face, control::resolve))),
+    ]
+}
+
+fn secrets(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
+    vec![
+        ("/secrets", get(at(face, secrets::list)).post(at(face, secrets::set))),
+        ("/secrets/{name}", put(at(face, secrets::rotate)).delete(at(face, secrets::delete))),
     ]
 }
 

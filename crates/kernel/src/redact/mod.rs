@@ -10,6 +10,7 @@
 //!
 //! Nothing here changes what it is given: a value without secrets comes back borrowed, another as a copy.
 
+mod mask;
 mod text;
 
 #[cfg(test)]
@@ -19,7 +20,11 @@ use std::borrow::Cow;
 
 use orchestr8_contract::limits;
 use orchestr8_contract::visible::{is_hidden, push_json_escape};
+use parking_lot::RwLock;
 use serde_json::{Map, Number, Value};
+use std::sync::Arc;
+
+pub use mask::{MASKED_BYTES, SecretMask};
 
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[REDACTED]";
@@ -58,6 +63,8 @@ pub struct Redactor {
     endings: Vec<&'static str>,
     /// The last letters of all of them, so that most names are let go after one look.
     last_letters: u128,
+    /// The values of the secrets that this process holds. Clones share them.
+    live: Arc<RwLock<SecretMask>>,
 }
 
 impl Default for Redactor {
@@ -84,7 +91,12 @@ impl Redactor {
                     .next_back()
                     .map_or(0, |c| if c.is_ascii() { 1 << u32::from(c) } else { u128::MAX })
             });
-        Self { keys, endings, last_letters }
+        Self { keys, endings, last_letters, live: Arc::default() }
+    }
+
+    /// Masks these values from now on, wherever they turn up, instead of those before.
+    pub fn set_secrets(&self, mask: SecretMask) {
+        *self.live.write() = mask;
     }
 
     /// Whether the value under this key is a secret.
@@ -115,7 +127,10 @@ impl Redactor {
     /// The text without what looks like a secret: bearer tokens, JWTs, vendor keys, PEM blocks, card numbers, passwords in
     /// addresses, and `password=…` or `"password":"…"` by the rule for keys. Takes time in proportion to the text.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        text::redact(self, text)
+        match self.live.read().text(text) {
+            Cow::Borrowed(text) => text::redact(self, text),
+            Cow::Owned(masked) => Cow::Owned(text::redact(self, &masked).into_owned()),
+        }
     }
 
     /// The redacted copy, or nothing when there is nothing to redact. Copies each part at most once.

@@ -107,6 +107,7 @@ fn action(hub: &Hub, row: Row) -> Result<Action, schema::Error> {
         timeout_ms: row.limit_ms.or(Some(if row.writes { limits::WRITE_MS } else { limits::READ_MS })),
         payload_bytes: Some(limits::PAYLOAD_BYTES),
         slotting: Slotting::Wait { limit_ms: limits::SLOT_WAIT_MS },
+        secret_args: &["secret"],
         ..if row.writes { Policy::stored() } else { Policy::read() }
     };
     let work = Arc::new(Bound { hub: hub.clone(), run: row.run });

@@ -4,12 +4,13 @@ use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::store::{Batch, Row};
 use orchestr8_kernel::{Args, Context, Halt, Reply};
+use orchestr8_secrets::{RecordKind, SecretText};
 use serde_json::{Value, json};
 
 use super::named;
 use crate::hub::{Hub, tenant};
 use crate::limits::WEBHOOKS;
-use crate::outbox::{EVENTS, tables};
+use crate::outbox::{EVENTS, IN_VAULT, tables};
 use crate::reading::missing;
 use crate::record::read;
 use crate::tables::Whose;
@@ -35,8 +36,17 @@ pub async fn add(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     let (id, list) = (hub.fresh().to_string(), format!(",{},", events.join(",")));
     let mut batch = Batch::new();
     let whose = Whose { tenant, id: &id };
-    batch.then_one(tables::webhook_insert(whose, url, &list, args.text("secret"), hub.now_ms(), WEBHOOKS));
-    Ok(Reply::new(Output::json(json!({"id": id, "url": url, "events": events})), batch))
+    let kept = args.text("secret").map(|_| IN_VAULT);
+    batch.then_one(tables::webhook_insert(whose, url, &list, kept, hub.now_ms(), WEBHOOKS));
+    let answer = Output::json(json!({"id": id, "url": url, "events": events}));
+    let Some(secret) = args.text("secret") else { return Ok(Reply::new(answer, batch)) };
+    let vault = hub.vault().cloned().ok_or_else(|| {
+        Fault::new(Code::SecretsUnavailable, "/secret: this server keeps no secrets").with("path", "/secret")
+    })?;
+    let record = vault.draft(RecordKind::Webhook, tenant, &id, &context.principal.name);
+    let value = SecretText::new(secret);
+    batch.then_one(vault.seal(&record, &value).await?);
+    Ok(Reply::new(answer, batch).then(move || vault.remember(record, value)))
 }
 
 pub async fn list(hub: Hub, _: Args, context: Context) -> Result<Reply, Halt> {
@@ -54,7 +64,11 @@ pub async fn remove(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
     let mut batch = Batch::new();
     let [webhook, deliveries] = tables::webhook_delete(Whose { tenant, id: &id });
     batch.then_one(webhook).then(deliveries);
-    Ok(Reply::new(Output::json(json!({"id": id, "removed": true})), batch))
+    let answer = Output::json(json!({"id": id, "removed": true}));
+    let Some(vault) = hub.vault().cloned() else { return Ok(Reply::new(answer, batch)) };
+    batch.then(vault.removal(RecordKind::Webhook, tenant, &id));
+    let tenant = tenant.to_owned();
+    Ok(Reply::new(answer, batch).then(move || vault.forget(RecordKind::Webhook, &tenant, &id)))
 }
 
 /// The secret itself is never shown.

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use orchestr8_contract::Fault;
+use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::store::{Batch, Row};
 use orchestr8_kernel::resilience::retry::{Jitter, delay_ms};
 use orchestr8_outbound::{SIGNATURE, client, signature};
+use orchestr8_secrets::{RecordKind, SecretText};
 use reqwest::{StatusCode, Url};
 use serde_json::json;
 
+use super::IN_VAULT;
 use super::tables::{self, Which};
 use crate::hub::Hub;
 use crate::limits::{
@@ -116,11 +118,30 @@ impl Hub {
             .header(reqwest::header::CONTENT_TYPE, "application/json")
             .header(EVENT, &parcel.event)
             .header(DELIVERY, &parcel.id);
-        if let Some(secret) = &parcel.secret {
-            request = request.header(SIGNATURE, signature(secret, &parcel.body)?);
+        if let Some(secret) = self.secret(parcel)? {
+            request = request.header(SIGNATURE, signature(secret.expose(), &parcel.body)?);
         }
         let sent = request.body(parcel.body.clone()).send().await;
         Ok(sent.map_err(|error| client::fault("the delivery", error))?.status())
+    }
+}
+
+impl Hub {
+    /// What signs a delivery. Nothing goes out unsigned because the vault is locked.
+    fn secret(&self, parcel: &Parcel) -> Result<Option<SecretText>, Fault> {
+        match parcel.secret.as_deref() {
+            None => Ok(None),
+            Some(IN_VAULT) => {
+                let kept = self
+                    .vault()
+                    .and_then(|vault| vault.internal(RecordKind::Webhook, &parcel.tenant, &parcel.webhook));
+                let missing = || {
+                    Fault::new(Code::SecretsUnavailable, "the secret that signs the delivery cannot be read")
+                };
+                kept.map(Some).ok_or_else(missing)
+            }
+            Some(clear) => Ok(Some(SecretText::new(clear))),
+        }
     }
 }
 

@@ -14,6 +14,9 @@ use crate::record::{Document, Op};
 /// What webhooks may be told of.
 pub const EVENTS: [&str; 4] = ["document.created", "document.updated", "document.deleted", "document.moved"];
 
+/// Stands in the place of a secret that is in the vault.
+pub const IN_VAULT: &str = "vault:v1";
+
 /// One change, for others to know.
 pub struct News<'a> {
     pub tenant: &'a str,

@@ -48,8 +48,12 @@ impl Ear {
 }
 
 fn open() -> (World, Arc<Simulated>) {
-    let (store, clock) = (memory(&[tables::MIGRATIONS]), Arc::new(Simulated::default()));
-    let mut settings = Settings::default();
+    let lists = [tables::MIGRATIONS, orchestr8_secrets::tables::MIGRATIONS];
+    let (store, clock) = (memory(&lists), Arc::new(Simulated::default()));
+    let key = Arc::new(orchestr8_secrets::MemoryKey::new().unwrap());
+    let ports = Parts::on(Arc::new(store.clone())).kernel().ports().clone();
+    let vault = orchestr8_secrets::SecretVault::new(&ports, key, Vec::new());
+    let mut settings = Settings { vault: Some(vault), ..Settings::default() };
     settings.webhooks.private = true;
     let parts = Parts { clock: clock.clone(), ..Parts::on(Arc::new(store.clone())) };
     (World::from_parts(parts, store, settings), clock)

@@ -62,7 +62,7 @@ pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
 
 async fn validate(hub: Hub, args: Args, _: Context) -> Result<Reply, Halt> {
     let source = args.get("workflow").cloned().unwrap_or(Value::Null);
-    match hub.definitions().get_or_read(&source) {
+    match hub.read_definition(&source) {
         Ok(workflow) => {
             let steps: Vec<&str> = workflow.steps.iter().map(|step| &*step.id).collect();
             answer(json!({"valid": true, "problems": [], "id": workflow.id, "name": workflow.name,
@@ -74,7 +74,7 @@ async fn validate(hub: Hub, args: Args, _: Context) -> Result<Reply, Halt> {
 
 async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let source = args.get("workflow").cloned().unwrap_or(Value::Null);
-    let workflow = hub.definitions().get_or_read(&source).map_err(orchestr8_contract::Fault::from)?;
+    let workflow = hub.read_definition(&source).map_err(orchestr8_contract::Fault::from)?;
     let applied = stored::apply(&hub, &context.principal, &workflow).await?;
     Ok(Reply::new(Output::json(applied.answer), applied.effects))
 }

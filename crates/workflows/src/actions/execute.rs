@@ -53,7 +53,7 @@ pub async fn definition(
             Err(Fault::invalid("/workflowId: give workflow or workflowId, not both")
                 .with("path", "/workflowId"))
         }
-        (Some(source), None) => Ok((hub.definitions().get_or_read(source)?, Authors::default())),
+        (Some(source), None) => Ok((hub.read_definition(source)?, Authors::default())),
         (None, Some(id)) => {
             let tenant = context.principal.tenant.as_str();
             Ok(stored::find(hub, tenant, id, args.text("version")).await?.into_parts())

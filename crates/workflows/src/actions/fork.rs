@@ -29,7 +29,7 @@ async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let row = execution(&hub, &args, &context).await?;
     let loaded = load::whole(&hub, row, u64::MAX).await?;
     let workflow = match args.get("workflow") {
-        Some(source) => hub.definitions().get_or_read(source).map_err(Fault::from)?,
+        Some(source) => hub.read_definition(source).map_err(Fault::from)?,
         None => loaded.state.workflow().clone(),
     };
     // What was taken over was decided by the same people as before.

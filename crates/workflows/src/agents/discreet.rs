@@ -8,24 +8,23 @@ use orchestr8_contract::Fault;
 use orchestr8_kernel::redact::Redactor;
 use serde_json::Value;
 
-use super::{Agent, Answer, Call, Secrets};
+use super::{Agent, Answer, Call};
 
-/// Knows what must not be shown: named secrets, and what looks like one.
+/// Knows what must not be shown: named secrets, which the redactor knows, and what looks like one.
 #[derive(Clone)]
 pub struct Discretion {
-    pub secrets: Arc<Secrets>,
     pub redactor: Arc<Redactor>,
 }
 
 impl Discretion {
     pub fn text(&self, text: &str) -> String {
-        self.redactor.text(&self.secrets.redact(text)).into_owned()
+        self.redactor.text(text).into_owned()
     }
 
     pub fn fault(&self, mut fault: Fault) -> Fault {
         fault.message = self.text(&fault.message).into();
         if let Some(details) = fault.details.take() {
-            let details = self.secrets.redact_value(Value::Object(*details));
+            let details = Value::Object(*details);
             if let Value::Object(details) = self.redactor.value(&details).into_owned() {
                 fault.details = Some(Box::new(details));
             }
@@ -63,6 +62,10 @@ impl Agent for Discreet {
         self.agent.is_usable()
     }
 
+    fn inserts_secrets(&self) -> bool {
+        self.agent.inserts_secrets()
+    }
+
     fn target(&self, input: &Value, config: &Value) -> Option<String> {
         self.agent.target(input, config)
     }
@@ -89,8 +92,8 @@ mod tests {
 
     #[test]
     fn faults_lose_named_secrets_and_what_looks_like_one() {
-        let secrets = Secrets::new([(String::from("T"), String::from("canary-1"))]).unwrap();
-        let discretion = Discretion { secrets: Arc::new(secrets), redactor: Arc::default() };
+        let discretion = Discretion { redactor: Arc::default() };
+        discretion.redactor.set_secrets(orchestr8_kernel::redact::SecretMask::new(["canary-1"]));
         let fault = Fault::invalid("bad canary-1 and password=hunter2").with("body", "see canary-1");
         let fault = discretion.fault(fault.with("status", 400));
         assert_eq!(fault.message, "bad [REDACTED] and password=[REDACTED]");

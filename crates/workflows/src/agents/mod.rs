@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 
 use discreet::{Discreet, Discretion};
 
-pub use secrets::Secrets;
+pub use secrets::{CallSecrets, SecretAccess};
 pub use settings::Settings;
 pub use workers::Workers;
 
@@ -43,14 +43,13 @@ pub use workers::Workers;
 #[derive(Clone)]
 pub struct Parts {
     pub kernel: Kernel,
-    pub secrets: Arc<Secrets>,
     pub workers: Workers,
 }
 
 /// The agents that come with the program. To add one: its file, and its line here.
 pub fn builtin(settings: &Settings, parts: &Parts) -> Vec<Arc<dyn Agent>> {
     let ports = parts.kernel.ports();
-    let discretion = Discretion { secrets: parts.secrets.clone(), redactor: ports.redactor.clone() };
+    let discretion = Discretion { redactor: ports.redactor.clone() };
     let mut all: Vec<Arc<dyn Agent>> = vec![
         Arc::new(echo::Echo),
         Arc::new(transform::Transform),
@@ -93,6 +92,8 @@ pub struct Call {
     /// To be passed on to whomever the agent calls.
     pub trace: Option<TraceParent>,
     pub principal: Arc<Principal>,
+    /// The values behind the references to secrets in input and config.
+    pub secrets: CallSecrets,
     /// Fires when the attempt must end: within 100 ms.
     pub cancel: CancellationToken,
     /// To be called now and then by long work that has a heartbeat limit.
@@ -164,6 +165,11 @@ pub trait Agent: Send + Sync + 'static {
     /// Whether the settings of this installation let it do anything. One that is not is not listed, and says why when called.
     fn is_usable(&self) -> bool {
         true
+    }
+
+    /// It inserts the values of secrets where they leave the process. Any other agent gets `[REDACTED]` in their place.
+    fn inserts_secrets(&self) -> bool {
+        false
     }
 
     /// What it would call, as part of the breaker's key: a host, for example.

@@ -8,12 +8,15 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::Clock;
+use orchestr8_kernel::redact::SecretMask;
 use orchestr8_outbound::{Client, client};
+use orchestr8_secrets::Sink;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
 
-use super::http::{add_ids, body, host_of, status};
+use super::http::{add_ids, body, host_of, insert, status};
+use super::secrets::in_json;
 use super::{Agent, Answer, Call, Usage, settings, until_cancelled};
 use crate::limits::{REFUSAL_SHOWN_BYTES, REMOTE_AGENT_MS, REMOTE_HEALTH_MS, RESPONSE_BYTES};
 
@@ -56,6 +59,10 @@ impl Agent for Remote {
         &self.0.about
     }
 
+    fn inserts_secrets(&self) -> bool {
+        true
+    }
+
     fn target(&self, _input: &Value, _config: &Value) -> Option<String> {
         self.0.place.as_ref().ok().map(|place| place.host.clone())
     }
@@ -81,9 +88,12 @@ impl Inner {
         let place = self.place.clone()?;
         let mut headers = place.headers;
         add_ids(&mut headers, &call)?;
-        let request = self.client.get()?.post(place.process).headers(headers).body(call.input.to_string());
+        let (https, host, port) = insert::origin(&place.process);
+        let input = call.input.to_string();
+        let body = call.secrets.insert(&input, &Sink::body(https, &host, port), in_json).await?;
+        let request = self.client.get()?.post(place.process).headers(headers).body(body);
         let response = request.send().await.map_err(|error| client::fault(&self.name, error))?;
-        self.read(response).await
+        self.read(response, &call.secrets.mask()).await
     }
 
     async fn ask_health(&self) -> Result<(), Fault> {
@@ -97,7 +107,7 @@ impl Inner {
     }
 
     /// `{success: true, data}` or `{success: false, error}`, whatever the status; a status alone where there is neither.
-    async fn read(&self, response: Response) -> Result<Answer, Fault> {
+    async fn read(&self, response: Response, mask: &SecretMask) -> Result<Answer, Fault> {
         let (status, now_ms) = (response.status(), self.clock.now_ms());
         let after_ms = status::retry_after_ms(response.headers(), now_ms);
         let bytes = body::read(response, &self.name, RESPONSE_BYTES).await?;
@@ -107,7 +117,7 @@ impl Inner {
                 let output = answer.get_mut("data").map(Value::take).unwrap_or_default();
                 Ok(Answer { usage: usage(&output), output })
             }
-            Some(false) => Err(self.failure(status, after_ms, answer.get("error"))),
+            Some(false) => Err(self.failure(status, after_ms, answer.get("error"), mask)),
             Some(true) | None if !status.is_success() => Err(status::refusal(status, &self.name, after_ms)),
             Some(true) | None => Err(Fault::new(
                 Code::AgentFailed,
@@ -117,9 +127,16 @@ impl Inner {
     }
 
     /// The status says whether to try again; with 2xx it is the agent's own failure.
-    fn failure(&self, status: StatusCode, after_ms: Option<u64>, error: Option<&Value>) -> Fault {
+    fn failure(
+        &self,
+        status: StatusCode,
+        after_ms: Option<u64>,
+        error: Option<&Value>,
+        mask: &SecretMask,
+    ) -> Fault {
         let said = error.and_then(|error| error.as_str().or_else(|| error.get("message")?.as_str()));
-        let said = status::shorten(said.unwrap_or("it gives no reason"), REFUSAL_SHOWN_BYTES);
+        let said = mask.text(said.unwrap_or("it gives no reason"));
+        let said = status::shorten(&said, REFUSAL_SHOWN_BYTES);
         let mut fault = match status.is_success() {
             true => Fault::new(Code::AgentFailed, format!("{} failed", self.name)),
             false => status::refusal(status, &self.name, after_ms),

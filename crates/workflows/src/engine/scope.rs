@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::event::Task;
 use super::state::State;
-use crate::agents::secrets::Secrets;
+use crate::agents::secrets::SecretView;
 use crate::definition::model::{Call, Kind};
 use crate::expression::{Found, Scope};
 
@@ -15,8 +15,8 @@ use crate::expression::{Found, Scope};
 pub struct Frame<'s> {
     pub state: &'s State,
     pub task: Option<Task>,
-    /// Only calls of agents get them, so that nothing secret reaches a stored state.
-    pub secrets: Option<&'s Secrets>,
+    /// Only calls of agents get references to secrets. Their values are in no state at all.
+    pub secrets: Option<SecretView<'s>>,
 }
 
 impl<'s> Frame<'s> {
@@ -56,7 +56,7 @@ impl Scope for Frame<'_> {
 
     fn secret(&self, name: &str) -> Option<Cow<'_, str>> {
         let declared = self.state.workflow().secrets.iter().any(|own| &**own == name);
-        if declared { self.secrets?.get(name).map(Cow::Borrowed) } else { None }
+        if declared { self.secrets?.reference(name).map(Cow::Owned) } else { None }
     }
 
     fn local(&self, name: &str) -> Option<Cow<'_, Value>> {
@@ -89,8 +89,8 @@ pub struct Resolved<'s> {
     pub key: String,
 }
 
-/// The call a task makes, with its expressions resolved.
-pub fn resolve<'s>(state: &'s State, task: Task, secrets: &Secrets) -> Result<Resolved<'s>, Fault> {
+/// The call a task makes, with its expressions resolved; secrets are references.
+pub fn resolve<'s>(state: &'s State, task: Task, secrets: SecretView<'_>) -> Result<Resolved<'s>, Fault> {
     let step = &state.workflow().steps[task.step];
     let call = match (&step.kind, &step.compensate, task.undo) {
         (_, Some(call), true) | (Kind::Agent(call), _, false) => call,

@@ -41,6 +41,13 @@ pub(super) fn look_up<'a>(reference: &'a Reference, scope: &'a dyn Scope) -> Res
         (Some(value), None) => Ok(value),
         (Some(value), Some(_)) if !value.is_null() => Ok(value),
         (Some(_) | None, Some(default)) => Ok(Cow::Borrowed(&default.value)),
+        (None, None) if matches!(reference.root, Root::Secret(_)) => Err(fault(
+            Code::SecretNotAllowed,
+            reference,
+            format!(
+                "{reference} names a secret that this tenant does not have; `orchestr8 secrets set` creates and binds one"
+            ),
+        )),
         (None, None) => Err(fault(
             Code::ExprPathNotFound,
             reference,

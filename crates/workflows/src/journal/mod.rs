@@ -18,8 +18,8 @@ use orchestr8_contract::canonical;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::agents::Secrets;
 use crate::definition::model::JournalRules;
+use orchestr8_kernel::redact::SecretMask;
 use write::{Bounds, Writer};
 
 pub use fields::{ALLOWED_FIELDS, ENGINE_FIELDS};
@@ -35,7 +35,7 @@ pub struct Prepared {
 }
 
 /// Hides, then cuts. Doing it twice changes nothing more.
-pub fn prepare(data: impl Borrow<Value>, rules: &JournalRules, secrets: &Secrets) -> Prepared {
+pub fn prepare(data: impl Borrow<Value>, rules: &JournalRules, secrets: &SecretMask) -> Prepared {
     let data = data.borrow();
     let written = Writer::new(rules, secrets, Bounds::Journal).write(data);
     if written.cut.is_empty() {

@@ -6,15 +6,14 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{ALLOWED_FIELDS, ENGINE_FIELDS, Prepared, left_out, prepare, shows};
-use crate::agents::Secrets;
 use crate::definition::model::{JournalRules, RedactionRule, RuleAction, RuleOn};
 use crate::limits::{ENTRY_BYTES, ENTRY_FRAME_BYTES, FIELD_BYTES};
+use orchestr8_kernel::redact::SecretMask;
 
 const CANARY: &str = "canary-7f3a";
 
-fn secrets() -> Secrets {
-    Secrets::new([("A".to_owned(), CANARY.to_owned()), ("B".to_owned(), "two\nlines \"quoted\"".to_owned())])
-        .unwrap()
+fn secrets() -> SecretMask {
+    SecretMask::new([CANARY, "two\nlines \"quoted\""])
 }
 
 fn allow(names: &[&str]) -> JournalRules {
@@ -263,7 +262,7 @@ proptest! {
     fn wf_19_7_nothing_survives_that_is_not_allowed(mut data in any_data(), hidden in "[A-Z]{12}") {
         data["output"] = json!({"deep": [{"x": hidden}]});
         data["zz"] = json!(hidden);
-        let prepared = prepare(&data, &JournalRules::default(), &Secrets::none());
+        let prepared = prepare(&data, &JournalRules::default(), &SecretMask::default());
         prop_assert!(!prepared.data.contains(&hidden), "{}", prepared.data);
     }
 

@@ -8,9 +8,9 @@ use serde_json::{Map, Number, Value};
 
 use super::rules::Shown;
 use super::{fields, look, rules, shorten};
-use crate::agents::Secrets;
 use crate::definition::model::{JournalRules, RedactionRule, RuleAction};
 use crate::limits::{CUT_FIELDS_NAMED, ENTRY_BYTES, ENTRY_FRAME_BYTES, FIELD_BYTES, FIELD_NAME_BYTES};
+use orchestr8_kernel::redact::SecretMask;
 
 /// What an entry leaves for its data.
 const DATA_BYTES: usize = ENTRY_BYTES - ENTRY_FRAME_BYTES;
@@ -28,7 +28,7 @@ pub enum Bounds {
 
 pub struct Writer<'w> {
     rules: &'w JournalRules,
-    secrets: &'w Secrets,
+    secrets: &'w SecretMask,
     bounds: Bounds,
     out: Vec<u8>,
     /// Where we are, with dots.
@@ -65,7 +65,7 @@ enum Trust {
 }
 
 impl<'w> Writer<'w> {
-    pub fn new(rules: &'w JournalRules, secrets: &'w Secrets, bounds: Bounds) -> Self {
+    pub fn new(rules: &'w JournalRules, secrets: &'w SecretMask, bounds: Bounds) -> Self {
         Self { rules, secrets, bounds, out: Vec::with_capacity(256), path: String::new() }
     }
 
@@ -244,7 +244,7 @@ impl<'w> Writer<'w> {
     }
 
     fn text(&mut self, text: &str, trust: Trust) {
-        let known = self.secrets.redact(text);
+        let known = self.secrets.text(text);
         if (trust != Trust::Ours && look::has_word(&known)) || look::is_secret(&known) {
             return self.text_as_it_is(REDACTED);
         }
@@ -255,7 +255,7 @@ impl<'w> Writer<'w> {
         let large = number.as_u64().is_some_and(|number| number >= SMALLEST_CARD);
         let secret = (large || !self.secrets.is_empty()) && {
             let text = number.to_string();
-            (large && look::is_secret(&text)) || matches!(self.secrets.redact(&text), Cow::Owned(_))
+            (large && look::is_secret(&text)) || matches!(self.secrets.text(&text), Cow::Owned(_))
         };
         if secret { self.text_as_it_is(REDACTED) } else { self.as_it_is(value) }
     }
@@ -268,7 +268,7 @@ impl<'w> Writer<'w> {
 
     /// A name that is not one of ours may itself be a secret, or endless.
     fn shown_name(&self, name: &str) -> String {
-        let known = self.secrets.redact(name);
+        let known = self.secrets.text(name);
         if look::is_secret(&known) {
             return REDACTED.to_owned();
         }

@@ -141,6 +141,7 @@ impl Hub {
     pub fn accept(&self, request: Request) -> Result<Accepted, Fault> {
         let shared = &self.0;
         shared.check_started()?;
+        shared.settings.env.check(&request.workflow)?;
         let depth = shared.scheduler.depth().waiting_executions;
         if depth >= shared.settings.queued_executions {
             return Err(Fault::new(
@@ -337,7 +338,7 @@ pub fn begun(hub: &Hub, seed: &Seed) -> Event {
     let names = &seed.identity.workflow.env;
     let mut env = Map::new();
     for name in names {
-        if let Some(value) = (hub.0.settings.env)(name) {
+        if let Some(value) = hub.0.settings.env.get(name) {
             env.insert(name.to_string(), value.into());
         }
     }

@@ -9,6 +9,7 @@
 
 mod accept;
 mod actor;
+mod allowed_env;
 pub(crate) mod breakers;
 mod children;
 mod deliver;
@@ -36,13 +37,15 @@ use orchestr8_contract::{Code, Event, Fault, Priority};
 use orchestr8_kernel::ports::store;
 use orchestr8_kernel::registry::RESOURCE_UPDATED;
 use orchestr8_kernel::{Kernel, Log, Ports};
+use orchestr8_secrets::SecretVault;
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use accept::{Accepted, Request};
 use actor::{Line, Message};
+pub use allowed_env::AllowedEnv;
 pub use deliver::Posted;
 pub use load::{Loaded, Row};
 pub use recent::Ended;
@@ -50,15 +53,12 @@ pub use scheduler::Depth;
 use scheduler::Scheduler;
 
 use crate::agents::Agents;
-use crate::agents::secrets::Secrets;
-use crate::definition::Cache;
+use crate::agents::SecretAccess;
+use crate::definition::{Cache, Problems, Workflow};
 use crate::limits;
 use gates::Gates;
 use quota::ExecutionQuota;
 use recent::Recent;
-
-/// Looks a name up in the environment.
-pub type Env = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// What an installation sets for workflows.
 #[derive(Clone)]
@@ -71,8 +71,8 @@ pub struct Settings {
     pub queued_executions: usize,
     /// Executions of one tenant that run or wait for their turn; beyond it new ones are refused.
     pub executions_per_tenant: usize,
-    /// What the environment says, of the names that definitions allow.
-    pub env: Env,
+    /// The environment variables that definitions may name.
+    pub env: AllowedEnv,
 }
 
 impl Default for Settings {
@@ -83,7 +83,7 @@ impl Default for Settings {
             grace_ms: limits::GRACE_MS,
             queued_executions: limits::QUEUED_EXECUTIONS,
             executions_per_tenant: limits::EXECUTIONS_PER_TENANT,
-            env: Arc::new(|_| None),
+            env: AllowedEnv::default(),
         }
     }
 }
@@ -95,7 +95,7 @@ pub struct Hub(Arc<Shared>);
 pub(crate) struct Shared {
     pub settings: Settings,
     pub agents: Agents,
-    pub secrets: Arc<Secrets>,
+    pub secrets: SecretAccess,
     pub ports: Ports,
     pub kernel: Kernel,
     started: AtomicBool,
@@ -129,11 +129,11 @@ pub const FEED: &str = "workflows.feed";
 const MAILBOX: usize = 256;
 
 impl Hub {
-    pub fn new(kernel: Kernel, agents: Agents, secrets: Arc<Secrets>, settings: Settings) -> Self {
+    pub fn new(kernel: Kernel, agents: Agents, vault: SecretVault, settings: Settings) -> Self {
         Self(Arc::new(Shared {
             scheduler: Scheduler::new(settings.running_steps),
             agents,
-            secrets,
+            secrets: SecretAccess::new(vault, kernel.ports()),
             ports: kernel.ports().clone(),
             kernel,
             started: AtomicBool::new(false),
@@ -240,8 +240,11 @@ impl Hub {
         &self.0.agents
     }
 
-    pub fn definitions(&self) -> &Cache {
-        &self.0.definitions
+    /// A definition that this server accepts: valid, and it names only what the server allows.
+    pub fn read_definition(&self, source: &Value) -> Result<Arc<Workflow>, Problems> {
+        let workflow = self.0.definitions.get_or_read(source)?;
+        self.0.settings.env.check(&workflow)?;
+        Ok(workflow)
     }
 
     pub fn ports(&self) -> &Ports {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::resilience::{self, News, Resilience};
 use serde_json::json;
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::actor::{Actor, Message};
 use super::{Hub, breakers};
+use crate::agents::secrets::SecretView;
 use crate::agents::{Agent, Answer, Call, Heartbeat};
 use crate::engine::event::{Event, Task};
 use crate::engine::scope;
@@ -71,7 +73,8 @@ pub fn prepare(
     let failed = |fault: Fault| Prepared::Done(Ended { task, attempts: attempt, result: Err(fault) });
     let (state, hub) = (&actor.state, &actor.hub);
     let step = &state.workflow().steps[task.step];
-    let resolved = match scope::resolve(state, task, &hub.0.secrets) {
+    let view = SecretView { access: &hub.0.secrets, tenant: &actor.seed.tenant };
+    let mut resolved = match scope::resolve(state, task, view) {
         Ok(resolved) => resolved,
         Err(fault) => return failed(fault),
     };
@@ -82,6 +85,7 @@ pub fn prepare(
     let Some(agent) = hub.0.agents.find(&resolved.call.agent) else {
         return failed(unknown_agent(hub, &resolved.call.agent));
     };
+    hide_references(actor, &**agent, &mut resolved);
     let target = agent.target(&resolved.input, &resolved.config);
     let breaker = breakers::key(&actor.seed.tenant, &resolved.call.agent, target.as_deref());
     let call = Call {
@@ -96,6 +100,12 @@ pub fn prepare(
         correlation: state.identity.correlation.clone(),
         trace: actor.seed.given.trace,
         principal,
+        secrets: hub.0.secrets.of_call(
+            &actor.seed.tenant,
+            &state.workflow().id,
+            &state.workflow().hash,
+            &resolved.call.agent,
+        ),
         cancel: cancel.clone(),
         heartbeat: Heartbeat::default(),
         recorded,
@@ -104,11 +114,8 @@ pub fn prepare(
         && !step.checkpoint
         && let Poll::Ready(result) = poll_once(guarded(agent, call.clone()).as_mut())
     {
-        return Prepared::Done(Ended {
-            task,
-            attempts: attempt,
-            result: result.map_err(|fault| hide(hub, fault)),
-        });
+        let result = mask(hub, &actor.seed.tenant, result);
+        return Prepared::Done(Ended { task, attempts: attempt, result });
     }
     let mut policy = step.resilience.clone();
     policy.max_attempts = policy.max_attempts.saturating_sub(attempt - 1).max(1);
@@ -123,6 +130,16 @@ pub fn prepare(
         task,
     };
     Prepared::Start(Start(run.all(cancel).boxed()))
+}
+
+/// Only agents that insert secrets get references to them.
+fn hide_references(actor: &Actor, agent: &dyn Agent, resolved: &mut scope::Resolved<'_>) {
+    if agent.inserts_secrets() || actor.state.workflow().secrets.is_empty() {
+        return;
+    }
+    let marker = &actor.hub.0.secrets.marker;
+    resolved.input = marker.mask(std::mem::take(&mut resolved.input));
+    resolved.config = marker.mask(std::mem::take(&mut resolved.config));
 }
 
 fn unknown_agent(hub: &Hub, id: &str) -> Fault {
@@ -143,12 +160,20 @@ fn guarded(agent: &Arc<dyn Agent>, call: Call) -> BoxFuture<'static, Result<Answ
         .boxed()
 }
 
-/// Whatever an agent says, no secret leaves with it.
-fn hide(hub: &Hub, mut fault: Fault) -> Fault {
-    if !hub.0.secrets.is_empty() {
-        fault.message = hub.0.secrets.redact(&fault.message).into_owned().into();
+/// Whatever an agent answers, no secret of the tenant enters the engine with it.
+fn mask(hub: &Hub, tenant: &Tenant, result: Result<Answer, Fault>) -> Result<Answer, Fault> {
+    let mask = hub.0.secrets.mask(tenant);
+    if mask.is_empty() {
+        return result;
     }
-    fault
+    match result {
+        Ok(answer) => Ok(Answer { output: mask.value(answer.output), ..answer }),
+        Err(mut fault) => {
+            fault.message = mask.text(&fault.message).into_owned().into();
+            fault.details = fault.details.map(|details| Box::new(mask.map(*details)));
+            Err(fault)
+        }
+    }
 }
 
 /// All attempts of one step.
@@ -209,7 +234,7 @@ impl Run {
                 },
             }
         };
-        Ended { task, attempts, result: result.map_err(|fault| hide(&self.hub, fault)) }
+        Ended { task, attempts, result: mask(&self.hub, &self.call.principal.tenant, result) }
     }
 
     fn once(&self, attempt: u32, cancel: &CancellationToken) -> BoxFuture<'static, Result<Answer, Fault>> {
@@ -243,9 +268,10 @@ impl Run {
     }
 
     fn tell_retry(&self, attempt: u32, fault: &Fault, wait_ms: u64) {
-        let fault = StoredFault::from(&hide(&self.hub, fault.clone()));
-        let event = Event::Retrying { task: self.task, attempt, fault, wait_ms };
-        self.tell(Message::Event(event));
+        if let Err(fault) = mask(&self.hub, &self.call.principal.tenant, Err(fault.clone())) {
+            let fault = StoredFault::from(&fault);
+            self.tell(Message::Event(Event::Retrying { task: self.task, attempt, fault, wait_ms }));
+        }
     }
 
     fn tell(&self, news: Message) {

@@ -29,7 +29,7 @@ impl Actor {
     pub(super) fn write(&mut self, entry: record::Entry, record: Option<String>, at_ms: i64) {
         let workflow = self.state.workflow().clone();
         let rules = &workflow.policies.journal;
-        let mut prepared = journal::prepare(entry.data, rules, &self.hub.0.secrets);
+        let mut prepared = journal::prepare(entry.data, rules, &self.hub.0.secrets.mask(&self.seed.tenant));
         if self.journal_bytes > limits::JOURNAL_BYTES {
             prepared = journal::left_out(&prepared);
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::{Code, Fault, RoleSet};
 use orchestr8_kernel::Principal;
+use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::store::{self, Batch};
 use serde_json::{Value, json};
@@ -117,6 +118,12 @@ async fn with_authors(hub: &Hub, tenant: &str, found: Revision) -> Result<Stored
         defined_by: first.map_or_else(|| found.author.clone(), |first| first.author),
         edited_by: found.author,
     })
+}
+
+/// Whether a definition with this hash is stored under this id.
+pub async fn has_revision(store: &Arc<dyn Store>, tenant: &str, id: &str, hash: &str) -> Result<bool, Fault> {
+    let rows = store.query(tables::with_hash(tenant, id, hash)).await.map_err(fault)?;
+    Ok(!rows.is_empty())
 }
 
 /// What applying a definition changes.

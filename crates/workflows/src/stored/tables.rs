@@ -62,6 +62,14 @@ pub fn first(tenant: &str, id: &str) -> Statement {
     }
 }
 
+/// One row if a revision of this workflow has this hash. Column: revision.
+pub fn with_hash(tenant: &str, id: &str, hash: &str) -> Statement {
+    Statement::new(
+        "SELECT revision FROM wf_workflows WHERE tenant = ?1 AND id = ?2 AND hash = ?3 AND deleted = 0 LIMIT 1",
+        vec![tenant.into(), id.into(), hash.into()],
+    )
+}
+
 /// Column: the highest revision so far, deleted ones included, or null.
 pub fn last_revision(tenant: &str, id: &str) -> Statement {
     Statement::new(

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use orchestr8_stores::sqlite::Place;
-use orchestr8_workflows::Settings;
+use orchestr8_workflows::{AllowedEnv, Settings};
 use serde_json::{Value, json};
 
 use crate::world::{Desk, World, flow, settings, step};
 
 /// Room for one step at a time, so that a second execution waits for its turn.
 fn one_at_a_time() -> Settings {
-    Settings { running_steps: 1, env: Arc::new(|name| Some(format!("{name} is set"))), ..settings() }
+    let env = AllowedEnv::new([("HOME".to_owned(), Some("HOME is set".to_owned()))]);
+    Settings { running_steps: 1, env, ..settings() }
 }
 
 async fn at(folder: &tempfile::TempDir, desk: &Arc<Desk>) -> World {

@@ -14,10 +14,11 @@ use orchestr8_kernel::submission::{Identity, Scope};
 use orchestr8_kernel::{Args, Halt, Kernel, Limits, Log, Ports, Principal, Settled, Submission};
 use orchestr8_models::offline::Offline;
 use orchestr8_models::{About, Catalog, Model, Price};
+use orchestr8_secrets::{MemoryKey, SecretVault};
 use orchestr8_stores::Migration;
 use orchestr8_stores::sqlite::{self, Options, Place};
 use orchestr8_testing::Holding;
-use orchestr8_workflows::agents::{Agent, Agents, Answer, Call, Parts, Secrets, Usage, Workers, builtin};
+use orchestr8_workflows::agents::{Agent, Agents, Answer, Call, Parts, Usage, Workers, builtin};
 use orchestr8_workflows::{Hub, Settings, all};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -157,12 +158,12 @@ impl World {
             redactor: Arc::default(),
         };
         let kernel = Kernel::new(ports, Limits::default(), Bus::new(&Config::default(), clock, Log::off()));
-        let secrets = Arc::new(Secrets::none());
+        let vault = SecretVault::new(kernel.ports(), Arc::new(MemoryKey::new().unwrap()), Vec::new());
         let workers = Workers::new(kernel.ports().clock.clone(), kernel.ports().ids.clone());
-        let parts = Parts { kernel: kernel.clone(), secrets: secrets.clone(), workers: workers.clone() };
+        let parts = Parts { kernel: kernel.clone(), workers: workers.clone() };
         let mut agents = builtin(&orchestr8_workflows::agents::Settings::default(), &parts);
         agents.push(Arc::new(TestAgent(desk.clone())));
-        let hub = Hub::new(kernel.clone(), Agents::new(agents), secrets, settings);
+        let hub = Hub::new(kernel.clone(), Agents::new(agents), vault, settings);
         for action in all(&hub, &workers).unwrap() {
             kernel.registry().register(action).unwrap();
         }

@@ -1,7 +1,9 @@
 //! Attacks that were tried from outside, one file per family. Each must fail.
 
 mod actors;
+mod canaries;
 mod directory;
+mod environment;
 mod exec;
 mod files;
 mod impostor;
@@ -10,6 +12,7 @@ mod record;
 mod rights;
 mod roles;
 mod sandbox;
+mod secrets;
 mod tenants;
 mod terminal;
 mod tls;

@@ -67,6 +67,7 @@ pages! {
     operations: "docs/guide/operations.md", 6, some_work, A_HEAD;
     other_servers: "docs/guide/other-servers.md", 4, another_server, AS_WRITTEN;
     quickstart: "docs/guide/quickstart.md", 6, nothing, AS_WRITTEN;
+    secrets: "docs/guide/secrets.md", 5, nothing, AS_WRITTEN;
     security: "docs/guide/security.md", 4, nothing, AS_WRITTEN;
     sessions: "docs/guide/sessions.md", 6, nothing, AS_WRITTEN;
     tools: "docs/guide/tools.md", 6, nothing, AS_WRITTEN;

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::client::{Board, Ended, client};
 use self::ledger::Ledger;
@@ -38,6 +38,8 @@ fn killed_servers_finish_every_execution_and_repeat_no_finished_step() {
         .with("ORCHESTR8_LOGGING_LEVEL", "error");
     let ledger: Arc<Ledger> = Arc::default();
     let outside = ledger.serve();
+    let life = json!({"agents": ["@orchestr8/http"], "to": [format!("http://{outside}:X-Life")]});
+    place.write("orchestr8.json", &json!({"secrets": {"named": {"LIFE": life}}}).to_string());
     let cycles = cycles();
     let board = Board {
         definitions: SHAPES.iter().map(|shape| shape.definition(outside)).collect(),

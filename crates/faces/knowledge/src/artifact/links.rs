@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use hmac::{Hmac, Mac};
 use orchestr8_contract::Fault;
+use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::{Batch, Store};
+use orchestr8_secrets::{RecordKind, SecretText, SecretVault};
 use sha2::Sha256;
 use tokio::sync::OnceCell;
 
@@ -42,6 +44,7 @@ pub(crate) enum Wrong {
 pub(crate) struct Links {
     store: Arc<dyn Store>,
     given: Option<[u8; 32]>,
+    vault: Option<SecretVault>,
     secret: OnceCell<[u8; 32]>,
 }
 
@@ -55,8 +58,8 @@ impl To {
 }
 
 impl Links {
-    pub fn new(store: Arc<dyn Store>, given: Option<[u8; 32]>) -> Self {
-        Self { store, given, secret: OnceCell::new() }
+    pub fn new(store: Arc<dyn Store>, given: Option<[u8; 32]>, vault: Option<SecretVault>) -> Self {
+        Self { store, given, vault, secret: OnceCell::new() }
     }
 
     /// The path and query of a link that ends at a time.
@@ -81,15 +84,29 @@ impl Links {
         self.secret.get_or_try_init(|| self.load()).await.copied()
     }
 
-    /// The one that is kept, or a fresh one that is kept from now on.
+    /// The one that is kept in the vault, or a fresh one that is kept from now on. Without a vault it ends with the process,
+    /// and so do its links.
     async fn load(&self) -> Result<[u8; 32], Fault> {
+        let Some(vault) = &self.vault else { return keys::fresh_seed() };
+        vault.load().await?;
+        let tenant = Tenant::local();
+        let damaged = || Fault::internal("the secret of links does not have 32 bytes");
+        if let Some(kept) = vault.internal(RecordKind::Server, tenant.as_str(), SECRET) {
+            return jose::decode(kept.expose())
+                .ok()
+                .and_then(|bytes| bytes.try_into().ok())
+                .ok_or_else(damaged);
+        }
+        let fresh = keys::fresh_seed()?;
+        let (record, value) = (
+            vault.draft(RecordKind::Server, tenant.as_str(), SECRET, "server"),
+            SecretText::new(jose::encode(&fresh)),
+        );
         let mut batch = Batch::new();
-        batch.then(tables::secret_keep(SECRET, keys::fresh_seed()?.to_vec()));
+        batch.then_one(vault.seal(&record, &value).await?).then(tables::secret_delete(SECRET));
         self.store.commit(batch).await.map_err(store_fault)?;
-        let rows = self.store.query(tables::secret_find(SECRET)).await.map_err(store_fault)?;
-        let kept = rows.first().map(|row| row.blob(0)).transpose().map_err(store_fault)?;
-        kept.and_then(|secret| secret.try_into().ok())
-            .ok_or_else(|| Fault::internal("the secret of links does not have 32 bytes"))
+        vault.remember(record, value);
+        Ok(fresh)
     }
 }
 
@@ -152,7 +169,8 @@ fn mac(secret: &[u8], path: &str, expires_s: i64) -> Hmac<Sha256> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use orchestr8_testing::memory;
+    use orchestr8_secrets::{KeySource, MemoryKey};
+    use orchestr8_testing::{Parts, memory};
 
     const NOW_MS: i64 = 1_767_225_600_000;
 
@@ -162,10 +180,16 @@ mod tests {
 
     #[tokio::test]
     async fn kno_5_a_link_lives_a_quarter_of_an_hour_also_over_a_restart() {
-        let store: Arc<dyn Store> = Arc::new(memory(&[tables::MIGRATIONS]));
-        let (signed, expires_ms) = Links::new(store.clone(), None).sign(&link(), NOW_MS).await.unwrap();
+        let parts = Parts::in_memory(&[tables::MIGRATIONS, orchestr8_secrets::tables::MIGRATIONS]);
+        let ports = parts.kernel().ports().clone();
+        let key: Arc<dyn KeySource> = Arc::new(MemoryKey::new().unwrap());
+        let links = || {
+            let vault = SecretVault::new(&ports, key.clone(), Vec::new());
+            Links::new(ports.store.clone(), None, Some(vault))
+        };
+        let (signed, expires_ms) = links().sign(&link(), NOW_MS).await.unwrap();
         assert_eq!(expires_ms, NOW_MS + LINK_MS);
-        let links = Links::new(store, None);
+        let links = links();
         for uri in [signed.clone(), format!("https://any.host:1{signed}")] {
             assert_eq!(links.open(&uri, NOW_MS).await.unwrap(), Some(Ok(link())));
             assert_eq!(links.open(&uri, expires_ms).await.unwrap(), Some(Err(Wrong::Late)));
@@ -174,7 +198,7 @@ mod tests {
 
     #[tokio::test]
     async fn whatever_is_changed_it_leads_nowhere() {
-        let links = Links::new(Arc::new(memory(&[tables::MIGRATIONS])), Some([3; 32]));
+        let links = Links::new(Arc::new(memory(&[tables::MIGRATIONS])), Some([3; 32]), None);
         let (signed, expires_ms) = links.sign(&link(), NOW_MS).await.unwrap();
         let expires = (expires_ms / 1000).to_string();
         let later = (expires_ms / 1000 + 1).to_string();

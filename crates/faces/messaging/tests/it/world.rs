@@ -11,6 +11,7 @@ use orchestr8_contract::id::AgentId;
 use orchestr8_edge::Caller;
 use orchestr8_kernel::ports::clock;
 use orchestr8_messaging_face as face;
+use orchestr8_secrets::{MemoryKey, SecretVault};
 use orchestr8_stores::Sqlite;
 use orchestr8_testing::{Answer, Parts, memory, request, within};
 use serde_json::Value;
@@ -36,7 +37,11 @@ impl World {
     }
 
     pub fn with(settings: Settings) -> Self {
-        Self::on(memory(&[tables::MIGRATIONS]), Arc::new(clock::Simulated::new()), settings)
+        Self::on(
+            memory(&[tables::MIGRATIONS, orchestr8_secrets::tables::MIGRATIONS]),
+            Arc::new(clock::Simulated::new()),
+            settings,
+        )
     }
 
     fn on(store: Sqlite, clock: Arc<clock::Simulated>, settings: Settings) -> Self {
@@ -45,7 +50,9 @@ impl World {
         let ports = kernel.ports();
         let coordinator = Coordinator::new(kernel.bus().clone(), ports.clock.clone(), ports.log.clone());
         coordinator.register(AgentId::parse(Echo::ID).unwrap(), Arc::new(Echo)).unwrap();
-        let hub = Hub::new(kernel.clone(), coordinator, settings.clone());
+        let vault = SecretVault::new(ports, Arc::new(MemoryKey::new().unwrap()), Vec::new());
+        let kept = Settings { vault: Some(vault), ..settings.clone() };
+        let hub = Hub::new(kernel.clone(), coordinator, kept);
         for action in of_messages(&hub).unwrap() {
             kernel.registry().register(action).unwrap();
         }

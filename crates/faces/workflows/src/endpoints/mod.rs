@@ -11,6 +11,7 @@ pub(crate) mod journal_lines;
 pub(crate) mod lists;
 pub(crate) mod program;
 pub(crate) mod schedules;
+pub(crate) mod secrets;
 pub(crate) mod tokens;
 pub(crate) mod workers;
 pub(crate) mod workflows;

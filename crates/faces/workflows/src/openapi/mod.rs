@@ -8,6 +8,7 @@ mod operation;
 mod program;
 mod schedules;
 mod schemas;
+mod secrets;
 mod shapes;
 mod tokens;
 mod workers;
@@ -46,6 +47,7 @@ pub fn document() -> Value {
             {"name": "workflows", "description": "Definitions, checked or stored."},
             {"name": "approvals", "description": "What waits for a person's word."},
             {"name": "schedules", "description": "What runs at which times."},
+            {"name": "secrets", "description": "Values that steps send to bound destinations, and that no answer shows."},
             {"name": "workers", "description": "The protocol of programs that do the work of steps."},
             {"name": "tokens", "description": "API tokens: who may call, and as what."},
             {"name": "program", "description": "The program itself: figures, health, live events."},
@@ -72,6 +74,7 @@ fn all() -> Vec<Path> {
     paths.extend(workflows::paths());
     paths.extend(approvals::paths());
     paths.extend(schedules::paths());
+    paths.extend(secrets::paths());
     paths.extend(workers::paths());
     paths.extend(tokens::paths());
     paths.extend(program::paths());

@@ -185,6 +185,11 @@ fn others() -> Map<String, Value> {
         "overlap": one_of(&["skip", "queue", "cancel", "allow"]), "backfill": one_of(&["none", "one", "all"]),
         "paused": truth(), "nextAt": or_null(moment()), "lastAt": or_null(moment()), "lastExecutionId": or_null(text()),
     });
+    let secret = json!({
+        "name": text(), "version": whole(), "workflows": list(text()), "agents": list(text()), "to": list(text()),
+        "createdAt": or_null(moment()), "rotatedAt": or_null(moment()), "changedBy": text(),
+        "source": one_of(&["store", "settings"]),
+    });
     let task = json!({
         "taskId": text(), "leaseToken": text(), "leaseMs": whole(), "deadline": moment(), "executionId": text(),
         "workflowId": text(), "stepId": text(), "attempt": whole(), "idempotencyKey": text(), "input": true,
@@ -205,6 +210,7 @@ fn others() -> Map<String, Value> {
             open(token, &["id", "name", "tenant", "roles", "scope", "status", "createdAt", "createdBy"]),
         ),
         ("Approval", open(approval, &["executionId", "stepId", "token"])),
+        ("Secret", open(secret, &["name", "version", "workflows", "agents", "to", "source"])),
         ("Schedule", open(schedule, &["id", "workflowId", "cron", "paused"])),
         (
             "Task",

@@ -7,10 +7,11 @@ use http::Method;
 use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::ports::{clock, ids, random};
 use orchestr8_kernel::{Kernel, Limits, Log, Ports};
+use orchestr8_secrets::{MemoryKey, SecretVault};
 use orchestr8_stores::Migration;
 use orchestr8_stores::sqlite::{self, Options, Place};
 use orchestr8_testing::request;
-use orchestr8_workflows::agents::{self, Agents, Parts, Secrets, Workers, builtin};
+use orchestr8_workflows::agents::{self, Agents, Parts, Workers, builtin};
 use orchestr8_workflows::{Hub, all};
 use orchestr8_workflows_face::Settings;
 
@@ -34,10 +35,10 @@ impl Real {
     pub async fn whole(settings: Settings, domain: orchestr8_workflows::Settings) -> Self {
         let kernel = kernel();
         let workers = Workers::new(kernel.ports().clock.clone(), kernel.ports().ids.clone());
-        let secrets = Arc::new(Secrets::default());
-        let parts = Parts { kernel: kernel.clone(), secrets: secrets.clone(), workers: workers.clone() };
+        let vault = SecretVault::new(kernel.ports(), Arc::new(MemoryKey::new().unwrap()), Vec::new());
+        let parts = Parts { kernel: kernel.clone(), workers: workers.clone() };
         let agents = Agents::new(builtin(&agents::Settings::default(), &parts));
-        let hub = Hub::new(kernel.clone(), agents, secrets, domain);
+        let hub = Hub::new(kernel.clone(), agents, vault, domain);
         for action in all(&hub, &workers).unwrap() {
             kernel.registry().register(action).unwrap();
         }

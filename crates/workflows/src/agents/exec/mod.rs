@@ -14,10 +14,12 @@ use futures::future::BoxFuture;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::Clock;
 use orchestr8_process::sandbox::{self, SandboxRun, SandboxedCommand, WorkingDirectory};
+use orchestr8_secrets::Sink;
 use serde_json::{Value, json};
 
 use super::discreet::Discretion;
 use super::members::Members;
+use super::secrets::{CallSecrets, plain};
 use super::{Agent, Answer, Call, settings, until_cancelled};
 use child::Ended;
 use template::ExecInvocation;
@@ -50,6 +52,10 @@ impl Agent for Exec {
 
     fn about(&self) -> &str {
         "Runs a program by a template of the settings: config {template, values?, env?}, input as JSON on stdin, output from stdout."
+    }
+
+    fn inserts_secrets(&self) -> bool {
+        true
     }
 
     fn target(&self, _input: &Value, config: &Value) -> Option<String> {
@@ -85,11 +91,13 @@ impl Inner {
             Fault::new(Code::Unauthorized, text).with("path", "template")
         })?;
         template.permit(&call.principal)?;
-        let filled = template.fill(&members, &settings.base_env)?;
+        let mut filled = template.fill(&members, &settings.base_env)?;
+        insert(&mut filled, name, &call.secrets).await?;
+        let input = call.input.to_string();
+        call.secrets.refuse_in(&input, "the input of a program: pass it in a variable of its environment")?;
         let turn = self.turns.take(&call.key).await;
         let sandboxed = command(settings, filled, template.directory.as_deref()).await?;
-        let input = call.input.to_string().into_bytes();
-        let running = child::run(sandboxed, input, self.clock.clone(), turn);
+        let running = child::run(sandboxed, input.into_bytes(), self.clock.clone(), turn);
         let ended = match template.timeout_ms {
             None => running.await,
             Some(ms) => tokio::select! {
@@ -142,6 +150,19 @@ fn refusal(error: sandbox::Error) -> Fault {
             Fault::new(Code::AgentFailed, "the program could not be run").because(error)
         }
     }
+}
+
+/// Secrets go into variables of the environment; arguments are visible to every process of the machine.
+async fn insert(filled: &mut ExecInvocation, template: &str, secrets: &CallSecrets) -> Result<(), Fault> {
+    const ARGUMENTS: &str = "the arguments of a program: pass it in a variable of its environment";
+    for text in filled.args.iter().chain(filled.env.keys()) {
+        secrets.refuse_in(text, ARGUMENTS)?;
+    }
+    for (variable, value) in filled.env.iter_mut().filter(|(_, value)| secrets.is_in(value)) {
+        let sink = Sink::Program { program: template.to_owned(), variable: variable.clone() };
+        *value = secrets.insert(value, &sink, plain).await?;
+    }
+    Ok(())
 }
 
 fn unstarted(name: &str, error: std::io::Error) -> Fault {

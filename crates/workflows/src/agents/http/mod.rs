@@ -1,6 +1,7 @@
 //! `@orchestr8/http`: one request to a server out there, with a guard against reaching in here.
 
 pub mod body;
+pub mod insert;
 mod request;
 pub mod status;
 
@@ -50,6 +51,10 @@ impl Agent for Http {
         "Sends one HTTP request: {url, method?, headers?, query?, body?, expect?, maxBytes?} gives {status, headers, body}."
     }
 
+    fn inserts_secrets(&self) -> bool {
+        true
+    }
+
     fn target(&self, input: &Value, config: &Value) -> Option<String> {
         let url = Members::peek(input, config).text("url").ok()??;
         Url::parse(url).ok().map(|url| host_of(&url))
@@ -69,12 +74,14 @@ impl Inner {
     async fn send(&self, call: Call) -> Result<Answer, Fault> {
         let mut request = Request::read(&call.input, &call.config)?;
         self.guard.check_url(&request.url)?;
+        insert::insert(&mut request, &call.secrets).await?;
         let (what, secrets) = (request.name(), request.secrets());
         add_ids(&mut request.headers, &call)?;
         let (expect, max_bytes) = (request.expect, request.max_bytes);
         let sent = request.send(self.client.get()?).await;
         let response = sent.map_err(|error| client::fault(&what, error))?;
-        let response = status::accept(response, &what, self.clock.now_ms(), &secrets).await?;
+        let response =
+            status::accept(response, &what, self.clock.now_ms(), &secrets, &call.secrets.mask()).await?;
         answer(response, &what, expect, max_bytes).await.map(Answer::from)
     }
 }

@@ -25,6 +25,7 @@ pub struct Request {
     pub method: Method,
     pub headers: HeaderMap,
     pub body: Option<Vec<u8>>,
+    pub body_is_json: bool,
     pub expect: Option<Expect>,
     pub max_bytes: usize,
 }
@@ -60,6 +61,7 @@ impl Request {
             return Err(Fault::invalid(format!("`url` has more than {URL_BYTES} bytes")).with("path", "url"));
         }
         let mut headers = headers(&members)?;
+        let body_is_json = members.get("body").is_some_and(|body| !body.is_string());
         let body = body(members.get("body"), &mut headers);
         let method = match members.text("method")? {
             Some(name) => method(name)?,
@@ -76,7 +78,7 @@ impl Request {
         };
         let max_bytes = members.number("maxBytes", 1, RESPONSE_BYTES as u64)?;
         let max_bytes = max_bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(RESPONSE_BYTES);
-        Ok(Self { url, method, headers, body, expect, max_bytes })
+        Ok(Self { url, method, headers, body, body_is_json, expect, max_bytes })
     }
 
     /// What it is called in messages: the method and the host, since paths hold secrets, too.

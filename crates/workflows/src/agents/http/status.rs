@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use jiff::fmt::rfc2822::DateTimeParser;
 use orchestr8_contract::{Code, Fault};
-use orchestr8_kernel::redact::REDACTED;
+use orchestr8_kernel::redact::{REDACTED, SecretMask};
 use orchestr8_kernel::resilience::retry::RETRY_AFTER_MS;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
@@ -21,6 +21,7 @@ pub async fn accept(
     what: &str,
     now_ms: i64,
     secrets: &[String],
+    mask: &SecretMask,
 ) -> Result<Response, Fault> {
     let status = response.status();
     if status.is_success() {
@@ -29,7 +30,9 @@ pub async fn accept(
     let after_ms = retry_after_ms(response.headers(), now_ms);
     let beginning = body::beginning(response, REFUSAL_READ_BYTES).await;
     let text = String::from_utf8_lossy(&beginning);
-    Err(refusal(status, what, after_ms).with("body", shorten(&without(&text, secrets), REFUSAL_SHOWN_BYTES)))
+    // Masked before it is cut, so that no half of a secret is left at the cut.
+    let text = without(&mask.text(&text), secrets);
+    Err(refusal(status, what, after_ms).with("body", shorten(&text, REFUSAL_SHOWN_BYTES)))
 }
 
 /// The fault for a status that is not 2xx.

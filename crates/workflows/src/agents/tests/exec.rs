@@ -13,8 +13,9 @@ use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
+use super::super::Settings;
 use super::super::settings::{self, ExecTemplate, ExecTemplateSource};
-use super::super::{Secrets, Settings};
+use super::secrets::declared;
 use super::world::World;
 
 const EXEC: &str = "@orchestr8/exec";
@@ -29,7 +30,7 @@ fn world() -> World {
         holes: [("script", "text"), ("argument", "text")]
             .map(|(name, kind)| (name.into(), kind.into()))
             .into(),
-        variables: vec!["NAME".into()],
+        variables: vec!["NAME".into(), "TOKEN".into()],
         env: BTreeMap::from([("FIXED".to_owned(), "1".to_owned())]),
         ..ExecTemplateSource::default()
     };
@@ -42,7 +43,7 @@ fn world() -> World {
     let off = SandboxSettings { mode: SandboxMode::Off, ..SandboxSettings::default() };
     let sandbox = Some(Sandbox::new(off, Arc::new(Real::new())));
     let exec = settings::Exec { templates: templates.into(), sandbox, base_env };
-    let secrets = Secrets::new([("TOKEN".to_owned(), "canary-value".to_owned())]).unwrap();
+    let secrets = vec![declared("TOKEN", "canary-value", &["exec:sh:TOKEN"])];
     World::with(&Settings { exec: Some(exec), ..Settings::default() }, secrets)
 }
 

@@ -9,7 +9,7 @@ use orchestr8_contract::Code;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::super::{Secrets, Settings};
+use super::super::Settings;
 use super::server::Server;
 use super::world::World;
 
@@ -65,7 +65,7 @@ async fn inside_addresses_are_refused_before_a_byte_is_sent() {
     assert!(server.asked().is_empty());
     let mut settings = Settings::default();
     settings.http.allowed_hosts.push("localhost".into());
-    let named = World::with(&settings, Secrets::none());
+    let named = World::with(&settings, Vec::new());
     assert!(named.output(HTTP, json!({"url": format!("http://localhost:{port}/")})).await.is_ok());
     assert!(named.output(HTTP, json!({"url": server.url("/")})).await.is_err());
 }

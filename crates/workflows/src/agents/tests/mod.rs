@@ -4,6 +4,7 @@ mod examples;
 mod exec;
 mod http;
 mod remote;
+mod secrets;
 mod server;
 mod tool;
 mod workers;

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use orchestr8_contract::Code;
 use serde_json::{Value, json};
 
-use super::super::{Secrets, Settings, Usage, settings};
+use super::super::{Settings, Usage, settings};
 use super::server::{Asked, Server};
 use super::world::World;
 
@@ -17,7 +17,7 @@ fn world(url: String, timeout_ms: Option<u64>) -> World {
     let remote = settings::Remote { url, headers, timeout_ms };
     let settings =
         Settings { remote: BTreeMap::from([("research".to_owned(), remote)]), ..Settings::default() };
-    World::with(&settings, Secrets::none())
+    World::with(&settings, Vec::new())
 }
 
 fn json_answer(status: u16, body: &Value) -> Response {

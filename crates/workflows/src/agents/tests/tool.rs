@@ -11,7 +11,7 @@ use orchestr8_kernel::registry::ToolFilter;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply};
 use serde_json::{Value, json};
 
-use super::super::{Secrets, Settings};
+use super::super::Settings;
 use super::world::World;
 
 const TOOL: &str = "@orchestr8/tool";
@@ -126,7 +126,7 @@ async fn only_tools_that_clients_see_can_be_called() {
 #[tokio::test]
 async fn a_tool_that_is_filtered_out_is_not_there_for_workflows_either() {
     let tools = ToolFilter { only: vec!["read_*".into(), "list".into()], never: Vec::new() };
-    let world = World::with(&Settings { tools, ..Settings::default() }, Secrets::none());
+    let world = World::with(&Settings { tools, ..Settings::default() }, Vec::new());
     for name in ["read_file", "list", "write_file"] {
         giving(&world, name, Ok(Output::json(name)));
     }
@@ -143,7 +143,7 @@ async fn a_tool_that_is_filtered_out_is_not_there_for_workflows_either() {
 #[tokio::test]
 async fn what_a_tool_says_of_others_is_filtered_too() {
     let tools = ToolFilter { only: vec!["look".into()], never: Vec::new() };
-    let world = World::with(&Settings { tools, ..Settings::default() }, Secrets::none());
+    let world = World::with(&Settings { tools, ..Settings::default() }, Vec::new());
     giving(&world, "other", Ok(Output::json(1)));
     let kernel = world.kernel.clone();
     let look = move |_: Args, context: Context| {

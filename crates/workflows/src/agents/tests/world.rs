@@ -2,41 +2,45 @@
 
 use std::sync::Arc;
 
-use orchestr8_contract::id::CorrelationId;
+use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Fault, TraceParent};
 use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::ports::{clock, ids, random};
 use orchestr8_kernel::{Kernel, Limits, Log, Ports, Principal};
+use orchestr8_secrets::{DeclaredSecret, MemoryKey, SecretVault};
 use orchestr8_stores::Migration;
 use orchestr8_stores::sqlite::{self, Options, Place};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::super::{Agent, Agents, Call, Heartbeat, Parts, Secrets, Settings, Workers, builtin};
+use super::super::{Agent, Agents, Call, Heartbeat, Parts, SecretAccess, Settings, Workers, builtin};
 
 pub struct World {
     pub kernel: Kernel,
     pub agents: Agents,
     pub workers: Workers,
+    pub secrets: SecretAccess,
 }
 
 impl World {
     pub fn new() -> Self {
-        Self::with(&Settings::default(), Secrets::none())
+        Self::with(&Settings::default(), Vec::new())
     }
 
     /// Where servers on this machine may be called.
     pub fn open() -> Self {
         let mut settings = Settings::default();
         settings.http.allow_private = true;
-        Self::with(&settings, Secrets::none())
+        Self::with(&settings, Vec::new())
     }
 
-    pub fn with(settings: &Settings, secrets: Secrets) -> Self {
+    pub fn with(settings: &Settings, secrets: Vec<DeclaredSecret>) -> Self {
         let kernel = kernel();
+        let vault = SecretVault::new(kernel.ports(), Arc::new(MemoryKey::new().unwrap()), secrets);
+        let secrets = SecretAccess::new(vault, kernel.ports());
         let workers = Workers::new(kernel.ports().clock.clone(), kernel.ports().ids.clone());
-        let parts = Parts { kernel: kernel.clone(), secrets: Arc::new(secrets), workers: workers.clone() };
-        Self { agents: Agents::new(builtin(settings, &parts)), kernel, workers }
+        let parts = Parts { kernel: kernel.clone(), workers: workers.clone() };
+        Self { agents: Agents::new(builtin(settings, &parts)), kernel, workers, secrets }
     }
 
     pub fn agent(&self, id: &str) -> Arc<dyn Agent> {
@@ -56,6 +60,7 @@ impl World {
             correlation: CorrelationId::parse("corr-1").unwrap(),
             trace: TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
             principal: Arc::new(Principal::local()),
+            secrets: self.secrets.of_call(&Tenant::local(), &"flow".into(), &"hash".into(), &agent.into()),
             cancel: CancellationToken::new(),
             heartbeat: Heartbeat::default(),
             recorded: CancellationToken::new(),

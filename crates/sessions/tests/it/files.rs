@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use orchestr8_contract::Code;
+use orchestr8_contract::access::RoleSet;
 use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::{End, Principal};
 use orchestr8_testing::settled;
@@ -267,7 +268,7 @@ async fn a_file_with_more_entries_than_a_commit_has_steps_is_loaded() {
 #[tokio::test]
 async fn tenants_do_not_see_each_others_files() {
     let (temp, world) = place().await;
-    let other = Arc::new(Principal::new("other", Tenant::parse("..").unwrap(), Default::default()));
+    let other = Arc::new(Principal::new("other", Tenant::parse("..").unwrap(), RoleSet::named(["owner"])));
     let ask = async |name: &str, args: Value| {
         let mut wish = world.wish(name, args);
         wish.principal = other.clone();

@@ -32,7 +32,7 @@ mod settle;
 pub mod slots;
 pub mod submission;
 pub mod tables;
-mod token_table;
+pub mod token_table;
 mod versions;
 
 pub use action::{Action, Halt, Policy, Reply};

@@ -47,12 +47,7 @@ pub async fn settle(core: &Arc<Core>, ended: Ended) -> Settled {
     let Ended { admitted, version, end, result, hold, claim: _ } = ended;
     let result = match result {
         Ok(reply) => Ok(reply.output),
-        Err(Halt::Fault(fault)) => {
-            if refusals::is_refusal(&fault) {
-                Box::pin(note_refusal(core, &admitted, &fault)).await;
-            }
-            Err(Halt::Fault(worded(&admitted, fault)))
-        }
+        Err(Halt::Fault(fault)) => Err(Halt::Fault(worded(&admitted, fault))),
         Err(Halt::Asks(asks)) => Err(Halt::Asks(asks)),
     };
     let settled = answer(core, &admitted, end, result, version);
@@ -72,7 +67,7 @@ fn leaves_nothing(ended: &Ended) -> bool {
     let recorded = policy.journalled || policy.audited || end == End::Timeout;
     let quiet = match &ended.result {
         Ok(reply) => reply.effects.is_empty() && reply.then.is_empty(),
-        Err(Halt::Fault(fault)) => !policy.refusals.contains(&fault.kind()),
+        Err(Halt::Fault(fault)) => !policy.refusals.contains(&fault.kind()) && !refusals::is_refusal(fault),
         Err(Halt::Asks(_)) => false,
     };
     ended.claim.is_none() && versioned(&ended.admitted, end).is_none() && !recorded && quiet
@@ -98,6 +93,9 @@ async fn write_down(core: &Arc<Core>, ended: Ended) -> Settled {
             refused(core, admitted.run, admitted.submission.correlation.clone(), fault)
         }
         Err(Halt::Fault(fault)) => {
+            if refusals::is_refusal(&fault) && !admitted.action.policy.audited {
+                note_refusal(core, &admitted, &fault).await;
+            }
             let worded = worded(&admitted, fault);
             commit(core, &admitted, claim, version, end, Err(worded)).await
         }

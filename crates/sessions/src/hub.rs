@@ -54,7 +54,7 @@ pub struct Settings {
 impl Settings {
     /// Sessions may work in this folder and those beneath it.
     pub fn new(cwd: PathBuf, folder: PathBuf) -> Self {
-        let roots = SessionRoots { open: vec![cwd.clone()], closed: Vec::new() };
+        let roots = SessionRoots { open: vec![cwd.clone()], ..SessionRoots::default() };
         Self {
             sessions: limits::SESSIONS,
             cwd,

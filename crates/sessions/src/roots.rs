@@ -1,20 +1,35 @@
 //! The folders sessions may work in. Paths are resolved before they are compared, and opened without following a link that was
 //! put there meanwhile.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::token_table::TokenTable;
 use orchestr8_process::sandbox::WorkingDirectory;
 
 use crate::limits;
 
 /// Where sessions may work, and where they never may.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct SessionRoots {
     /// With all that is beneath them. None: sessions have no folder.
     pub open: Vec<PathBuf>,
+    /// Open as well as long as the store has no API token: then the person at this machine is the only caller.
+    pub personal: Vec<PathBuf>,
+    /// The API tokens of the store.
+    pub tokens: Option<TokenTable>,
     /// What belongs to the server, whatever lies around it: its data directory.
     pub closed: Vec<PathBuf>,
+}
+
+impl fmt::Debug for SessionRoots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionRoots")
+            .field("open", &self.open)
+            .field("closed", &self.closed)
+            .finish_non_exhaustive()
+    }
 }
 
 impl SessionRoots {
@@ -48,7 +63,13 @@ impl SessionRoots {
 
     /// Whether a real path is beneath a root and not beneath what is closed.
     pub fn allows(&self, real: &Path) -> bool {
-        self.open.iter().any(|root| is_beneath(real, root)) && !self.is_closed(real)
+        self.in_force().any(|root| is_beneath(real, root)) && !self.is_closed(real)
+    }
+
+    fn in_force(&self) -> impl Iterator<Item = &PathBuf> {
+        let has_tokens = self.tokens.as_ref().is_some_and(|tokens| !tokens.is_empty());
+        let personal = self.personal.iter().filter(move |_| !has_tokens);
+        self.open.iter().chain(personal)
     }
 
     pub fn is_closed(&self, real: &Path) -> bool {
@@ -62,7 +83,7 @@ impl SessionRoots {
     }
 
     fn check_any(&self) -> Result<(), Fault> {
-        match self.open.is_empty() {
+        match self.in_force().next().is_none() {
             true => Err(Fault::new(
                 Code::Unauthorized,
                 "sessions have no folder here: name those they may work in with `sessions.roots`",
@@ -100,7 +121,11 @@ mod tests {
         }
         std::os::unix::fs::symlink(path("other"), path("root/link")).unwrap();
         std::os::unix::fs::symlink(path("root/project"), path("inside")).unwrap();
-        let roots = SessionRoots { open: vec![path("root")], closed: vec![path("root/data")] };
+        let roots = SessionRoots {
+            open: vec![path("root")],
+            closed: vec![path("root/data")],
+            ..SessionRoots::default()
+        };
         let resolve = |name: &str| roots.resolve(path(name).to_str().unwrap()).map_err(|fault| fault.code);
         assert_eq!(resolve("root/project"), Ok(path("root/project")));
         assert_eq!(resolve("inside"), Ok(path("root/project")), "a link to an allowed folder is that folder");

@@ -269,7 +269,12 @@ impl Rekey {
                 (key, Some(path))
             }
         };
-        let purpose = Purpose { when_held: WhenHeld::Refuse, at_least: Level::Warn, lasting: false };
+        let purpose = Purpose {
+            when_held: WhenHeld::Refuse,
+            at_least: Level::Warn,
+            lasting: false,
+            starts_servers: false,
+        };
         let count = block_on(async {
             let runtime = Runtime::build(settings, purpose)?;
             let count = runtime.vault.rekey(&key).await.map_err(Failure::from);

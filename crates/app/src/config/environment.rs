@@ -71,11 +71,6 @@ impl Environment {
         self.home("XDG_DATA_HOME", ".local/share")
     }
 
-    /// Where what a user has decided lives: `$XDG_STATE_HOME/orchestr8`, else `~/.local/state/orchestr8`.
-    pub fn state_home(&self) -> Option<PathBuf> {
-        self.home("XDG_STATE_HOME", ".local/state")
-    }
-
     fn home(&self, variable: &str, under_home: &str) -> Option<PathBuf> {
         let given = self.path(variable).filter(|path| path.is_absolute());
         let base = given.or_else(|| Some(self.path("HOME")?.join(under_home)))?;

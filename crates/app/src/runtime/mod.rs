@@ -151,7 +151,7 @@ impl Runtime {
         // One for all, because it waits once for programs of an earlier process.
         let sandbox = sandbox(&settings, opened.durable, kernel.ports().clock.clone());
         let workflows = workflows::register(&kernel, &settings, &vault, &sandbox)?;
-        let sessions = sessions::register(&kernel, &settings, &sandbox)?;
+        let sessions = sessions::register(&kernel, &settings, &tokens, &sandbox)?;
         let embedder = embedding::embedder(&kernel, &settings.embedder)?;
         let knowledge = knowledge::register(&kernel, &settings, embedder, &vault)?;
         let reload = settings.tls.as_ref().map(|_| Arc::new(Notify::new()));

@@ -6,6 +6,7 @@ use orchestr8_models::{Catalog, Ports};
 use orchestr8_process::sandbox::Sandbox;
 use orchestr8_sessions::Hub;
 use orchestr8_sessions_face::Face;
+use orchestr8_tokens::ApiTokens;
 use serde_json::json;
 
 use super::Runtime;
@@ -18,7 +19,12 @@ pub fn face(runtime: &Runtime) -> Face {
 }
 
 /// Every action of sessions. Nothing is taken up before the hub is started.
-pub fn register(kernel: &Kernel, settings: &Settings, sandbox: &Sandbox) -> Result<Hub, Failure> {
+pub fn register(
+    kernel: &Kernel,
+    settings: &Settings,
+    tokens: &ApiTokens,
+    sandbox: &Sandbox,
+) -> Result<Hub, Failure> {
     let catalog = Catalog::new(settings.models.clone(), Ports::of(kernel)).map_err(Failure::from)?;
     for provider in catalog.unready() {
         kernel.log().warn("a provider of models has no key", json!({"provider": provider}));
@@ -31,7 +37,9 @@ pub fn register(kernel: &Kernel, settings: &Settings, sandbox: &Sandbox) -> Resu
             .log()
             .warn("the model that is to write answers is not there; they are made of sentences", model);
     }
-    let own = orchestr8_sessions::Settings { sandbox: Some(sandbox.clone()), ..settings.sessions.clone() };
+    let mut own =
+        orchestr8_sessions::Settings { sandbox: Some(sandbox.clone()), ..settings.sessions.clone() };
+    own.roots.tokens = Some(tokens.table());
     let hub = Hub::new(kernel.clone(), catalog, own);
     let broken = |error| Failure::new(Code::Internal, format!("an action is wrong: {error}"));
     for action in orchestr8_sessions::all(&hub).map_err(broken)? {

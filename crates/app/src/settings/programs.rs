@@ -105,19 +105,16 @@ pub fn session_roots(
     environment: &Environment,
 ) -> SessionRoots {
     let own = &config.sessions;
-    let mut open: Vec<PathBuf> = own.roots.iter().chain(&own.cwd).cloned().collect();
-    if open.is_empty() {
-        open = match auth {
-            Auth::Loopback => {
-                let start = Some(environment.working_directory.clone());
-                // A service is often started in the root, which means nothing by it.
-                let start = start.filter(|start| start.parent().is_some());
-                environment.path("HOME").into_iter().chain(start).collect()
-            }
-            Auth::Bearer { .. } => Vec::new(),
-        };
-    }
-    SessionRoots { open, closed: data_paths(config, place) }
+    let open: Vec<PathBuf> = own.roots.iter().chain(&own.cwd).cloned().collect();
+    let personal = match open.is_empty() && auth.tokens.is_empty() {
+        true => {
+            // A service is often started in the root, which means nothing by it.
+            let start = Some(environment.working_directory.clone()).filter(|start| start.parent().is_some());
+            environment.path("HOME").into_iter().chain(start).collect()
+        }
+        false => Vec::new(),
+    };
+    SessionRoots { open, personal, tokens: None, closed: data_paths(config, place) }
 }
 
 /// The templates of `@orchestr8/exec`, each checked, with the file its program is now.

@@ -7,8 +7,8 @@ use axum::routing::{MethodRouter, any, delete, get, post, put};
 use orchestr8_kernel::Kernel;
 
 use crate::endpoints::{
-    approvals, audit, control, execute, execution, journal, lists, program, schedules, secrets, tokens, workers,
-    workflows,
+    approvals, audit, control, execute, execution, journal, lists, program, schedules, secrets, tokens,
+    workers, workflows,
 };
 use crate::face::{Face, at};
 use crate::live;

@@ -18,12 +18,12 @@ pub fn key(tenant: &Tenant, agent: &str, target: Option<&str>) -> String {
     if *tenant == Tenant::local() {
         return breaker::key(agent, target);
     }
-    breaker::key(agent, Some(&format!("@{}/{}", tenant.as_str(), target.unwrap_or_default())))
+    breaker::key(agent, Some(&format!("~{}/{}", tenant.as_str(), target.unwrap_or_default())))
 }
 
 /// Whether a tenant may see a breaker: its own, and those of the server.
 pub fn is_visible(tenant: &Tenant, key: &str) -> bool {
-    let Some((_, rest)) = key.split_once(":@") else { return true };
+    let Some((_, rest)) = key.split_once(":~") else { return true };
     rest.strip_prefix(tenant.as_str()).is_some_and(|rest| rest.starts_with('/'))
 }
 

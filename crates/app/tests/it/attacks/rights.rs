@@ -20,7 +20,10 @@ fn people() -> String {
 
 /// A workflow that adds a document, which an editor may, and calls a tool, which an editor may not.
 fn powerful(id: &str) -> Value {
-    workflow(id, json!([{"id": "t", "agentId": "@orchestr8/send", "input": {"to": "echo", "payload": {"by": id}}}]))
+    workflow(
+        id,
+        json!([{"id": "t", "agentId": "@orchestr8/send", "input": {"to": "echo", "payload": {"by": id}}}]),
+    )
 }
 
 fn failed_for_want_of_a_role(ended: &Value) -> bool {
@@ -34,7 +37,10 @@ fn an_edited_workflow_runs_with_the_rights_that_its_editor_and_its_starter_share
     let put = |who: &str, definition: Value, status| {
         expect(&server, who, ("PUT", "/v1/workflows"), Some(json!({"workflow": definition})), status)
     };
-    assert_eq!(ask(&server, "vic", "PUT", "/v1/workflows", Some(json!({"workflow": powerful("nightly")}))).status, 403);
+    assert_eq!(
+        ask(&server, "vic", "PUT", "/v1/workflows", Some(json!({"workflow": powerful("nightly")}))).status,
+        403
+    );
     put("alice", powerful("nightly"), 201);
     let body = || json!({"workflowId": "nightly"});
     assert_eq!(execute(&server, "alice", body())["status"], "completed");
@@ -102,7 +108,8 @@ fn an_approval_is_recorded_under_the_name_of_its_principal() {
     let place = Place::new();
     let server = serve(&place, &people());
     let pay = workflow("pay", json!([{"id": "ok", "approval": {"message": "Pay?", "excludeStarter": true}}]));
-    let started = expect(&server, "alice", ("POST", "/v1/workflows/execute"), Some(json!({"workflow": pay})), 202);
+    let started =
+        expect(&server, "alice", ("POST", "/v1/workflows/execute"), Some(json!({"workflow": pay})), 202);
     let id = started["executionId"].as_str().unwrap();
     let seen = expect(&server, "vic", ("GET", "/v1/approvals"), None, 200);
     assert!(seen["approvals"][0]["token"].is_null(), "a viewer must not get what decides: {seen}");
@@ -112,9 +119,16 @@ fn an_approval_is_recorded_under_the_name_of_its_principal() {
     assert_eq!(ask(&server, "ann", "POST", &path, as_ceo()).status, 400, "by is not for the client to say");
     let approve = || Some(json!({"decision": "approve", "onBehalfOf": "the CEO"}));
     assert_eq!(ask(&server, "vic", "POST", &path, approve()).status, 403);
-    assert_eq!(ask(&server, "alice", "POST", &path, approve()).status, 403, "who started it must not decide it");
+    assert_eq!(
+        ask(&server, "alice", "POST", &path, approve()).status,
+        403,
+        "who started it must not decide it"
+    );
     let link = server.connect().request("POST", &path, "", Some(&approve().unwrap().to_string())).unwrap();
-    assert_eq!(link.status, 403, "the link alone does not decide an approval that excludes someone: {link:?}");
+    assert_eq!(
+        link.status, 403,
+        "the link alone does not decide an approval that excludes someone: {link:?}"
+    );
     expect(&server, "ann", ("POST", &path), approve(), 200);
     let ended = expect(&server, "vic", ("GET", &format!("/v1/executions/{id}?wait=10s")), None, 200);
     let output = &ended["outputs"]["ok"];

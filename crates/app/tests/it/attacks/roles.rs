@@ -29,7 +29,12 @@ fn operations() -> Vec<Operation> {
         of("POST", "/v1/workflows/execute", Some(json!({"workflow": echo("w")})), &["operator"]),
         of("PUT", "/v1/workflows", Some(json!({"workflow": echo("w")})), &["editor"]),
         of("DELETE", "/v1/workflows/none", None, &["editor"]),
-        of("PUT", "/v1/schedules/none", Some(json!({"workflowId": "none", "cron": "0 3 * * *"})), &["editor"]),
+        of(
+            "PUT",
+            "/v1/schedules/none",
+            Some(json!({"workflowId": "none", "cron": "0 3 * * *"})),
+            &["editor"],
+        ),
         of("DELETE", "/v1/schedules/none", None, &["editor"]),
         of("POST", "/v1/schedules/none/trigger", None, &["operator"]),
         of("POST", "/v1/schedules/none/pause", None, &["operator"]),
@@ -77,8 +82,13 @@ fn every_operation_asks_for_its_role() {
 fn a_refusal_names_the_roles_and_is_in_the_audit_chain() {
     let place = Place::new();
     let server = serve(&place, &tokens());
-    let refused =
-        expect(&server, "viewer", ("POST", "/v1/workflows/execute"), Some(json!({"workflow": echo("w")})), 403);
+    let refused = expect(
+        &server,
+        "viewer",
+        ("POST", "/v1/workflows/execute"),
+        Some(json!({"workflow": echo("w")})),
+        403,
+    );
     let text = refused.to_string();
     assert!(text.contains("operator") && text.contains("owner"), "{text}");
     let entries = audit(&server, "admin", "action=workflows.execute");
@@ -98,7 +108,11 @@ fn the_start_of_an_execution_is_on_record_with_its_principal() {
     let started = expect(&server, "operator", ("POST", "/v1/workflows/execute?mode=sync"), Some(body), 200);
     let id = started["executionId"].as_str().unwrap();
     let entries = audit(&server, "owner", "action=workflows.execute");
-    assert_eq!((&entries[0]["principal"], &entries[0]["object"]), (&json!("operator"), &json!(id)), "{entries:?}");
+    assert_eq!(
+        (&entries[0]["principal"], &entries[0]["object"]),
+        (&json!("operator"), &json!(id)),
+        "{entries:?}"
+    );
     let shown = expect(&server, "viewer", ("GET", &format!("/v1/executions/{id}")), None, 200);
     assert_eq!(shown["startedBy"], "operator", "{shown}");
     let listed = expect(&server, "viewer", ("GET", "/v1/executions"), None, 200);
@@ -111,7 +125,7 @@ fn the_start_of_an_execution_is_on_record_with_its_principal() {
 fn a_viewer_runs_no_workflow_over_mcp() {
     let place = Place::new();
     let server = serve(&place, &tokens());
-    let mut call = |token: &str| {
+    let call = |token: &str| {
         let params = json!({"name": "run_workflow", "arguments": {"workflow": echo("w")}});
         let more = format!("Authorization: Bearer {token}\r\n");
         server.connect().modern(1, "tools/call", params, &more).unwrap().body

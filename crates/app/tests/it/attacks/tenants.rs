@@ -9,8 +9,12 @@ use crate::program::Place;
 fn a_worker_of_another_tenant_gets_no_task() {
     let place = Place::new();
     let server = serve(&place, &tokens());
-    let pay = workflow("pay", json!([{"id": "p", "agentId": "@worker/pay", "input": {"amount": 100, "card": "4711"}}]));
-    let started = expect(&server, "owner", ("POST", "/v1/workflows/execute"), Some(json!({"workflow": pay})), 202);
+    let pay = workflow(
+        "pay",
+        json!([{"id": "p", "agentId": "@worker/pay", "input": {"amount": 100, "card": "4711"}}]),
+    );
+    let started =
+        expect(&server, "owner", ("POST", "/v1/workflows/execute"), Some(json!({"workflow": pay})), 202);
     let poll = |token: &str, wait: u64| {
         let body = json!({"workerId": "w", "waitMs": wait});
         expect(&server, token, ("POST", "/v1/workers/pay/poll"), Some(body), 200)
@@ -71,7 +75,7 @@ fn what_belongs_to_another_tenant_is_not_found() {
 fn a_key_of_another_principal_is_another_key() {
     let place = Place::new();
     let server = serve(&place, &tokens());
-    let mut run = |token: &str, message: &str| {
+    let run = |token: &str, message: &str| {
         let more = format!("Authorization: Bearer {token}\r\nIdempotency-Key: order-2\r\n");
         let steps = json!([{"id": "a", "agentId": "@orchestr8/echo", "input": {"message": message}}]);
         let body = json!({"workflow": workflow("w", steps)}).to_string();

@@ -18,7 +18,7 @@ fn an_approval_is_given_by_a_second_command() {
     let approved = place.run(&args);
     assert_eq!(approved.code, Some(0), "{approved:?}");
     let outputs = &json_of(&approved)["outputs"];
-    assert_eq!(outputs["publish"], json!({"published": "Our first page", "headline": "News", "by": "ada"}));
+    assert_eq!(outputs["publish"], json!({"published": "Our first page", "headline": "News", "by": "local"}));
     assert_eq!(place.run(&["approve", &id]).code, Some(3), "it waits for nothing any more");
 }
 

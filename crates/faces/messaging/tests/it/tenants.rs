@@ -7,7 +7,13 @@ use serde_json::{Value, json};
 use crate::world::World;
 
 fn caller(name: &str, tenant: &str) -> Caller {
-    Caller { name: name.into(), tenant: tenant.into(), roles: Vec::new(), verified: true, grant: None }
+    Caller {
+        name: name.into(),
+        tenant: tenant.into(),
+        roles: vec!["agent".into()],
+        verified: true,
+        grant: None,
+    }
 }
 
 fn event(source: &str, target: &str) -> Value {

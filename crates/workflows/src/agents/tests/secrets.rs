@@ -1,15 +1,19 @@
 //! Secrets are inserted at the socket and at exec, within their binding and nowhere else.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ports::clock::Real;
+use orchestr8_process::sandbox::{Sandbox, SandboxMode, SandboxSettings};
 use orchestr8_secrets::{DeclaredSecret, SecretBinding, SecretText};
 use serde_json::{Value, json};
 
+use super::super::Settings;
 use super::super::secrets::SecretView;
-use super::super::{Settings, settings};
+use super::super::settings::{self, ExecTemplate, ExecTemplateSource};
 use super::server::{Asked, Server};
 use super::world::World;
 use crate::limits::REFUSAL_SHOWN_BYTES;
@@ -104,10 +108,22 @@ async fn another_definition_with_the_same_id_gets_nothing() {
 #[tokio::test]
 async fn a_program_gets_it_in_the_bound_variable_only() {
     let base_env = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
-    let exec = settings::Exec { programs: vec!["/bin/sh".into()], base_env };
+    let shell = ExecTemplateSource {
+        program: "/bin/sh".into(),
+        args: ["-c", "{script}", "sh", "{argument}"].map(str::to_owned).to_vec(),
+        holes: [("script", "text"), ("argument", "text")]
+            .map(|(name, kind)| (name.into(), kind.into()))
+            .into(),
+        variables: vec!["TOKEN".into(), "OTHER".into()],
+        ..ExecTemplateSource::default()
+    };
+    let templates = BTreeMap::from([("sh".to_owned(), ExecTemplate::new("sh", shell).unwrap())]);
+    let off = SandboxSettings { mode: SandboxMode::Off, ..SandboxSettings::default() };
+    let sandbox = Some(Sandbox::new(off, Arc::new(Real::new())));
+    let exec = settings::Exec { templates, sandbox, base_env };
     let world = World::with(
         &Settings { exec: Some(exec), ..Settings::default() },
-        vec![declared("T", "canary-token", &["exec:/bin/sh:TOKEN"])],
+        vec![declared("T", "canary-token", &["exec:sh:TOKEN"])],
     );
     let token = reference(&world, "T");
     let run = async |config: Value, input: Value| {
@@ -115,16 +131,15 @@ async fn a_program_gets_it_in_the_bound_variable_only() {
         call.config = config;
         world.agent(EXEC).call(call).await.map(|answer| answer.output)
     };
-    let config = |args: Value, env: Value| json!({"program": "/bin/sh", "args": args, "env": env});
+    let config = |script: &str, argument: &str, env: Value| json!({"template": "sh", "values": {"script": script, "argument": argument}, "env": env});
     let counted =
-        run(config(json!(["-c", "printf %s \"$TOKEN\" | wc -c"]), json!({"TOKEN": token})), Value::Null)
-            .await;
+        run(config("printf %s \"$TOKEN\" | wc -c", "none", json!({"TOKEN": token})), Value::Null).await;
     assert_eq!(counted.unwrap(), json!(12));
-    let other = run(config(json!(["-c", "true"]), json!({"OTHER": token})), Value::Null).await;
+    let other = run(config("true", "none", json!({"OTHER": token})), Value::Null).await;
     assert_eq!(reason(other), "destination");
-    let args = run(config(json!(["-c", "true", token]), json!({})), Value::Null).await;
+    let args = run(config("true", &token, json!({})), Value::Null).await;
     assert_eq!(reason(args), "place");
-    assert_eq!(reason(run(config(json!(["-c", "true"]), json!({})), json!({"x": token})).await), "place");
+    assert_eq!(reason(run(config("true", "none", json!({})), json!({"x": token})).await), "place");
 }
 
 #[tokio::test]

@@ -12,9 +12,11 @@ use orchestr8_kernel::Limits;
 use orchestr8_kernel::log::Level;
 use orchestr8_mcp::http::AdminToken;
 use orchestr8_mcp::{Eras, ToolFilter};
+use orchestr8_secrets::DeclaredSecret;
 use orchestr8_stores::sqlite::Sync;
 use orchestr8_tools::AdminMode;
 use orchestr8_tools::remote::{Link, Server};
+use orchestr8_workflows::AllowedEnv;
 
 use crate::config::{self, Config, Environment, Loaded, Problem};
 use crate::failure::Failure;
@@ -126,17 +128,7 @@ const DATA_FILE: &str = "orchestr8.sqlite3";
 
 impl Settings {
     pub fn new(loaded: Loaded, mode: Mode, environment: &Environment) -> Result<Self, Failure> {
-        let mut review = Review { loaded: &loaded, problems: Vec::new() };
-        let admin_token = review.admin_token(environment);
-        let auth = review.auth();
-        let tls = review.tls();
-        let env = review.allowed_env(environment);
-        let declared = review.named_secrets(environment);
-        review.servers();
-        review.knowledge();
-        if !review.problems.is_empty() {
-            return Err(config::failure(&review.problems));
-        }
+        let Reviewed { admin_token, auth, tls, env, declared } = Review::of(&loaded, environment)?;
         let place = place(&loaded.config, &mode, environment)?;
         let tool_filter = ToolFilter { only: loaded.config.tools.filter.clone(), never: Vec::new() };
         let workflows = Workflows::new(&loaded.config.workflows, tool_filter.clone(), env, environment)?;
@@ -152,9 +144,8 @@ impl Settings {
         let embedder = Embedder::new(&loaded.config.knowledge.embedder, &place, &declared, environment)?;
         let secrets = Secrets::new(&loaded.config, declared, &place, environment)?;
         let warnings = secrets::warnings(&loaded.config.secrets, environment);
+        let admin = protocol::admin(&loaded.config);
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
-        let both_flags =
-            config.tools.admin_registration_enabled && config.security.dynamic_registration_enabled;
         Ok(Self {
             server_name: config.server.name,
             server_version: config.server.version,
@@ -167,7 +158,7 @@ impl Settings {
             key_ttl_ms: config.aacp.default_ttl_ms,
             messages: messages::of(&config.aacp),
             tool_filter,
-            admin: both_flags.then(|| admin_mode(config.tools.admin_policy.mode)),
+            admin,
             admin_token,
             log_level: level(config.logging.level),
             redact_keys: config.logging.redact_keys,
@@ -177,14 +168,11 @@ impl Settings {
             auth,
             tls,
             sessions_per_principal: config.protocol.max_sessions_per_principal,
-            eras: Eras {
-                legacy: config.protocol.eras.contains(&config::Era::Legacy),
-                modern: config.protocol.eras.contains(&config::Era::Modern),
-            },
+            eras: protocol::eras(&config.protocol),
             servers: config
                 .mcp_servers
                 .into_iter()
-                .filter_map(|(name, server)| other_server(name, server))
+                .filter_map(|(name, one)| other_server(name, one))
                 .collect(),
             base_env: base_env(environment),
             workflows,
@@ -228,6 +216,34 @@ fn days(count: u32) -> Duration {
 struct Review<'a> {
     loaded: &'a Loaded,
     problems: Vec<Problem>,
+}
+
+/// What the reviewed settings come to.
+struct Reviewed {
+    admin_token: Option<AdminToken>,
+    auth: Auth,
+    tls: Option<TlsFiles>,
+    env: AllowedEnv,
+    declared: Vec<DeclaredSecret>,
+}
+
+impl<'a> Review<'a> {
+    fn of(loaded: &'a Loaded, environment: &Environment) -> Result<Reviewed, Failure> {
+        let mut review = Self { loaded, problems: Vec::new() };
+        let reviewed = Reviewed {
+            admin_token: review.admin_token(environment),
+            auth: review.auth(),
+            tls: review.tls(),
+            env: review.allowed_env(environment),
+            declared: review.named_secrets(environment),
+        };
+        review.servers();
+        review.knowledge();
+        match review.problems.is_empty() {
+            true => Ok(reviewed),
+            false => Err(config::failure(&review.problems)),
+        }
+    }
 }
 
 impl Review<'_> {
@@ -334,14 +350,6 @@ fn kernel_limits(config: &Config) -> Limits {
     }
 }
 
-fn admin_mode(mode: config::AdminMode) -> AdminMode {
-    match mode {
-        config::AdminMode::DenyAll => AdminMode::DenyAll,
-        config::AdminMode::LocalStdioOnly => AdminMode::LocalStdioOnly,
-        config::AdminMode::Token => AdminMode::Token,
-    }
-}
-
 fn level(level: config::LogLevel) -> Level {
     match level {
         config::LogLevel::Debug => Level::Debug,
@@ -358,6 +366,7 @@ mod embedder;
 mod knowledge;
 mod messages;
 mod programs;
+mod protocol;
 mod secrets;
 mod thinking;
 mod tokens;

@@ -91,7 +91,7 @@ impl OriginPattern {
     }
 }
 
-const HINT: &str = "write HOST:HEADER, HOST:body, exec:PROGRAM:VARIABLE or provider:NAME; HOST may be *.domain and may have http:// and a port";
+const HINT: &str = "write HOST:HEADER, HOST:body, exec:TEMPLATE:VARIABLE or provider:NAME; HOST may be *.domain and may have http:// and a port";
 
 impl FromStr for Destination {
     type Err = String;

@@ -4,7 +4,7 @@
 //! face: makes the secret -> tokens.create (its SHA-256 only) -> store, then TokenTable -> edge: every request looks there
 //! ```
 //!
-//! The secret itself never enters the kernel, so no journal, ledger or audit entry can hold it. See ADR 36.
+//! The secret itself never enters the kernel, so no journal, ledger or audit entry can hold it. See ADR 33.
 
 mod actions;
 pub mod limits;

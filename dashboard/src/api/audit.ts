@@ -11,6 +11,7 @@ export interface Entry {
   transport: string
   runId?: string
   correlationId?: string
+  object?: string | null
   argsHash?: string
   hash: string
 }

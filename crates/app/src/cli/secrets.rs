@@ -61,7 +61,7 @@ pub struct Set {
     /// An agent that may use it, such as @orchestr8/http. May be given more than once.
     #[arg(long = "agent", value_name = "ID")]
     agents: Vec<String>,
-    /// Where it may go: HOST:HEADER, HOST:body or exec:PROGRAM:VARIABLE. May be given more than once.
+    /// Where it may go: HOST:HEADER, HOST:body or exec:TEMPLATE:VARIABLE. May be given more than once.
     #[arg(long = "to", value_name = "DESTINATION", required = true)]
     to: Vec<String>,
     #[command(flatten)]

@@ -204,7 +204,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("secrets.named.*.tenant", Shape::Text, Preset::Text("local"), "The tenant that may use it."),
     setting("secrets.named.*.workflows", Shape::Texts, Preset::Texts(&[]), "The workflows that may use it: ids of stored workflows, or hashes of definitions; empty: any, if agents are named."),
     setting("secrets.named.*.agents", Shape::Texts, Preset::Texts(&[]), "The agents that may use it, such as @orchestr8/http; empty: any, if workflows are named."),
-    setting("secrets.named.*.to", Shape::Texts, Preset::Texts(&[]), "Where it may go: HOST:HEADER, HOST:body, exec:PROGRAM:VARIABLE or provider:NAME."),
+    setting("secrets.named.*.to", Shape::Texts, Preset::Texts(&[]), "Where it may go: HOST:HEADER, HOST:body, exec:TEMPLATE:VARIABLE or provider:NAME."),
     setting("workflows.maxConcurrentSteps", Shape::Int { min: 1, max: 10_000 }, Preset::Int(workflows::RUNNING_STEPS as u64), "How many steps of all workflows run at once; the others wait for their turn."),
     setting("workflows.maxExecutionsPerTenant", Shape::Int { min: 1, max: 10_000_000 }, Preset::Int(workflows::EXECUTIONS_PER_TENANT as u64), "Executions of one tenant that run or wait for their turn; one more is refused. Those that wait for a timer, a message or a person do not count."),
     setting("workflows.queueWaitMs", ANY_TIMEOUT, Preset::Int(workflows::QUEUE_WAIT_MS), "How long a step that is ready waits for its turn before it fails."),

@@ -2,7 +2,7 @@
 //!
 //! A running server writes its address and a fresh secret beside its data file, readable by its user only. A client reads
 //! them, sends a nonce to that address and expects the nonce back, authenticated with the secret together with the address.
-//! Another process that listens there cannot answer, and gets neither a token nor a document. See ADR 35.
+//! Another process that listens there cannot answer, and gets neither a token nor a document. See ADR 31.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};

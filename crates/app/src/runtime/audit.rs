@@ -62,6 +62,7 @@ fn entry(row: &store::Row) -> Result<Value, Fault> {
     let of = |name: &str| body.get(name).cloned().unwrap_or_default();
     Ok(json!({
         "sequence": row.int(0).map_err(unreadable)?, "at": of("timestamp"), "action": of("action"), "principal": of("principal"),
+        "tenant": of("tenant"), "object": of("object"),
         "end": of("end"), "errorCode": of("error_code"), "transport": of("transport"), "runId": of("run_id"),
         "correlationId": of("correlation_id"), "argsHash": of("args_hash"), "hash": row.text(2).map_err(unreadable)?,
     }))

@@ -167,10 +167,8 @@ impl Runtime {
             }
         }
         let remote = Remote::start(&kernel, other_servers(&settings, purpose.starts_servers));
-        for action in remote.actions().map_err(broken)? {
-            offer(&kernel, action)?;
-        }
-        for action in audit::actions(&store, heads.as_ref()).map_err(broken)? {
+        let of_audit = audit::actions(&store, heads.as_ref()).map_err(broken)?;
+        for action in remote.actions().map_err(broken)?.into_iter().chain(of_audit) {
             offer(&kernel, action)?;
         }
         Ok(Self {

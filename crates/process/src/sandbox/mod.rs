@@ -2,7 +2,7 @@
 //!
 //! A process can confine only itself, and only code that is not safe could do so between a fork and the program. So the server
 //! starts its own program as a launcher (`launch`), in two stages: a supervisor outside of the sandbox and the first process
-//! inside. See ADR 36 for what each level keeps out and why it is built so.
+//! inside. See ADR 32 for what each level keeps out and why it is built so.
 
 #[cfg(target_os = "linux")]
 mod filter;

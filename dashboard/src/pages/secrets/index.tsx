@@ -102,7 +102,7 @@ function Create({ close }: { close: () => void }) {
         <Field label="Agents" hint="Such as @orchestr8/http. Name a workflow or an agent, or both.">
           <input className="field" value={agents} onChange={(event) => setAgents(event.target.value)} />
         </Field>
-        <Field label="Destinations" hint="HOST:HEADER, HOST:body or exec:PROGRAM:VARIABLE, separated by commas.">
+        <Field label="Destinations" hint="HOST:HEADER, HOST:body or exec:TEMPLATE:VARIABLE, separated by commas.">
           <input className="field font-mono" required placeholder="api.example.com:Authorization" value={to} onChange={(event) => setTo(event.target.value)} />
         </Field>
         <div className="flex justify-end gap-2">

@@ -86,7 +86,8 @@ fn place(shop: &Mirror) -> Place {
             "tools": {"adminPolicy": {"mode": "token", "tokenEnvVar": "MY_ADMIN_TOKEN"}},
             "workflows": {
                 "agents": {"far": {"url": shop.url(), "headers": {"X-Agent": AGENT_HEADER}}},
-                "exec": {"programs": ["/bin/sh"]},
+                "exec": {"templates": {"sh": {"program": "/bin/sh", "args": ["-c", "{script}"],
+                    "holes": {"script": "text"}, "variables": ["TOKEN"]}}},
             },
             "mcpServers": {
                 "a": {"command": "/no/such/program", "env": {"KEY": SERVER_ENV}},
@@ -124,9 +125,9 @@ fn workflow(shop: &Mirror) -> Value {
         {"id": "far", "agentId": "far", "onError": "continue", "input": {"value": "${secrets.DECLARED}"}},
         continued(http("wrong", json!({"headers": {"X-Wrong": "${secrets.NAMED}"}}))),
         {"id": "program", "agentId": "@orchestr8/exec", "input": {},
-         "config": {"program": "/bin/sh", "args": ["-c", "echo \"$TOKEN\"; echo \"$TOKEN\" >&2"], "env": {"TOKEN": "${secrets.EXEC}"}}},
+         "config": {"template": "sh", "values": {"script": "echo \"$TOKEN\"; echo \"$TOKEN\" >&2"}, "env": {"TOKEN": "${secrets.EXEC}"}}},
         {"id": "broken", "agentId": "@orchestr8/exec", "onError": "continue", "input": {},
-         "config": {"program": "/bin/sh", "args": ["-c", "echo \"$TOKEN\" >&2; exit 3"], "env": {"TOKEN": "${secrets.EXEC}"}}},
+         "config": {"template": "sh", "values": {"script": "echo \"$TOKEN\" >&2; exit 3"}, "env": {"TOKEN": "${secrets.EXEC}"}}},
         echo("echo", &[], json!({"plain": "${secrets.NAMED}"})),
     ]})
 }
@@ -138,7 +139,7 @@ fn run(server: &Server, shop: &Mirror) -> Vec<String> {
         assert_eq!(answer.status, 200, "{answer:?}");
     };
     set("NAMED", NAMED, &shop.header("X-Named"));
-    set("EXEC", EXEC, "exec:/bin/sh:TOKEN");
+    set("EXEC", EXEC, "exec:sh:TOKEN");
     let applied = ask(server, "PUT", "/v1/workflows", Some(&json!({"workflow": workflow(shop)})));
     assert_eq!(applied.status, 201, "{applied:?}");
     let mut executions = Vec::new();

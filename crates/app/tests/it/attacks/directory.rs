@@ -257,7 +257,7 @@ fn an_untrusted_file_does_not_say_where_data_is_kept_nor_how_long() {
 #[test]
 fn the_users_own_settings_stay_in_force() {
     let place = alone();
-    let own = place.path().join("own.sqlite3");
+    let own = place.path().join("own/data.sqlite3");
     place.plant(
         "home/.config/orchestr8/orchestr8.json",
         &json!({"store": {"path": own}, "server": {"name": "mine"}}).to_string(),

@@ -102,8 +102,9 @@ fn accept_tool() -> Operation {
 
 fn audit() -> Operation {
     let entry = json!({
-        "sequence": whole(), "at": text(), "action": text(), "principal": text(), "end": text(), "errorCode": or_null(text()),
-        "transport": text(), "runId": text(), "correlationId": text(), "argsHash": text(), "hash": text(),
+        "sequence": whole(), "at": text(), "action": text(), "principal": text(), "tenant": or_null(text()),
+        "object": or_null(text()), "end": text(), "errorCode": or_null(text()), "transport": text(), "runId": or_null(text()), "correlationId": or_null(text()),
+        "argsHash": or_null(text()), "hash": text(),
     });
     let entry = open(entry, &["sequence", "at", "action", "principal", "end", "transport", "hash"]);
     let page = json!({"entries": list(entry), "nextCursor": or_null(text())});

@@ -38,7 +38,7 @@ fn set() -> Operation {
         "name": {"type": "string", "pattern": NAME}, "value": value(),
         "workflows": names("Ids of stored workflows, or hashes of definitions."),
         "agents": names("Ids of agents, such as @orchestr8/http."),
-        "to": names("Where it may go: HOST:HEADER, HOST:body or exec:PROGRAM:VARIABLE."),
+        "to": names("Where it may go: HOST:HEADER, HOST:body or exec:TEMPLATE:VARIABLE."),
     });
     Operation::new("setSecret", TAG, "Creates a secret, or replaces its value and bindings.")
         .about("A secret is bound to workflows or agents, or both, and to at least one destination. Its value is never shown again.")

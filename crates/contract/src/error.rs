@@ -140,7 +140,7 @@ codes! {
     InternalError "INTERNAL_ERROR" Internal Never "This is our fault: report it with its correlation id; the log has the cause.";
     EnvNotAllowed "ENV_NOT_ALLOWED" Invalid Never "The server does not list this environment variable: an administrator can add it to workflows.env, or use a named secret.";
     SecretNotAllowed "SECRET_NOT_ALLOWED" Forbidden Never "The secret is not bound to this tenant, workflow, agent or destination: `orchestr8 secrets list` shows its bindings.";
-    SecretsUnavailable "SECRETS_UNAVAILABLE" Unavailable Never "The key of the secrets is missing or does not fit: check secrets.key and run `orchestr8 doctor`.";
+    SecretsUnavailable "SECRETS_UNAVAILABLE" Unavailable Later "The key of the secrets is missing or does not fit: check secrets.key and run `orchestr8 doctor`.";
     UnknownToolFailure "UNKNOWN_TOOL_FAILURE" Internal Never "The tool failed in a way that has no code of its own; code, details and cause say more.";
 }
 

@@ -159,6 +159,7 @@ mod tests {
             Code::FileWriteFailed,
             Code::AuditLogFailed,
             Code::AuditLockFailed,
+            Code::SecretsUnavailable,
         ];
         let counted = [
             Code::Timeout,
@@ -175,6 +176,7 @@ mod tests {
             Code::SelfAuditFailure,
             Code::InternalError,
             Code::UnknownToolFailure,
+            Code::SecretsUnavailable,
         ];
         for code in Code::ALL {
             let fault = Fault::new(*code, "x");

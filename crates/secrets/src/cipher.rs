@@ -40,7 +40,7 @@ impl MasterKey {
 
     /// As a key file holds it.
     pub fn to_text(&self) -> Zeroizing<String> {
-        Zeroizing::new(STANDARD.encode(&*self.0))
+        Zeroizing::new(STANDARD.encode(*self.0))
     }
 
     pub(crate) fn wrap(&self, key: &DataKey) -> Result<Vec<u8>, Fault> {

@@ -249,10 +249,10 @@ fn room(path: &Path) -> Check {
 
 fn port(settings: &Settings) -> Check {
     let address = settings.http.listen;
-    if let Err(error) = check_bind(address, &settings.auth) {
-        if !has_tokens(&settings.store.place) {
-            return check("http", Verdict::Fail, error.to_string(), error.hint());
-        }
+    if let Err(error) = check_bind(address, &settings.auth)
+        && !has_tokens(&settings.store.place)
+    {
+        return check("http", Verdict::Fail, error.to_string(), error.hint());
     }
     match TcpListener::bind(address) {
         Ok(_) => ok("http", format!("{address} is free")),

@@ -1,4 +1,10 @@
 //! The sandbox with real programs, at every level this host has.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop"
+)]
 
 mod attacks;
 mod ending;

@@ -17,7 +17,7 @@ pub const ALLOWED_FIELDS: [&str; 11] = [
 
 /// Paths from the top of an entry, where names are the engine's own: the values are words, counts, moments and ids that
 /// the engine makes itself, never data of a workflow.
-pub const ENGINE_FIELDS: [&str; 42] = [
+pub const ENGINE_FIELDS: [&str; 44] = [
     "agentId",
     "at",
     "attempts",
@@ -26,6 +26,7 @@ pub const ENGINE_FIELDS: [&str; 42] = [
     "budget.steps",
     "budget.tokens",
     "budget.wallClockMs",
+    "by",
     "childExecutionId",
     "circuitKey",
     "code",
@@ -44,8 +45,8 @@ pub const ENGINE_FIELDS: [&str; 42] = [
     "finalState",
     "forcedAt",
     "forkedFrom",
-    "graceful",
     "gracePeriodMs",
+    "graceful",
     "hash",
     "index",
     "isRetryable",
@@ -54,6 +55,7 @@ pub const ENGINE_FIELDS: [&str; 42] = [
     "parentExecutionId",
     "requestedAt",
     "skipReason",
+    "startedBy",
     "steps",
     "timeoutMs",
     "tokens",
@@ -63,7 +65,7 @@ pub const ENGINE_FIELDS: [&str; 42] = [
 ];
 
 /// Words of people about what they did to an execution: shown, unless they look like a secret.
-const REMARKS: [&str; 1] = ["reason"];
+const REMARKS: [&str; 2] = ["onBehalfOf", "reason"];
 
 /// Objects of the engine, or lists of them, in which some fields are shown.
 const ENGINE_GROUPS: [&str; 2] = ["error", "errors"];

@@ -3,11 +3,9 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use std::time::Instant;
-
 use serde_json::{Value, json};
 
-use crate::program::{PATIENCE, Place};
+use crate::program::Place;
 use crate::server::Server;
 
 /// printf %s s3cret | sha256sum, and the same of 0ther.
@@ -121,8 +119,8 @@ fn wrong_tokens_are_limited_logged_and_audited_and_known_clients_pass() {
     assert_eq!(ask(&right).status, 200, "a token that cannot be guessed");
     let more = format!("Authorization: Bearer {right}\r\n");
     let mut entries = Vec::new();
-    let until = Instant::now() + PATIENCE;
-    while Instant::now() < until {
+    // They are written beside the answers, soon after them.
+    for _ in 0..1_000 {
         let audit =
             server.connect().request("GET", "/v1/audit?action=auth.login", &more, None).unwrap().json();
         entries = audit["entries"].as_array().cloned().unwrap_or_default();

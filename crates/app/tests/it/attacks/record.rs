@@ -139,6 +139,9 @@ fn forge(connection: &Connection, seq: i64) {
     }
 }
 
+/// execution, seq, at_ms, kind, step, level, data, truncated, record
+type JournalRow = (i64, i64, i64, String, Option<String>, String, String, Option<String>, Option<String>);
+
 #[test]
 fn an_untouched_record_agrees_with_its_signed_heads() {
     let installation = Installation::new();
@@ -250,7 +253,7 @@ fn entries_that_are_made_to_look_old_are_found() {
     installation.expect(hide, &["entry 4 of the chain is broken"]);
     let journal = |it: &Installation| {
         let connection = it.open();
-        let row: (i64, i64, i64, String, Option<String>, String, String, Option<String>, Option<String>) = connection
+        let row: JournalRow = connection
             .query_row("SELECT execution, seq, at_ms, kind, step, level, data, truncated, record FROM wf_journal WHERE id = 2", [], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?, row.get(7)?, row.get(8)?))
             })

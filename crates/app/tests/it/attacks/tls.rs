@@ -4,7 +4,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustix::process::Signal;
@@ -61,9 +60,8 @@ impl TlsServer {
 
     /// Waits until the log says this.
     fn says(&self, word: &str) {
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
-            if self.log.recv_timeout(Duration::from_secs(1)).is_ok_and(|line| line.contains(word)) {
+        while let Ok(line) = self.log.recv_timeout(PATIENCE) {
+            if line.contains(word) {
                 return;
             }
         }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::binding::SecretBinding;
 use crate::destination::Destination;
 use crate::limits::{
-    BINDING_CHARACTERS, BINDINGS, NAME_CHARACTERS, SECRETS, VALUE_MAX_BYTES, VALUE_MIN_BYTES,
+    BINDING_CHARACTERS, BINDINGS, NAME_CHARACTERS, SECRETS, VALUE_MAX_BYTES, VALUE_MIN_CHARACTERS,
 };
 use crate::record::{RecordKind, SecretRecord};
 use crate::tables;
@@ -183,9 +183,10 @@ fn name_of(args: &Args) -> Result<&str, Fault> {
 /// The value itself never stands in a message.
 fn value_of(args: &Args) -> Result<SecretText, Fault> {
     let value = args.text(VALUE).unwrap_or_default();
-    if !(VALUE_MIN_BYTES..=VALUE_MAX_BYTES).contains(&value.len()) || value.contains('\0') {
+    let is_short = value.chars().take(VALUE_MIN_CHARACTERS).count() < VALUE_MIN_CHARACTERS;
+    if is_short || value.len() > VALUE_MAX_BYTES || value.contains('\0') {
         let what = format!(
-            "/{VALUE}: a value has {VALUE_MIN_BYTES} to {VALUE_MAX_BYTES} bytes; a shorter one could not be masked"
+            "/{VALUE}: a value has at least {VALUE_MIN_CHARACTERS} characters and at most {VALUE_MAX_BYTES} bytes; a shorter one could not be masked"
         );
         return Err(Fault::invalid(what).with("path", format!("/{VALUE}")));
     }

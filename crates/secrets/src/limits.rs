@@ -7,7 +7,7 @@ pub const SECRETS: i64 = 10_000;
 pub const RETIRED: usize = 1_000;
 
 /// A shorter value cannot be masked reliably: it would match ordinary text, and it could be guessed by looking at what is masked.
-pub const VALUE_MIN_BYTES: usize = 8;
+pub const VALUE_MIN_CHARACTERS: usize = 8;
 
 /// Certificates and service account files fit; a row of the store stays small.
 pub const VALUE_MAX_BYTES: usize = 64 * 1024;

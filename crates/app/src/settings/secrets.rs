@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use orchestr8_contract::Code;
 use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::redact::Redactor;
-use orchestr8_secrets::limits::{VALUE_MAX_BYTES, VALUE_MIN_BYTES};
+use orchestr8_secrets::limits::{VALUE_MAX_BYTES, VALUE_MIN_CHARACTERS};
 use orchestr8_secrets::{DeclaredSecret, SecretBinding, SecretText, SecretUse, Sink};
 use orchestr8_workflows::agents::secrets::ENV_PREFIX;
 
@@ -152,8 +152,8 @@ fn read(name: &str, written: &NamedSecret, environment: &Environment) -> Result<
     }
     let value = value(name, written, environment)?;
     let value = value.strip_suffix('\n').unwrap_or(&value);
-    if !(VALUE_MIN_BYTES..=VALUE_MAX_BYTES).contains(&value.len()) {
-        return Err(("to", format!("the value must have {VALUE_MIN_BYTES} to {VALUE_MAX_BYTES} bytes")));
+    if !(VALUE_MIN_CHARACTERS..=VALUE_MAX_BYTES).contains(&value.len()) {
+        return Err(("to", format!("the value must have {VALUE_MIN_CHARACTERS} to {VALUE_MAX_BYTES} bytes")));
     }
     Ok(DeclaredSecret {
         tenant: written.tenant.clone(),
@@ -199,7 +199,7 @@ fn confidential(config: &Config, environment: &Environment) -> Vec<SecretText> {
     let words = headers.flat_map(|(_, value)| value.split_whitespace().map(str::to_owned));
     let keys = allowed_env::reserved(config).into_iter();
     let keys = keys.filter_map(|(name, _)| environment.get(&name).map(str::to_owned));
-    let long = |value: &String| value.len() >= VALUE_MIN_BYTES;
+    let long = |value: &String| value.len() >= VALUE_MIN_CHARACTERS;
     keys.chain(words).filter(long).map(SecretText::new).collect()
 }
 

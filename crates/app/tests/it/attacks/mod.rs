@@ -13,6 +13,7 @@ mod rights;
 mod roles;
 mod sandbox;
 mod secrets;
+mod sessions;
 mod tenants;
 mod terminal;
 mod tls;

@@ -175,7 +175,7 @@ fn every_change_of_the_audit_trail_is_found_and_named() {
     );
     let swap = "UPDATE chain SET seq = -1 WHERE seq = 3; UPDATE chain SET seq = 3 WHERE seq = 4; UPDATE chain SET seq = 4 WHERE seq = -1";
     installation.expect(|it| it.sql(swap), &["entry 3 of the chain is broken"]);
-    // The whole trail made anew, with the tables that remember how far it was.
+    // The whole trail recomputed, with the tables that record its length.
     let forget = "DELETE FROM merkle_checkpoint; DELETE FROM merkle_pruned; DELETE FROM merkle_note";
     installation.expect(
         |it| {

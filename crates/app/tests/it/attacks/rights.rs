@@ -49,7 +49,7 @@ fn an_edited_workflow_runs_with_the_rights_that_its_editor_and_its_starter_share
     put("alice", powerful("nightly"), 201);
     let body = || json!({"workflowId": "nightly"});
     assert_eq!(execute(&server, "alice", body())["status"], "completed");
-    // ed may not send messages; nor does what he wrote, whoever starts it.
+    // ed may not send messages; nor does the workflow that he wrote, even if an owner starts it.
     let mut changed = powerful("nightly");
     changed["steps"][0]["input"]["payload"]["by"] = "ed".into();
     put("ed", changed, 201);

@@ -1,4 +1,4 @@
-//! API tokens: nobody reaches into another tenant, grants what they lack, or goes on after a revocation.
+//! API tokens: no access to another tenant, no granting of missing rights, no use after a revocation.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -125,7 +125,7 @@ impl HeadFile {
         }
     }
 
-    /// Forgets the fingerprints of a log that begins anew.
+    /// Forgets the fingerprints of a log that is restarted.
     pub fn clear_fingerprints(&self, log: &str) -> io::Result<()> {
         match fs::remove_file(self.leaves(log)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -30,7 +30,7 @@ impl Logs {
         Self(Vec::new())
     }
 
-    /// Takes the logs up where the store has them. `adopt` begins each anew with the rows that are there.
+    /// Takes the logs up where the store has them. `adopt` starts each from the rows that are there.
     pub fn load(connection: &Connection, sources: &[LogSource], adopt: bool) -> Result<Self, Error> {
         let load = |source: &LogSource| {
             if adopt {

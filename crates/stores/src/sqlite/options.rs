@@ -19,7 +19,7 @@ pub struct Options {
     pub migrations: Vec<Migration>,
     /// The Merkle logs that are kept.
     pub logs: Vec<LogSource>,
-    /// Begin the logs anew with the rows that are there, whatever was recorded about them. For people who have decided that the
+    /// Restart the logs from the rows that are there, whatever was recorded about them. For people who have decided that the
     /// data is to be used although it does not agree with a signed head.
     pub adopt_logs: bool,
     /// Threads for long reads, and as many connections for short ones. Memory has none.

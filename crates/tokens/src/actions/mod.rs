@@ -116,7 +116,7 @@ fn still_valid(record: TokenRecord) -> Result<TokenRecord, Fault> {
     }
 }
 
-/// Whoever gets the secret of a token acts with its roles and its scope: only those who have them may hand it out.
+/// The bearer of a token acts with its roles and its scope: only a caller that has them may hand it out.
 fn may_hand_out(principal: &Principal, record: &TokenRecord) -> Result<(), Fault> {
     let granted = RoleSet::named(&record.roles);
     if let Some(role) = granted.roles().find(|role| !roles::may_grant(principal, *role)) {

@@ -231,7 +231,7 @@ pub async fn fire(hub: &Hub, now_ms: i64) -> Result<Option<i64>, Fault> {
     Ok(next.first().and_then(|row| row.int(0).ok()).map(|next_ms| next_ms.max(now_ms + LOOK_AGAIN_MS)))
 }
 
-/// Pauses a schedule whose author has lost the credentials: nobody answers for what it starts.
+/// Pauses a schedule whose author's credentials were revoked: no principal answers for what it starts.
 async fn stop_orphaned(hub: &Hub, schedule: Schedule, now_ms: i64) -> Result<(), Fault> {
     let fields = json!({"scheduleId": schedule.id, "author": schedule.spec.principal});
     hub.ports().log.warn("a schedule was paused: the credentials of its author were revoked", fields);

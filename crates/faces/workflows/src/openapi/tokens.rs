@@ -43,7 +43,7 @@ fn create() -> Operation {
         "expiresAt": {"type": ["string", "null"], "maxLength": 64, "format": "date-time"},
     });
     Operation::new("createToken", TAG, "Creates an API token. The answer is the only one that holds it.")
-        .about("Without a role it is a viewer. Nobody can grant a role that they do not have, or create tokens of another tenant. `scope` narrows: `face:mcp`, `executions.*`.")
+        .about("Without a role it is a viewer. A caller cannot grant a role that it does not have, nor create tokens of another tenant. `scope` narrows: `face:mcp`, `executions.*`.")
         .body(closed(members, &["name"]))
         .example(json!({"name": "ci", "roles": ["operator"], "scope": ["face:workflows"]}))
         .gives(201, "It is valid from now on.", with_secret())

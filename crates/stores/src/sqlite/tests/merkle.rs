@@ -221,7 +221,7 @@ async fn deleted_entries_leave_their_hashes_and_proofs_hold() {
     assert!(look.prove(&NOTES, &[10], 50).unwrap().is_none(), "it is gone");
     drop(store);
     assert_eq!(open(file(&folder)).compare_log("notes", &before).unwrap(), None);
-    // Whoever deletes more and puts the hashes in place changes what is signed about it.
+    // An attacker who deletes more rows and stores their hashes changes the signed set.
     let change = "DELETE FROM note WHERE id = 40; INSERT INTO merkle_pruned SELECT 'notes', 39, 0, hash FROM merkle_pruned LIMIT 1";
     Connection::open(&path).unwrap().execute_batch(change).unwrap();
     let forged = Look::at(&path).unwrap().verify_log(&NOTES, &[before], &|_| None).unwrap();

@@ -58,6 +58,9 @@ usage: cargo xtask <task>
   bench knowledge FOLDER                                   the same on vectors of real texts, and the embedder
   bench quality FOLDER                                     how well questions are answered, over collections
                                                            with grades (see docs/guide/benchmarks.md)
+  bench compare COMMIT|BINARY [mcp|workflows|sessions|messages...]
+                                                           this build beside an earlier one, in one run; fails if
+                                                           a call costs over 5 % more CPU than before
   deny                                                     licences, advisories and duplicates
   release                                                  build the program as it is shipped, and say where it is
   install                                                  the same, and put it on your path
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
         ["coverage", crates @ ..] => coverage::run(crates, &request),
         ["prove"] => prove::run(&request),
         ["fuzz", targets @ ..] => fuzz::run(targets, &request),
+        ["bench", "compare", _, ..] => bench::run("compare", &request),
         ["bench", what @ ("quality" | "knowledge"), _] => bench::run(what, &request),
         ["bench", what] => bench::run(what, &request),
         ["deny"] => deny::run(&request),

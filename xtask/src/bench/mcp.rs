@@ -14,6 +14,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 const CASES: [(&str, &str); 4] =
     [("stdio", "legacy"), ("stdio", "modern"), ("http", "legacy"), ("http", "modern")];
 const SERVERS: [&str; 3] = ["rmcp", "orchestr8", "floor"];
+const OURS: usize = 1;
 /// Does the least a server can do for a call over HTTP: what is below it cannot be reached on this machine.
 const FLOOR: usize = 2;
 /// The rate with a core for the server and one for the client, who otherwise takes from the server what it needs itself.
@@ -64,6 +65,15 @@ pub fn run(request: &Request) -> Result<()> {
     }
     print(&samples);
     keep("mcp", as_json(&samples))
+}
+
+/// Starts one of our servers on an empty data directory and returns what the load client measured of it.
+pub fn measure(load: &Path, binary: &Path, transport: &str, era: &str, show: bool) -> Result<Value> {
+    let data = tempfile::tempdir()?;
+    let mut command = Command::new(load);
+    command.args([transport, "--era", era, "--"]).arg(binary).args(arguments(OURS, transport, data.path()));
+    let done = process::run(&mut command, LIMIT, show)?.require("load on orchestr8")?;
+    serde_json::from_str(done.stdout.trim()).context("the load client's line")
 }
 
 fn takes_part(server: usize, transport: &str) -> bool {

@@ -68,6 +68,25 @@ impl System {
         };
         Ok((service, port))
     }
+
+    fn load(self, load: &Path, service: &Service, port: u16, request: &Request) -> Result<Value> {
+        let counts = if request.quick { ["20", "30", "300", "5"] } else { ["2000", "2000", "30000", "20"] };
+        let mut command = Command::new(load);
+        command.args(["pairs", self.name(), "--address", &format!("127.0.0.1:{port}")]);
+        command.args(["--process", &service.id().to_string(), "--in-flight", IN_FLIGHT]);
+        for (flag, count) in ["--warm-up", "--calls", "--loaded-calls", "--seconds"].iter().zip(counts) {
+            command.args([*flag, count]);
+        }
+        let done = process::run(&mut command, LIMIT, request.verbose)?;
+        let done = done.require("load").with_context(|| service.log())?;
+        serde_json::from_str(done.stdout.trim()).context("the load client's line")
+    }
+}
+
+/// Starts one of our servers in a folder and returns what the load client measured of it.
+pub fn measure(load: &Path, binary: &Path, folder: &Path, request: &Request) -> Result<Value> {
+    let (service, port) = System::Ours.start(folder, binary, Path::new(""))?;
+    System::Ours.load(load, &service, port, request)
 }
 
 pub fn run(request: &Request) -> Result<()> {
@@ -78,7 +97,6 @@ pub fn run(request: &Request) -> Result<()> {
     let folder = workspace::target()?.join("bench");
     std::fs::create_dir_all(&folder)?;
     let flush_us = disk::flush_us(&folder)?;
-    let counts = if request.quick { ["20", "30", "300", "5"] } else { ["2000", "2000", "30000", "20"] };
     let mut samples: [Vec<Value>; 2] = Default::default();
     for round in 0..request.rounds.unwrap_or(if request.quick { 1 } else { ROUNDS }) {
         for turn in 0..ALL.len() {
@@ -87,15 +105,7 @@ pub fn run(request: &Request) -> Result<()> {
             eprintln!("... round {} {}", round + 1, ALL[at].name());
             let data = tempfile::tempdir_in(&folder)?;
             let (service, port) = ALL[at].start(data.path(), &ours, &nats)?;
-            let mut command = Command::new(&load);
-            command.args(["pairs", ALL[at].name(), "--address", &format!("127.0.0.1:{port}")]);
-            command.args(["--process", &service.id().to_string(), "--in-flight", IN_FLIGHT]);
-            for (flag, count) in ["--warm-up", "--calls", "--loaded-calls", "--seconds"].iter().zip(counts) {
-                command.args([*flag, count]);
-            }
-            let done = process::run(&mut command, LIMIT, request.verbose)?;
-            let done = done.require("load").with_context(|| service.log())?;
-            samples[at].push(serde_json::from_str(done.stdout.trim()).context("the load client's line")?);
+            samples[at].push(ALL[at].load(&load, &service, port, request)?);
         }
     }
     tell(&samples, flush_us, request.quick)

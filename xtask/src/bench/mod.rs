@@ -1,4 +1,5 @@
 //! `cargo xtask bench`: figures in one table and in `bench/results.json`; no test asserts a time.
+mod compare;
 mod knowledge;
 mod lines;
 mod mcp;
@@ -22,9 +23,10 @@ pub fn run(what: &str, request: &Request) -> Result<bool> {
         "knowledge" => knowledge::run(request)?,
         "quality" => quality::run(request)?,
         "messages" => messages::run(request)?,
+        "compare" => return compare::run(request),
         _ => {
             bail!(
-                "no benchmark called {what}; there are mcp, kernel, store, audit, workflows, sessions, knowledge, quality, messages"
+                "no benchmark called {what}; there are mcp, kernel, store, audit, workflows, sessions, knowledge, quality, messages, compare"
             )
         }
     }

@@ -4,6 +4,7 @@ use crate::process;
 use crate::{Request, workspace};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -29,30 +30,32 @@ const FIGURES: [(&str, &str, bool); 15] = [
     ("/start_ms", "start to first word, ms", false),
 ];
 
+/// Starts a server on an empty data directory and returns what the load client measured of it.
+pub fn measure(load: &Path, binary: &Path, show: bool) -> Result<Value> {
+    let data = tempfile::tempdir()?;
+    let mut command = Command::new(load);
+    command.args(["sessions", "--"]).arg(binary);
+    command.args(["serve", "--listen", "{address}", "--data-dir"]).arg(data.path());
+    for (name, value) in [
+        ("SESSIONS_COMMANDS_PER_MINUTE", "1000000000"),
+        ("SESSIONS_COMMANDS_PER_MINUTE_OVERALL", "1000000000"),
+        ("SESSIONS_MAX_SESSIONS", "10000"),
+        ("HTTP_MAX_CONNECTIONS", "1200"),
+        ("LOGGING_LEVEL", "error"),
+    ] {
+        command.env(format!("ORCHESTR8_{name}"), value);
+    }
+    let done = process::run(&mut command, LIMIT, show)?.require("load on sessions")?;
+    serde_json::from_str(done.stdout.trim()).context("the load client's line")
+}
+
 pub fn run(request: &Request) -> Result<()> {
     let load = workspace::outside("benches/load", request.verbose)?;
     let ours = workspace::orchestr8("release", request)?;
     let mut rounds = Vec::new();
     for round in 0..request.rounds.unwrap_or(ROUNDS) {
         eprintln!("... round {}", round + 1);
-        let data = tempfile::tempdir()?;
-        let mut command = Command::new(&load);
-        command
-            .args(["sessions", "--"])
-            .arg(&ours)
-            .args(["serve", "--listen", "{address}", "--data-dir"])
-            .arg(data.path());
-        for (name, value) in [
-            ("SESSIONS_COMMANDS_PER_MINUTE", "1000000000"),
-            ("SESSIONS_COMMANDS_PER_MINUTE_OVERALL", "1000000000"),
-            ("SESSIONS_MAX_SESSIONS", "10000"),
-            ("HTTP_MAX_CONNECTIONS", "1200"),
-            ("LOGGING_LEVEL", "error"),
-        ] {
-            command.env(format!("ORCHESTR8_{name}"), value);
-        }
-        let done = process::run(&mut command, LIMIT, request.verbose)?.require("load on sessions")?;
-        let figures: Value = serde_json::from_str(done.stdout.trim()).context("the load client's line")?;
+        let figures = measure(&load, &ours, request.verbose)?;
         rounds.push(figures);
     }
     let best = |place: &str, more: bool| {

@@ -51,7 +51,11 @@ pub fn run(tools: &Tools, counts: &Counts, rounds: u32, folder: &Path) -> Result
             eprintln!("... round {} with {} stored executions", round + 1, point.stored);
             let arguments = [("--warm-up", WARM_UP), ("--calls", counts.growth_calls)];
             let alone = [("--loaded-calls", 0), ("--in-flight", 1), ("--seconds", counts.seconds)];
-            point.samples.push(running.load(tools, &[arguments.as_slice(), &alone].concat())?);
+            point.samples.push(running.load(
+                &tools.load,
+                &[arguments.as_slice(), &alone].concat(),
+                tools.show,
+            )?);
         }
     }
     Ok(filled.into_iter().map(|(_, point, _)| point).collect())
@@ -62,7 +66,7 @@ fn fill(tools: &Tools, stored: u32, folder: &Path) -> Result<(Running, Point)> {
     let running = systems::ours(&tools.ours, folder, SYNC, true)?;
     let calls = [("--warm-up", 0), ("--calls", 0), ("--loaded-calls", stored)];
     let lanes = [("--in-flight", IN_FLIGHT.min(stored)), ("--seconds", FILL_SECONDS)];
-    let figures = running.load(tools, &[calls.as_slice(), &lanes].concat())?;
+    let figures = running.load(&tools.load, &[calls.as_slice(), &lanes].concat(), tools.show)?;
     let made = figures["loaded_calls"].as_u64().context("the load client's loaded_calls")?;
     anyhow::ensure!(made == u64::from(stored), "only {made} of {stored} executions were stored in time");
     drop(running);

@@ -8,6 +8,7 @@ use super::keep;
 use crate::{Request, node, python, workspace};
 use anyhow::Result;
 use serde_json::{Value, json};
+use std::path::Path;
 use systems::{System, Tools};
 
 /// How much of everything. Each phase also ends by time, because the slowest system here is a hundred times slower
@@ -68,7 +69,7 @@ pub fn run(request: &Request) -> Result<()> {
             eprintln!("... round {} {}", round + 1, system.name());
             let data = tempfile::tempdir_in(&folder)?;
             let running = systems::start(system, &tools, data.path())?;
-            samples[at].push(running.load(&tools, &arguments(counts))?);
+            samples[at].push(running.load(&tools.load, &arguments(counts), show)?);
         }
     }
     let points = growth::run(&tools, counts, rounds, &folder)?;
@@ -79,6 +80,19 @@ pub fn run(request: &Request) -> Result<()> {
     }
     let section = if request.quick { "workflows-quick" } else { "workflows" };
     keep(section, as_json(&samples, &points, machine, &tools))
+}
+
+/// Starts one of our servers in a folder and returns what the load client measured of it.
+pub fn measure(
+    load: &Path,
+    binary: &Path,
+    folder: &Path,
+    checkpoint: bool,
+    request: &Request,
+) -> Result<Value> {
+    let counts = if request.quick { &QUICK } else { &FULL };
+    let running = systems::ours(binary, folder, "full", checkpoint)?;
+    running.load(load, &arguments(counts), request.verbose)
 }
 
 fn arguments(counts: &Counts) -> Vec<(&'static str, u32)> {

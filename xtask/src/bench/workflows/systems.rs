@@ -84,8 +84,8 @@ pub struct Running {
 
 impl Running {
     /// Lets the client do what it is told and returns the figures it prints.
-    pub fn load(&self, tools: &Tools, arguments: &[(&str, u32)]) -> Result<Value> {
-        let mut command = Command::new(&tools.load);
+    pub fn load(&self, load: &Path, arguments: &[(&str, u32)], show: bool) -> Result<Value> {
+        let mut command = Command::new(load);
         command.args(["post", "--address", &format!("127.0.0.1:{}", self.port), "--path", self.path]);
         command.args(["--body", &self.body, "--expect", r#""status":"completed""#]);
         for service in &self.services {
@@ -95,7 +95,7 @@ impl Running {
             command.args([*flag, &number.to_string()]);
         }
         let logs = || self.services.iter().map(Service::log).collect::<Vec<_>>().join("\n");
-        let done = process::run(&mut command, LOAD_LIMIT, tools.show)?.require("load").with_context(logs)?;
+        let done = process::run(&mut command, LOAD_LIMIT, show)?.require("load").with_context(logs)?;
         serde_json::from_str(done.stdout.trim()).context("the load client's line")
     }
 }

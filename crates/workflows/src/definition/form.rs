@@ -98,6 +98,7 @@ const CANONICAL_STEP: &[&str] = &[
     "compensate",
     "heartbeatTimeoutMs",
     "checkpoint",
+    "join",
     "idempotencyKey",
 ];
 
@@ -128,6 +129,7 @@ const ENGINE_STEP: &[&str] = &[
     "compensate",
     "heartbeatTimeoutMs",
     "checkpoint",
+    "join",
     "idempotencyKey",
 ];
 

@@ -11,7 +11,7 @@ use super::model::{Approval, Child, OnTimeout, Wait, Which};
 use super::moment;
 use super::policies::is_name;
 use super::{hash, workflow};
-use crate::expression::Template;
+use crate::expression::{Template, is_equal};
 
 pub(super) const STORED: &[&str] = &["id", "version"];
 pub(super) const WAIT: &[&str] = &["durationMs", "duration", "until", "event", "timeoutMs"];
@@ -148,7 +148,7 @@ pub(super) fn switch(fields: &Fields<'_>) -> Option<(Template, Branches)> {
         case.need("value", "Add the value this case is for.");
         case.need("steps", "Add the ids of the steps that go on in this case.");
         let Some(value) = case.get("value") else { continue };
-        if branches.cases.iter().any(|(other, _)| other == value) {
+        if branches.cases.iter().any(|(other, _)| is_equal(other, value)) {
             case.wrong("value", format!("the value {value} has a case already"), "Join the two cases.");
         }
         branches.cases.push((value.clone(), links(&case, "steps")));

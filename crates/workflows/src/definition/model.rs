@@ -114,6 +114,7 @@ pub struct Step {
     pub kind: Kind,
     /// Places of the steps it waits for.
     pub dependencies: Vec<usize>,
+    pub join: Join,
     /// It runs only if this holds.
     pub only_if: Option<Condition>,
     /// It does not run if this holds.
@@ -137,6 +138,20 @@ pub struct Step {
     pub heartbeat_timeout_ms: Option<u64>,
     /// Its end is durable before the next step begins, even if its agent is pure.
     pub checkpoint: bool,
+}
+
+/// How the ends of its dependencies decide whether a step runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Join {
+    /// None failed, and not all were skipped.
+    #[default]
+    Default,
+    /// Every one completed.
+    All,
+    /// One completed; the others go on.
+    Any,
+    /// All ended, however they did; also after the execution has failed.
+    Always,
 }
 
 /// What a step does.
@@ -200,7 +215,7 @@ pub struct Approval {
     pub form: Option<Value>,
 }
 
-/// What an approval becomes when nobody decides in time. The output says `timeout` in every case but `Fail`.
+/// What an approval becomes when it is not decided in time. The output names `timeout` as the decider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnTimeout {
     Fail,

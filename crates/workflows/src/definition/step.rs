@@ -11,7 +11,7 @@ use super::form::Form;
 use super::graph::Link;
 use super::kinds::{self, Branches};
 use super::limits;
-use super::model::{Each, Kind, OnError, OnItemError, OnUnknown, Repeat, Step, Switch};
+use super::model::{Each, Join, Kind, OnError, OnItemError, OnUnknown, Repeat, Step, Switch};
 use super::resilience::Wish;
 use super::words::quoted;
 use crate::expression::{Condition, Template};
@@ -60,6 +60,7 @@ const ANY: &[&str] = &[
     "type",
     "dependencies",
     "dependsOn",
+    "join",
     "condition",
     "if",
     "unless",
@@ -153,6 +154,9 @@ pub(super) fn read(fields: &Fields<'_>, form: Form, base: &Resilience, depth: us
             default: Vec::new(),
         })),
         dependencies: Vec::new(),
+        join: fields
+            .choice("join", &[("all", Join::All), ("any", Join::Any), ("always", Join::Always)])
+            .unwrap_or_default(),
         only_if,
         unless,
         each,

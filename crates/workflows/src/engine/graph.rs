@@ -6,11 +6,12 @@ use orchestr8_contract::{Code, Fault};
 use serde_json::json;
 
 use super::event::{Decision, Note, Status, Task};
+use super::join::{self, Readiness};
 use super::scope::Frame;
-use super::state::{Outcome, Parts, Pause, Phase, Skip, State, Work};
+use super::state::{Failing, Outcome, Parts, Pause, Phase, Skip, State, Work};
 use super::{complete_step, drop_waiting, fail_step, parts, pause, undo, waits};
-use crate::definition::model::{Kind, OnError, Switch};
-use crate::expression::{Condition, Reference, Root, Template};
+use crate::definition::model::{Join, Kind, Switch};
+use crate::expression::{Condition, Reference, Root, Template, is_equal};
 use crate::limits;
 
 /// Brings the state to rest: begins, skips and ends all that is due.
@@ -59,10 +60,10 @@ pub fn finish(state: &mut State, status: Status, forced: bool, at_ms: i64, out: 
 fn advance(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) -> bool {
     let mut changed = false;
     for step in 0..state.steps.len() {
-        let own = &state.steps[step];
-        if own.outcome.is_some() || state.failing.is_some() {
+        if state.steps[step].outcome.is_some() || !may_go_on(state, step) {
             continue;
         }
+        let own = &state.steps[step];
         if !own.begun {
             begin(state, step, at_ms, out);
         }
@@ -74,25 +75,40 @@ fn advance(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) -> bool {
     changed
 }
 
-/// After a failure nothing begins any more: what runs finishes, what was done is undone, then it ends. What ran when the
-/// process died may have happened, so it is brought to its end too: only then can it be undone.
+/// Whether a step may do anything new: after the failure of a step only if it is to run always, and not at all when the
+/// execution ran out of time.
+fn may_go_on(state: &State, step: usize) -> bool {
+    match &state.failing {
+        None => true,
+        Some(failing) => failing.step.is_some() && state.workflow().steps[step].join == Join::Always,
+    }
+}
+
+/// After a failure only steps with `join: "always"` begin: what runs finishes, what was done is undone, then it ends. What ran
+/// when the process died may have happened, so it is brought to its end too: only then can it be undone.
 fn wind_down(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
     if state.undoing.is_none() {
-        let is_dropped = |work: &Work| !work.phase.is_active() && !work.is_in_doubt();
-        if state.work.values().any(is_dropped) {
+        let workflow = state.workflow().clone();
+        let runs_always = |task: &Task| workflow.steps[task.step].join == Join::Always;
+        let is_dropped =
+            |task: &Task, work: &Work| !work.phase.is_active() && !work.is_in_doubt() && !runs_always(task);
+        if state.work.iter().any(|(task, work)| is_dropped(task, work)) {
             out.push(Decision::Withdraw);
             drop_waiting(state, is_dropped, at_ms, out);
             if state.pause.is_none() {
-                let doubtful = state.work.iter().filter(|(_, work)| work.phase == Phase::Ready);
-                out.extend(doubtful.map(|(task, _)| Decision::Run { task: *task }));
+                let ready = state.work.iter().filter(|(_, work)| work.phase == Phase::Ready);
+                out.extend(ready.map(|(task, _)| Decision::Run { task: *task }));
             }
         }
         for (task, work) in &mut state.work {
-            if matches!(work.phase, Phase::Child { .. }) && work.phase.stop() {
+            if matches!(work.phase, Phase::Child { .. }) && !runs_always(task) && work.phase.stop() {
                 out.push(Decision::Stop { task: *task });
             }
         }
         skip_rest(state, at_ms, out);
+        while advance(state, at_ms, out) {
+            skip_rest(state, at_ms, out);
+        }
     }
     if state.work.is_empty() && !undo::advance(state, out) {
         let cancelled = state.failing.as_ref().is_some_and(|failing| failing.cancelled);
@@ -105,7 +121,8 @@ fn skip_rest(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
     let culprit = state.failing.as_ref().and_then(|failing| failing.step);
     let workflow = state.workflow().clone();
     for step in 0..state.steps.len() {
-        if state.steps[step].begun || state.steps[step].outcome.is_some() {
+        let own = &state.steps[step];
+        if own.begun || own.outcome.is_some() || may_go_on(state, step) {
             continue;
         }
         let dead = workflow.steps[step].dependencies.iter().find(|dependency| {
@@ -133,6 +150,10 @@ fn skip(
     own.outcome = Some(Outcome::Skipped);
     own.skip = Some(Skip { reason, by_failure });
     own.ended_ms = Some(at_ms);
+    // A fallback that is needed and cannot run leaves the failure as it is.
+    if let Some(failed) = own.alias_for {
+        state.failing.get_or_insert(Failing { step: Some(failed), cancelled: false });
+    }
     out.push(Decision::Note(Note::Skipped { step }));
 }
 
@@ -155,54 +176,15 @@ fn over_budget(state: &State, at_ms: i64) -> Option<String> {
         })
 }
 
-enum Dependency {
-    Open,
-    Settled,
-    Dead(usize),
-}
-
-fn dependency(state: &State, step: usize) -> Dependency {
-    let own = &state.steps[step];
-    match own.outcome {
-        None => Dependency::Open,
-        Some(Outcome::Completed) => Dependency::Settled,
-        Some(Outcome::Skipped) if own.skip.as_ref().is_some_and(|skip| skip.by_failure) => {
-            Dependency::Dead(step)
-        }
-        Some(Outcome::Skipped) => Dependency::Settled,
-        Some(Outcome::Cancelled) => Dependency::Dead(step),
-        Some(Outcome::Failed) => {
-            let definition = &state.workflow().steps[step];
-            match (definition.on_error, definition.fallback) {
-                (OnError::Continue, _) => Dependency::Settled,
-                (OnError::Fallback, Some(fallback)) => match state.steps[fallback].outcome {
-                    None => Dependency::Open,
-                    Some(Outcome::Completed) => Dependency::Settled,
-                    // It may have a fallback of its own, or others may go on without it.
-                    Some(Outcome::Failed) => match dependency(state, fallback) {
-                        Dependency::Dead(_) => Dependency::Dead(step),
-                        open_or_settled @ (Dependency::Open | Dependency::Settled) => open_or_settled,
-                    },
-                    Some(Outcome::Skipped | Outcome::Cancelled) => Dependency::Dead(step),
-                },
-                (OnError::Fail | OnError::Retry | OnError::Fallback, _) => Dependency::Dead(step),
-            }
-        }
-    }
-}
-
 /// Begins a step if it is due, or skips it if it never will be.
 fn begin(state: &mut State, step: usize, at_ms: i64, out: &mut Vec<Decision>) {
     let workflow = state.workflow().clone();
     let definition = &workflow.steps[step];
-    for place in &definition.dependencies {
-        match dependency(state, *place) {
-            Dependency::Open => return,
-            Dependency::Settled => {}
-            Dependency::Dead(dead) => {
-                let reason = format!("Dependency '{}' failed", workflow.steps[dead].id);
-                return skip(state, step, reason, true, at_ms, out);
-            }
+    match join::readiness(state, step) {
+        Readiness::Pending => return,
+        Readiness::Ready => {}
+        Readiness::Skipped { reason, by_failure } => {
+            return skip(state, step, reason, by_failure, at_ms, out);
         }
     }
     if definition.is_fallback && state.steps[step].alias_for.is_none() {
@@ -336,7 +318,7 @@ fn enter(state: &mut State, step: usize, at_ms: i64, out: &mut Vec<Decision>) ->
         }
         Kind::Switch(switch) => {
             let value = switch.on.resolve(&Frame::of(state))?;
-            let case = switch.cases.iter().position(|(case, _)| *case == value);
+            let case = switch.cases.iter().position(|(case, _)| is_equal(case, &value));
             state.steps[step].chosen = Some(case);
             let chosen = case.map_or_else(|| json!("default"), |_| value);
             complete(state, step, json!({"chosen": chosen}), at_ms, out);

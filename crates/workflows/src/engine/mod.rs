@@ -5,6 +5,7 @@
 
 pub mod event;
 mod graph;
+pub mod join;
 mod parts;
 pub mod scope;
 pub mod state;
@@ -197,7 +198,7 @@ fn fail_step(state: &mut State, step: usize, fault: StoredFault, at_ms: i64) {
     let definition = &state.identity.workflow.steps[step];
     match (definition.on_error, definition.fallback) {
         (OnError::Continue, _) => {}
-        (OnError::Fallback, Some(fallback)) => {
+        (OnError::Fallback, Some(fallback)) if state.steps[fallback].outcome != Some(Outcome::Skipped) => {
             state.steps[fallback].alias_for.get_or_insert(step);
         }
         (OnError::Fail | OnError::Retry | OnError::Fallback, _) => {
@@ -280,12 +281,18 @@ fn stop_everything(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
             out.push(Decision::Stop { task: *task });
         }
     }
-    drop_waiting(state, |work| !work.phase.is_active(), at_ms, out);
+    drop_waiting(state, |_, work| !work.phase.is_active(), at_ms, out);
 }
 
 /// Ends work that is not active.
-fn drop_waiting(state: &mut State, which: impl Fn(&Work) -> bool, at_ms: i64, out: &mut Vec<Decision>) {
-    let idle: Vec<Task> = state.work.iter().filter(|(_, work)| which(work)).map(|(task, _)| *task).collect();
+fn drop_waiting(
+    state: &mut State,
+    which: impl Fn(&Task, &Work) -> bool,
+    at_ms: i64,
+    out: &mut Vec<Decision>,
+) {
+    let idle: Vec<Task> =
+        state.work.iter().filter(|(task, work)| which(task, work)).map(|(task, _)| *task).collect();
     for task in idle {
         let Some(work) = state.work.remove(&task) else { continue };
         if work.phase.due_ms().is_some() {

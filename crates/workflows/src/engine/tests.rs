@@ -1,6 +1,7 @@
 //! Single turns of the engine that nothing outside can bring about at will.
 
 mod folding;
+mod join_model;
 mod outcomes;
 mod random;
 

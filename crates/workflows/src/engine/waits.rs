@@ -102,10 +102,13 @@ fn undecided(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>)
     let on_timeout = approval.on_timeout;
     state.work.remove(&task);
     out.push(Decision::Unask { task });
-    let output = |approved: bool| json!({"decision": "timeout", "approved": approved, "by": null, "comment": null, "data": null, "at": iso(at_ms)});
+    let output = |decision: &str, approved: bool| {
+        json!({"decision": decision, "approved": approved, "by": "timeout", "comment": null,
+               "data": null, "at": iso(at_ms)})
+    };
     match on_timeout {
-        OnTimeout::Approve => complete(state, task.step, output(true), at_ms, out),
-        OnTimeout::Reject => complete(state, task.step, output(false), at_ms, out),
+        OnTimeout::Approve => complete(state, task.step, output("approved", true), at_ms, out),
+        OnTimeout::Reject => complete(state, task.step, output("rejected", false), at_ms, out),
         OnTimeout::Fail => {
             let fault = Fault::new(Code::Timeout, "nobody decided in time");
             fail(state, task.step, &fault, at_ms, out);

@@ -178,7 +178,7 @@ fn is_truthy(value: &Value) -> bool {
 }
 
 /// As JSON values, but 1 and 1.0 are the same number.
-fn is_equal(left: &Value, right: &Value) -> bool {
+pub fn is_equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(a), Value::Number(b)) => order(a, b) == Some(Ordering::Equal),
         (Value::Array(a), Value::Array(b)) => {

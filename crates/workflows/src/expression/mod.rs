@@ -19,7 +19,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-pub use condition::Condition;
+pub use condition::{Condition, is_equal};
 pub use reference::{Literal, Part, Reference, Root};
 pub use template::Template;
 

@@ -133,6 +133,8 @@ async fn an_approval_that_nobody_gives_ends_as_it_says() {
         let end = world.run(steps).await;
         assert_eq!(end["status"], status, "{policy}");
         assert_eq!(end["outputs"]["ask"]["approved"], approved, "{policy}");
+        let by = if policy == "fail" { Value::Null } else { json!("timeout") };
+        assert_eq!(end["outputs"]["ask"]["by"], by, "{policy}");
     }
 }
 

@@ -31,6 +31,7 @@ fn step(text: &str) -> Value {
             "needs" => step["input"] = json!({"x": format!("${{steps.{}.output}}", name())}),
             "likes" => step["input"] = json!({"x": format!("${{steps.{}.output ?? 1}}", name())}),
             "if" => step["if"] = format!("${{steps.{}.output}}", name()).into(),
+            "join" => step["join"] = name().into(),
             "or" => match name().as_str() {
                 "go" => {
                     words.next();
@@ -151,6 +152,7 @@ fn wf_19_3_and_4_how_executions_and_steps_end() {
         "Going on without a step",
         "Fallbacks",
         "Conditions",
+        "Joins",
         "Compensation",
         "After a crash",
         "Taken up again",

@@ -51,6 +51,9 @@ pub fn workflow(tape: &mut Tape, unknown_may_fail: bool) -> Value {
                 })
                 .into();
         }
+        if tape.once_in(4) {
+            step["join"] = tape.one_of(vec!["all", "any", "always"]).into();
+        }
         match tape.below(5) {
             0 | 1 => {}
             2 => step["onError"] = "continue".into(),

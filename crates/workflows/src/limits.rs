@@ -1,5 +1,7 @@
 //! The limits of workflows, each with its reason.
 
+use orchestr8_kernel::ports::store;
+
 /// A larger definition is refused: it is stored, hashed and shown whole.
 pub const DEFINITION_BYTES: usize = 1_048_576;
 
@@ -29,6 +31,19 @@ pub const ITEMS: usize = 10_000;
 
 /// Rounds of one `while`.
 pub const ITERATIONS: u32 = 10_000;
+
+/// Statements of a commit beyond which an execution writes before it goes on. Steps without effects outside share commits: a loop
+/// of ten thousand of them takes several.
+pub const COMMIT_STATEMENTS: usize = 1000;
+
+/// The most statements that follow from one event: each step is noted, and its timer and its question are closed.
+const EVENT_STATEMENTS: usize = 3 * STEPS + 100;
+
+// A commit is over the limit by what one event adds, and by the first commit of one child. The rest is the caller's: ledger, audit.
+const _: () = assert!(2 * (COMMIT_STATEMENTS + EVENT_STATEMENTS) + 200 <= store::BATCH_STEPS_MAX);
+
+/// Records of a journal that are read at once: each may hold an output.
+pub const RECORDS_READ: i64 = 100;
 
 /// Workflows inside workflows.
 pub const CHILD_DEPTH: usize = 8;

@@ -288,11 +288,12 @@ pub fn journal_append(row: JournalRow<'_>) -> Statement {
     )
 }
 
-/// The records of an execution up to a number. Columns: seq, at_ms, record.
-pub fn records(execution: i64, up_to: i64) -> Statement {
+/// A page of the records of an execution, after one number and up to another. Columns: seq, at_ms, record.
+pub fn records(execution: i64, (after, up_to): (i64, i64), limit: i64) -> Statement {
     Statement::new(
-        "SELECT seq, at_ms, record FROM wf_journal WHERE execution = ?1 AND seq <= ?2 AND record IS NOT NULL ORDER BY seq",
-        vec![execution.into(), up_to.into()],
+        "SELECT seq, at_ms, record FROM wf_journal
+         WHERE execution = ?1 AND seq > ?2 AND seq <= ?3 AND record IS NOT NULL ORDER BY seq LIMIT ?4",
+        vec![execution.into(), after.into(), up_to.into(), limit.into()],
     )
 }
 

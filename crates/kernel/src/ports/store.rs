@@ -122,6 +122,9 @@ pub struct Link {
     pub body: String,
 }
 
+/// Statements and links of one batch: a larger one is refused by every store, so callers split their work below it.
+pub const BATCH_STEPS_MAX: usize = 10_000;
+
 /// What a commit does: statements in order, then links. All or nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Batch {

@@ -79,11 +79,12 @@ pub fn may_retry(fault: &Fault) -> bool {
     }
 }
 
-/// Whether the failure speaks against what was called: timeouts, failures of its own and of the way to it do. Refusals do
-/// not, whether for what was asked (4xx) or for how often (429).
+/// Whether the failure counts for the circuit breaker: timeouts, lost calls, connection errors and 5xx do. Refusals do not, whether
+/// for what was asked (4xx) or for how often (429), and neither does an agent that answers "no": a business failure, an exit code.
 pub fn counts(fault: &Fault) -> bool {
     match fault.code.kind() {
-        Kind::Timeout | Kind::Internal | Kind::Unknown => true,
+        Kind::Internal => fault.code != Code::AgentFailed,
+        Kind::Timeout | Kind::Unknown => true,
         Kind::Unavailable => !matches!(fault.code, Code::CircuitOpen | Code::ShuttingDown),
         Kind::Invalid
         | Kind::NotFound
@@ -168,7 +169,6 @@ mod tests {
             Code::Internal,
             Code::StoreCorrupt,
             Code::OutcomeUnknown,
-            Code::AgentFailed,
             Code::FileReadFailed,
             Code::FileWriteFailed,
             Code::AuditLogFailed,

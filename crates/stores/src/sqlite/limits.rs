@@ -11,8 +11,8 @@ pub const GROUP_BATCHES_MAX: usize = 1024;
 /// Bytes in one transaction, for the same reason when batches are big. One batch may exceed it alone.
 pub const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Steps and links of one batch.
-pub const BATCH_STEPS_MAX: usize = 10_000;
+/// Statements and links of one batch, as the port promises.
+pub const BATCH_STEPS_MAX: usize = orchestr8_kernel::ports::store::BATCH_STEPS_MAX;
 
 /// What may be committed on the thread that asks, where others wait for their turn: few small changes, to a disk that
 /// flushed quickly the last time. Beyond it the writer's thread does it.

@@ -132,6 +132,10 @@ pub enum Event {
     },
     /// The time for clean-up is over.
     Forced,
+    /// The store refuses what the execution did next, so it fails.
+    Unwritable {
+        fault: StoredFault,
+    },
     Paused {
         reason: String,
     },
@@ -160,6 +164,7 @@ impl Event {
             | Event::Signal { .. }
             | Event::CancelAsked { .. }
             | Event::Forced
+            | Event::Unwritable { .. }
             | Event::Paused { .. }
             | Event::Resumed { .. }
             | Event::Again => None,

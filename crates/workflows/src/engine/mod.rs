@@ -83,6 +83,7 @@ fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
             stop_everything(state, at_ms, out);
         }
         Event::Forced => force(state, at_ms, out),
+        Event::Unwritable { fault } => fail_whole(state, fault, at_ms, out),
         Event::Paused { reason } => pause(state, Pause { reason, by_budget: false }, out),
         Event::Resumed { budget } => resume(state, &budget, out),
         Event::Again => undo::begin_again(state, at_ms, out),
@@ -268,7 +269,12 @@ fn out_of_time(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
     let timeout_ms = state.timeout_ms().unwrap_or_default();
     let fault = Fault::new(Code::Timeout, format!("the execution took longer than {timeout_ms} ms"))
         .with("timeoutMs", timeout_ms);
-    state.errors.push(Problem { step: None, fault: StoredFault::from(&fault) });
+    fail_whole(state, StoredFault::from(&fault), at_ms, out);
+}
+
+/// Fails the execution for a reason that is no step's.
+fn fail_whole(state: &mut State, fault: StoredFault, at_ms: i64, out: &mut Vec<Decision>) {
+    state.errors.push(Problem { step: None, fault });
     state.failing.get_or_insert(Failing { step: None, cancelled: false });
     out.push(Decision::Withdraw);
     stop_everything(state, at_ms, out);

@@ -7,7 +7,9 @@ mod random;
 
 use std::sync::Arc;
 
+use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::CorrelationId;
+use orchestr8_contract::{Code, Fault};
 use serde_json::{Value, json};
 
 use super::event::{Decision, Event, NewBudget, Status, Task};
@@ -86,4 +88,21 @@ fn a_child_is_told_to_stop_once() {
     assert!(next(&mut state, cancel(), 3).contains(&Decision::Stop { task }));
     assert!(state.is_awake(), "the child may not have been told yet");
     assert!(!next(&mut state, cancel(), 4).contains(&Decision::Stop { task }));
+}
+
+#[test]
+fn an_execution_whose_record_is_refused_fails_and_undoes_what_was_done() {
+    let undo = json!({"agentId": "@test/agent", "input": {}});
+    let mut state = state(json!([
+        {"id": "a", "type": "agent", "agentId": "@test/agent", "compensate": undo},
+        {"id": "b", "type": "agent", "agentId": "@test/agent", "dependsOn": ["a"]},
+    ]));
+    next(&mut state, begun(), 1);
+    next(&mut state, Event::Started { task: Task::of(0), attempt: 1 }, 2);
+    next(&mut state, random::succeeded(Task::of(0), 1, json!(1)), 3);
+    let fault = StoredFault::from(&Fault::new(Code::StoreFailed, "no"));
+    let decisions = next(&mut state, Event::Unwritable { fault }, 4);
+    assert!(decisions.contains(&Decision::Run { task: Task::undo(0) }), "{decisions:?}");
+    next(&mut state, random::succeeded(Task::undo(0), 1, json!(1)), 5);
+    assert_eq!((state.status, state.errors[0].fault.code), (Status::Failed, Code::StoreFailed));
 }

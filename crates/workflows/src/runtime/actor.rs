@@ -105,6 +105,8 @@ pub struct Actor {
     pub(super) last_ms: i64,
     pub(super) queue: VecDeque<(Event, Option<i64>)>,
     pub(super) batch: Batch,
+    /// The last `absorb` stopped because the batch was full: there is more to do after the commit.
+    pub(super) is_cut: bool,
     /// What the row of the execution says, if that is known: status and whether it is awake.
     pub(super) written: Option<(event::Status, bool)>,
     /// Slots in hand that no step has taken yet.
@@ -148,6 +150,7 @@ impl Actor {
             journal_bytes: tail.bytes,
             queue: VecDeque::new(),
             batch: Batch::new(),
+            is_cut: false,
             written: None,
             spare: Vec::new(),
             running: HashMap::new(),
@@ -228,9 +231,15 @@ impl Actor {
         tokio::spawn(self.live());
     }
 
-    /// Takes in all events that wait, and what follows from them. What waits is heard before anything begins: it may be a pause.
+    /// Takes in all events that wait, and what follows from them, until the commit is large enough. What waits is heard before
+    /// anything begins: it may be a pause.
     pub fn absorb(&mut self) {
+        self.is_cut = false;
         loop {
+            if self.is_batch_full() {
+                self.is_cut = true;
+                break;
+            }
             if let Some((event, inbox)) = self.queue.pop_front() {
                 self.take_in(event, inbox);
             }
@@ -338,6 +347,7 @@ impl Actor {
         }
         let max = self.state.workflow().policies.max_concurrency.unwrap_or(usize::MAX);
         while self.asked.len() < max
+            && !self.is_batch_full()
             && let Some(task) = self.ready.pop_first()
         {
             self.asked.insert(task);

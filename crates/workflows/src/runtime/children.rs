@@ -16,6 +16,7 @@ use crate::authors::Authors;
 use crate::definition::model::{Kind, Which, Workflow};
 use crate::engine::event::{Event, Task};
 use crate::engine::scope::Frame;
+use crate::engine::state::Phase;
 use crate::expression::Template;
 use crate::stored;
 
@@ -27,9 +28,17 @@ enum Wanted {
 }
 
 impl Actor {
-    /// Accepts the children that are due; they are stored in the same commit as the fact that they were begun.
+    /// Accepts the children that are due, as many as fit into one commit; they are stored in the same commit as the fact that they
+    /// were begun.
     pub async fn begin_children(&mut self) {
-        for task in std::mem::take(&mut self.beginning) {
+        let mut due = std::mem::take(&mut self.beginning).into_iter();
+        while !self.is_batch_full()
+            && let Some(task) = due.next()
+        {
+            // It may have been cancelled since.
+            if self.state.work.get(&task).is_none_or(|work| work.phase != Phase::Beginning) {
+                continue;
+            }
             let definition = match self.wanted(task) {
                 Wanted::Inline(workflow) => Ok((workflow, self.seed.given.authors.clone())),
                 Wanted::Stored { id, version } => {
@@ -52,6 +61,7 @@ impl Actor {
                 }
             }
         }
+        self.beginning.extend(due);
     }
 
     fn wanted(&self, task: Task) -> Wanted {

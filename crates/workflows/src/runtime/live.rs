@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::log;
-use orchestr8_kernel::ports::store::Error;
+use orchestr8_kernel::ports::store::{Batch, Error};
 use orchestr8_kernel::resilience::breaker::Change;
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use super::accept::{Seed, admit};
 use super::actor::{Actor, Message};
 use super::gates::Pass;
 use super::scheduler::Slot;
-use super::{Ended, Posted, fault, record, run_task, tables};
+use super::{Ended, Posted, fault as fault_of, record, run_task, tables};
 use crate::engine::event::{Event, Task};
 use crate::engine::state::State;
 use crate::limits;
@@ -63,7 +63,7 @@ impl Actor {
                 return self.hub.0.log().error("an execution stops where it is", fields);
             }
             self.absorb();
-            if !self.beginning.is_empty() {
+            if !self.beginning.is_empty() && !self.is_batch_full() {
                 self.begin_children().await;
                 continue;
             }
@@ -73,7 +73,7 @@ impl Actor {
                 }
                 self.act();
             }
-            if !self.queue.is_empty() {
+            if !self.queue.is_empty() || !self.beginning.is_empty() || self.is_cut {
                 continue;
             }
             if self.finished {
@@ -104,17 +104,17 @@ impl Actor {
     /// yet: after a pause no step begins.
     pub(super) async fn look(&mut self) -> Result<(), Fault> {
         self.looking = false;
-        let rows = self.hub.0.ports.store.query(tables::inbox_of(self.seed.num)).await.map_err(fault)?;
+        let rows = self.hub.0.ports.store.query(tables::inbox_of(self.seed.num)).await.map_err(fault_of)?;
         // What is not there any more never comes back, so it need not be remembered.
         let known = std::mem::take(&mut self.known);
         let mut unheard = Vec::new();
         for row in rows {
-            let id = row.int(0).map_err(fault)?;
+            let id = row.int(0).map_err(fault_of)?;
             self.known.insert(id);
             if known.contains(&id) {
                 continue;
             }
-            match serde_json::from_str(row.text(1).map_err(fault)?) {
+            match serde_json::from_str(row.text(1).map_err(fault_of)?) {
                 Ok(event) => unheard.push((event, Some(id))),
                 Err(error) => {
                     let fields = json!({"message": id, "cause": error.to_string()});
@@ -226,10 +226,35 @@ impl Actor {
                     self.hub.deliver_later(self.seed.tenant.clone(), posted);
                     return false;
                 }
-                Error::Refused(_) | Error::Corrupt(_) | Error::Closed => {
+                Error::Refused(_) => {
+                    self.hub.0.log().error("an execution fails because the store refuses its record", fields);
+                    self.listing.end();
+                    self.fail_unwritable().await;
+                    return false;
+                }
+                Error::Corrupt(_) | Error::Closed => {
                     self.hub.0.log().error("an execution stops where it is", fields);
                     return false;
                 }
+            }
+        }
+    }
+
+    /// What it did cannot be written. The next actor begins from what is stored and fails it, so that it does not stay as it is.
+    async fn fail_unwritable(&mut self) {
+        let fault = Fault::new(Code::StoreFailed, "what the execution did next could not be recorded");
+        let event = Event::Unwritable { fault: StoredFault::from(&fault) };
+        let mut batch = Batch::new();
+        let posted = match self.hub.post_to(self.seed.num, &event, &mut batch) {
+            Ok(posted) => self.hub.0.ports.store.commit(batch).await.map(|()| posted).map_err(fault_of),
+            Err(fault) => Err(fault),
+        };
+        match posted {
+            Ok(posted) => self.hub.deliver_later(self.seed.tenant.clone(), posted),
+            Err(fault) => {
+                let fields =
+                    json!({"executionId": self.state.identity.execution, "error": log::error(&fault)});
+                self.hub.0.log().error("an execution stops where it is", fields);
             }
         }
     }

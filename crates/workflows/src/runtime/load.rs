@@ -14,7 +14,7 @@ use crate::definition::model::Workflow;
 use crate::engine::event::{Event, Status};
 use crate::engine::state::{Identity, State};
 use crate::engine::{self, view};
-use crate::tables;
+use crate::{limits, tables};
 
 /// One row of the table of executions.
 #[derive(Debug, Clone)]
@@ -187,10 +187,19 @@ async fn fold_to(hub: &Hub, seed: &Seed, up_to: u64) -> Result<(State, Tail), Fa
     let Some(end) = end.first() else { return Ok((state, Tail::default())) };
     let number = |column| end.int(column).map_err(fault);
     let last = number(0)?.min(i64::try_from(up_to).unwrap_or(i64::MAX));
-    for row in store.query(tables::records(seed.num, last)).await.map_err(fault)? {
-        let event: Event = serde_json::from_str(row.text(2).map_err(fault)?)
-            .map_err(|error| damaged("a record").because(error))?;
-        engine::next(&mut state, event, row.int(1).map_err(fault)?);
+    let mut after = i64::MIN;
+    loop {
+        let page = tables::records(seed.num, (after, last), limits::RECORDS_READ);
+        let rows = store.query(page).await.map_err(fault)?;
+        for row in &rows {
+            let event: Event = serde_json::from_str(row.text(2).map_err(fault)?)
+                .map_err(|error| damaged("a record").because(error))?;
+            engine::next(&mut state, event, row.int(1).map_err(fault)?);
+            after = row.int(0).map_err(fault)?;
+        }
+        if rows.len() < usize::try_from(limits::RECORDS_READ).unwrap_or(usize::MAX) {
+            break;
+        }
     }
     let tail = Tail {
         seq: u64::try_from(last).unwrap_or(0),

@@ -89,6 +89,9 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64, grace_ms: u64) -> Entr
             entry("cancellation", None, "warn", data)
         }
         Event::Forced => entry("debug", None, "debug", json!({"reason": "the time for clean-up is over"})),
+        Event::Unwritable { fault } => {
+            entry("execution-unwritable", None, "error", json!({"code": fault.code, "error": told(fault)}))
+        }
         Event::Paused { reason } => entry("execution-paused", None, "info", json!({"reason": reason})),
         Event::Resumed { budget } => entry("execution-resumed", None, "info", json!({"budget": budget})),
         Event::Again => entry("execution-retried", None, "info", json!({})),

@@ -19,6 +19,11 @@ impl Actor {
         self.batch.then(statement);
     }
 
+    /// Whether it must commit before it takes in more. The limit is far below the store's.
+    pub(super) fn is_batch_full(&self) -> bool {
+        self.batch.steps.len() >= limits::COMMIT_STATEMENTS
+    }
+
     /// What is to be committed now.
     pub fn take_batch(&mut self) -> Batch {
         self.batch.wake(super::FEED);

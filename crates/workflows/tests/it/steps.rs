@@ -1,8 +1,11 @@
 //! Steps that run several times, wait, ask, or are workflows themselves.
 
+use std::sync::Arc;
+
+use orchestr8_workflows::limits;
 use serde_json::{Value, json};
 
-use crate::world::{World, flow, step, with};
+use crate::world::{Desk, World, flow, step, with};
 
 #[tokio::test]
 async fn for_each_runs_once_for_each_item_and_keeps_their_order() {
@@ -187,4 +190,41 @@ async fn pure_steps_share_a_commit_and_still_show_in_the_journal() {
     let end = world.end(&id).await;
     assert_eq!(end["outputs"]["b"]["n"], 1);
     assert_eq!(world.kinds(&id).await.len(), 6);
+}
+
+/// A step without effects outside, which shares commits with others.
+fn pure(id: &str, after: &[&str], input: Value) -> Value {
+    json!({"id": id, "agentId": "@orchestr8/echo", "dependsOn": after, "input": input})
+}
+
+#[tokio::test]
+async fn loops_without_effects_run_up_to_their_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Arc::new(Desk::default());
+    let world = World::at(folder.path(), desk.clone()).await;
+    let items: Vec<usize> = (0..limits::ITEMS).collect();
+    let each = json!({"forEach": {"items": items, "concurrency": 1000}});
+    let each = |after: &[&str]| with(pure("each", after, json!({"n": "${item}"})), each.clone());
+    let most = limits::ITERATIONS;
+    let rounds = json!({"while": {"condition": format!("${{iteration}} < {most}"), "maxIterations": most}});
+    let rounds = |after: &[&str]| with(pure("rounds", after, json!({"n": "${iteration}"})), rounds.clone());
+    let mut ended = Vec::new();
+    let effect = || step("effect", &[], json!({"value": 1}));
+    for steps in [
+        json!([each(&[])]),
+        json!([effect(), each(&["effect"])]),
+        json!([rounds(&[])]),
+        json!([effect(), rounds(&["effect"])]),
+    ] {
+        let id = world.start(steps).await;
+        let end = world.end(&id).await;
+        assert_eq!(end["status"], "completed", "{}", end["errors"]);
+        ended.push((id, end["outputs"].clone()));
+    }
+    assert_eq!(desk.count("effect"), 2);
+    world.die().await;
+    let world = World::at(folder.path(), desk.clone()).await;
+    for (id, outputs) in ended {
+        assert_eq!(world.end(&id).await["outputs"], outputs, "the journal folds to the same");
+    }
 }

@@ -199,7 +199,8 @@ pub fn nonsense(tape: &mut Tape) -> Event {
     let task = Task { step: tape.below(9), part, undo: tape.once_in(3) };
     let (attempt, execution) = (tape.one_of(numbers), "exec-9".into());
     let fault = StoredFault::from(&Fault::new(Code::Unavailable, "no"));
-    match tape.below(14) {
+    match tape.below(15) {
+        13 => Event::Unwritable { fault },
         0 => Event::Started { task, attempt },
         1 => Event::Retrying { task, attempt, fault, wait_ms: u64::MAX },
         2 => Event::Lost { task },

@@ -69,9 +69,12 @@ pub fn hash(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => canonical::text(other),
     };
-    let mut hex = canonical::hex(&Sha256::digest(text.as_bytes()));
-    hex.truncate(HASH_DIGITS);
-    format!("{HASHED}{hex}")
+    let hex = canonical::hex(&Sha256::digest(text.as_bytes()));
+    // Sixteen digits without a letter could be a card number, which would be hidden.
+    let has_letter = |part: &&str| part.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let parts = (0..=hex.len() - HASH_DIGITS).map(|start| &hex[start..start + HASH_DIGITS]);
+    let part = parts.clone().find(has_letter).or_else(|| parts.clone().next()).unwrap_or_default();
+    format!("{HASHED}{part}")
 }
 
 fn is_hash(text: &str) -> bool {

@@ -124,6 +124,18 @@ fn wf_19_7_rules_redact_hash_and_remove() {
 }
 
 #[test]
+fn wf_19_7_a_hash_is_no_card_number() {
+    let rules = JournalRules {
+        allow: vec!["output".into()],
+        rules: vec![rule(RuleOn::FieldName, "output", RuleAction::Hash, None)],
+    };
+    // The hash of this text begins with the sixteen digits of a valid card number.
+    let text = "\u{1}\" gq \u{1}v\u{1}uév    \"\u{1}kzpt t é\u{1}i é\"";
+    let once = shown(json!({"output": text}), &rules);
+    assert_eq!(shown(once.clone(), &rules), once);
+}
+
+#[test]
 fn wf_19_7_secrets_are_found_by_value_by_word_and_by_look() {
     let rules = allow(&["output", "n"]);
     let of = |text: &str| shown(json!({"output": text}), &rules)["output"].clone();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use orchestr8_contract::Code;
-use orchestr8_workflows::definition::{self, HASH, Problems, Workflow};
+use orchestr8_workflows::definition::{self, HASH, Problem, Problems, Workflow, lint};
 use serde_json::{Value, json};
 
 use super::install::{self, Document};
@@ -35,13 +35,19 @@ impl Validate {
             is_valid &= checked.is_ok();
             match (&checked, shell.terminal.json) {
                 (_, true) => results.push(describe(file, &checked)),
-                (Ok(workflow), false) => shell.terminal.data(&format!(
-                    "{file}: valid ({} {}, {} steps, {})",
-                    workflow.id,
-                    workflow.version,
-                    workflow.steps.len(),
-                    &workflow.hash[..12.min(workflow.hash.len())],
-                )),
+                (Ok(workflow), false) => {
+                    shell.terminal.data(&format!(
+                        "{file}: valid ({} {}, {} steps, {})",
+                        workflow.id,
+                        workflow.version,
+                        workflow.steps.len(),
+                        &workflow.hash[..12.min(workflow.hash.len())],
+                    ));
+                    for warning in lint::warnings(workflow, None) {
+                        shell.terminal.warn(&format!("{file}: {}: {}", warning.path, warning.message));
+                        shell.terminal.note(&format!("hint: {}", warning.hint));
+                    }
+                }
                 (Err(problems), false) => shell.terminal.fail(&files::invalid(file, problems)),
             }
         }
@@ -57,11 +63,12 @@ type Checked = Result<std::sync::Arc<Workflow>, Problems>;
 fn describe(file: &str, checked: &Checked) -> Value {
     match checked {
         Ok(workflow) => json!({
-            "file": file, "valid": true, "problems": [], "id": *workflow.id, "name": *workflow.name,
+            "file": file, "valid": true, "problems": [],
+            "warnings": lint::warnings(workflow, None).iter().map(Problem::to_value).collect::<Vec<_>>(), "id": *workflow.id, "name": *workflow.name,
             "version": *workflow.version, "hash": *workflow.hash, "steps": workflow.steps.len(),
         }),
         Err(problems) => {
-            json!({"file": file, "valid": false, "problems": problems.to_value(), "lines": problem_lines(&problems.to_value())})
+            json!({"file": file, "valid": false, "problems": problems.to_value(), "warnings": [], "lines": problem_lines(&problems.to_value())})
         }
     }
 }

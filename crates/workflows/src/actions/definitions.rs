@@ -5,6 +5,7 @@ use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
 use serde_json::{Value, json};
 
 use super::{answer, changing, hidden, object, page, reading};
+use crate::definition::{Problem, lint};
 use crate::limits::PAGE;
 use crate::runtime::Hub;
 use crate::stored;
@@ -65,10 +66,15 @@ async fn validate(hub: Hub, args: Args, _: Context) -> Result<Reply, Halt> {
     match hub.read_definition(&source) {
         Ok(workflow) => {
             let steps: Vec<&str> = workflow.steps.iter().map(|step| &*step.id).collect();
-            answer(json!({"valid": true, "problems": [], "id": workflow.id, "name": workflow.name,
-                          "version": workflow.version, "hash": workflow.hash, "steps": steps}))
+            let agents: Vec<&str> = hub.agents().all().map(|agent| agent.id()).collect();
+            let warnings: Vec<Value> =
+                lint::warnings(&workflow, Some(&agents)).iter().map(Problem::to_value).collect();
+            answer(
+                json!({"valid": true, "problems": [], "warnings": warnings, "id": workflow.id, "name": workflow.name,
+                          "version": workflow.version, "hash": workflow.hash, "steps": steps}),
+            )
         }
-        Err(problems) => answer(json!({"valid": false, "problems": problems.to_value()})),
+        Err(problems) => answer(json!({"valid": false, "problems": problems.to_value(), "warnings": []})),
     }
 }
 

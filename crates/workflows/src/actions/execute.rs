@@ -1,9 +1,9 @@
 //! `workflows.execute`: accepts an execution. With a key, a repeat gets the same execution.
 
 use orchestr8_contract::id::CorrelationId;
-use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_contract::{Fault, Output};
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 use super::{changing, hidden, map, object};
@@ -78,7 +78,6 @@ pub fn accept(
         .cloned()
         .unwrap_or_default();
     variables.extend(map(args, "inputs"));
-    check_inputs(&workflow, &variables)?;
     let correlation = match given.and_then(|given| given.get("correlationId")).and_then(Value::as_str) {
         Some(text) => CorrelationId::parse(text).map_err(|wrong| {
             Fault::invalid(format!("/context/correlationId: {wrong}")).with("path", "/context/correlationId")
@@ -100,21 +99,6 @@ pub fn accept(
         parent: None,
         forked_from: None,
         kept: Vec::new(),
-    })
-}
-
-/// Inputs that break the schema their author gave are refused, all of them at once.
-fn check_inputs(workflow: &Workflow, inputs: &Map<String, Value>) -> Result<(), Fault> {
-    let Some(schema) = &workflow.inputs else { return Ok(()) };
-    let compiled = schema::Schema::compile(schema.clone()).map_err(|error| {
-        Fault::internal("the inputs schema of a checked workflow is wrong").because(error)
-    })?;
-    let value = Value::Object(inputs.clone());
-    compiled.check(&value).map_err(|fault| {
-        let details = fault.details.clone();
-        let mut told = Fault::new(Code::InvalidArgument, format!("/inputs: {}", fault.message));
-        told.details = details;
-        told
     })
 }
 

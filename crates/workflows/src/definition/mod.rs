@@ -10,6 +10,7 @@ mod form;
 mod graph;
 mod kinds;
 pub mod limits;
+pub mod lint;
 pub mod model;
 pub mod moment;
 mod policies;
@@ -38,6 +39,7 @@ pub use cache::Cache;
 pub use model::Workflow;
 pub use orchestr8_contract::place::Place;
 pub use problems::{Problem, Problems};
+pub use words::nearest;
 
 /// The member that holds the hash of everything else.
 pub const HASH: &str = "schemaHash";

@@ -18,7 +18,7 @@ use super::gates::{Entry, Pass};
 use super::load::Tail;
 use super::quota::ExecutionPermit;
 use super::scheduler::Slot;
-use super::{Hub, load};
+use super::{Hub, inputs, load};
 use crate::authors::Authors;
 use crate::definition::model::Workflow;
 use crate::engine::event::{Event, Status, Task};
@@ -142,6 +142,7 @@ impl Hub {
         let shared = &self.0;
         shared.check_started()?;
         shared.settings.env.check(&request.workflow)?;
+        inputs::check(&request.workflow, &request.variables)?;
         let depth = shared.scheduler.depth().waiting_executions;
         if depth >= shared.settings.queued_executions {
             return Err(Fault::new(

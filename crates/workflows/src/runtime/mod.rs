@@ -14,6 +14,7 @@ pub(crate) mod breakers;
 mod children;
 mod deliver;
 mod gates;
+mod inputs;
 mod live;
 pub(crate) mod load;
 mod quota;

@@ -160,7 +160,8 @@ fn workflows() -> Map<String, Value> {
     });
     let problem = json!({"path": text(), "message": text(), "hint": text(), "code": text()});
     let validation = json!({
-        "valid": truth(), "problems": list(schema("Problem")), "id": text(), "name": text(), "version": text(),
+        "valid": truth(), "problems": list(schema("Problem")), "warnings": list(schema("Problem")), "id": text(),
+        "name": text(), "version": text(),
         "hash": text(), "steps": list(text()),
     });
     let required = ["id", "name", "version", "revision", "hash", "appliedAt"];
@@ -171,7 +172,7 @@ fn workflows() -> Map<String, Value> {
         ("WorkflowPage", open(page, &["workflows"])),
         ("Applied", open(applied, &["id", "name", "version", "revision", "hash", "unchanged"])),
         ("Problem", open(problem, &["path", "message", "hint", "code"])),
-        ("Validation", open(validation, &["valid", "problems"])),
+        ("Validation", open(validation, &["valid", "problems", "warnings"])),
     ])
 }
 

@@ -8,7 +8,7 @@ use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
 use serde_json::{Value, json};
 
 use super::{changing, control, execution, execution_id, hidden, list, map, object, page};
-use crate::definition::model::Workflow;
+use crate::definition::model::{Kind, Workflow};
 use crate::engine::state::{Outcome, State};
 use crate::limits::PAGE;
 use crate::runtime::{Hub, Request, load};
@@ -43,7 +43,8 @@ async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let mut variables = loaded.row.given.variables.clone();
     variables.extend(map(&args, "variables"));
     variables.extend(map(&args, "inputs"));
-    let kept = kept(&loaded.state, &workflow, place);
+    let is_changed = variables != loaded.row.given.variables || workflow.hash != loaded.state.workflow().hash;
+    let kept = kept(&loaded.state, &workflow, place, is_changed);
     let mut accepted = hub.accept(Request {
         workflow,
         variables,
@@ -62,10 +63,16 @@ async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     Ok(Reply::new(Output::json(answer), effects).then(move || hub.launch(accepted)))
 }
 
-/// Outputs of the steps that neither are the step nor come after it.
-fn kept(old: &State, new: &Arc<Workflow>, from: usize) -> Vec<(usize, Value)> {
-    let mut again = vec![false; new.steps.len()];
-    again[from] = true;
+/// Results that still hold: of the steps that neither are the step nor come after it, that were not undone, and that do not
+/// depend on such steps. With other inputs or another definition, approvals are asked for again: nobody approved those.
+fn kept(old: &State, new: &Arc<Workflow>, from: usize, is_changed: bool) -> Vec<(usize, Value)> {
+    let was_undone = |step: usize| {
+        let place = old.workflow().place(&new.steps[step].id);
+        place.is_some_and(|place| old.steps[place].undone.is_some())
+    };
+    let must_ask = |step: usize| is_changed && matches!(new.steps[step].kind, Kind::Approval(_));
+    let mut again: Vec<bool> =
+        (0..new.steps.len()).map(|step| step == from || was_undone(step) || must_ask(step)).collect();
     loop {
         let more: Vec<usize> = (0..again.len())
             .filter(|step| !again[*step] && new.steps[*step].dependencies.iter().any(|one| again[*one]))

@@ -100,22 +100,34 @@ pub fn resolve<'s>(state: &'s State, task: Task, secrets: SecretView<'_>) -> Res
     };
     let frame = Frame { state, task: Some(task), secrets: Some(secrets) };
     let key = match &step.idempotency_key {
-        Some(template) if !task.undo => text(template.resolve(&frame)?)?,
+        Some(template) if !task.undo => {
+            let mut key = text(template.resolve(&frame)?)?;
+            push_generation(&mut key, state, task);
+            key
+        }
         Some(_) | None => default_key(state, task),
     };
     Ok(Resolved { call, input: call.input.resolve(&frame)?, config: call.config.resolve(&frame)?, key })
 }
 
-/// `execution:step`, with the item or round after it.
+/// `execution:step`, with the item or round after it, and `:g2` when it is done a second time after it was undone.
 pub fn default_key(state: &State, task: Task) -> String {
     let mut key = format!("{}:{}", state.identity.execution, state.workflow().steps[task.step].id);
     if let Some(part) = task.part {
         key.push_str(&format!(":{part}"));
     }
+    push_generation(&mut key, state, task);
     if task.undo {
         key.push_str(":compensate");
     }
     key
+}
+
+fn push_generation(key: &mut String, state: &State, task: Task) {
+    let generation = state.steps[task.step].generation;
+    if generation > 0 {
+        key.push_str(&format!(":g{}", generation + 1));
+    }
 }
 
 fn text(value: Value) -> Result<String, Fault> {

@@ -103,6 +103,8 @@ pub struct Step {
     /// As a switch: which case was chosen; `None` inside is the default.
     pub chosen: Option<Option<usize>>,
     pub undone: Option<Undone>,
+    /// How often it was completed and is done again: part of its keys, so that what it calls does it again.
+    pub generation: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -79,7 +79,9 @@ pub fn begin_again(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
             parts.next = 0;
             parts
         });
-        *own = Step { begun: parts.is_some(), parts, started_ms: own.started_ms, ..Step::default() };
+        let generation = own.generation + u32::from(own.outcome == Some(Outcome::Completed));
+        *own =
+            Step { begun: parts.is_some(), parts, started_ms: own.started_ms, generation, ..Step::default() };
     }
     state.completed.retain(|step| !again[*step]);
     state.work.clear();

@@ -171,7 +171,16 @@ pub async fn definition(hub: &Hub, tenant: &str, hash: &str) -> Result<Arc<Workf
     let Some(row) = rows.first() else { return Err(damaged("its definition is gone")) };
     let source = serde_json::from_str(row.text(0).map_err(fault)?)
         .map_err(|error| damaged("its definition is no JSON").because(error))?;
-    hub.0.definitions.get_or_read(&source).map_err(|_| damaged("its definition is not valid any more"))
+    let workflow = hub
+        .0
+        .definitions
+        .get_or_read(&source)
+        .map_err(|_| damaged("its definition is not valid any more"))?;
+    // The journal, which is in the Merkle log, names the hash: a definition that was changed in the file must not run.
+    if *workflow.hash != *hash {
+        return Err(damaged("its definition was changed in the data file"));
+    }
+    Ok(workflow)
 }
 
 pub async fn fold(hub: &Hub, seed: &Seed) -> Result<(State, Tail), Fault> {

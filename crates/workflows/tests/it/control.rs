@@ -144,6 +144,78 @@ async fn a_fork_keeps_what_came_before_and_runs_the_rest_anew() {
     assert_eq!(world.desk.count("a"), 1);
 }
 
+/// `charge` is undone because `ship` fails.
+async fn rolled_back(world: &World) -> String {
+    let undo = json!({"compensate": {"agentId": "@test/agent", "input": {"value": "${output}"}}});
+    let id = world
+        .start(json!([
+            with(step("charge", &[], json!({"value": 5})), undo),
+            with(
+                step("ship", &["charge"], json!({"failTimes": 1, "value": 1})),
+                json!({"resilience": {"maxAttempts": 1}})
+            ),
+        ]))
+        .await;
+    let end = world.end(&id).await;
+    assert_eq!((&end["status"], &end["steps"]["charge"]["compensated"]), (&json!("failed"), &json!(true)));
+    id
+}
+
+fn keys(world: &World, step: &str) -> Vec<String> {
+    let calls = world.desk.calls.lock();
+    calls.iter().filter(|(called, _)| called == step).map(|(_, key)| key.clone()).collect()
+}
+
+#[tokio::test]
+async fn a_retry_after_a_rollback_does_what_was_undone_again_under_new_keys() {
+    let world = World::new().await;
+    let id = rolled_back(&world).await;
+    world.ask("executions.retry", json!({"executionId": id})).await;
+    world.until(&id, "completed").await;
+    let wanted = [format!("{id}:charge"), format!("{id}:charge:compensate"), format!("{id}:charge:g2")];
+    assert_eq!(keys(&world, "charge"), wanted);
+}
+
+#[tokio::test]
+async fn a_fork_does_not_keep_what_was_undone() {
+    let world = World::new().await;
+    let id = rolled_back(&world).await;
+    let forked = world.ask("executions.fork", json!({"executionId": id, "fromStep": "ship"})).await;
+    let fork = forked["executionId"].as_str().unwrap();
+    assert_eq!(world.end(fork).await["status"], "completed");
+    assert_eq!(keys(&world, "charge")[2..], [format!("{fork}:charge")]);
+}
+
+#[tokio::test]
+async fn a_fork_with_other_inputs_asks_for_the_approval_again() {
+    let world = World::new().await;
+    let mut workflow = flow(json!([
+        {"id": "ok", "type": "approval", "approval": {"message": "Pay ${variables.amount}?"}},
+        step("pay", &["ok"], json!({"value": "${variables.amount}"})),
+    ]));
+    workflow["variables"] = json!({"amount": 1});
+    let id = world.start_whole(workflow, json!({})).await;
+    world.until_true(&id, |seen| seen["steps"]["ok"]["status"] == "waiting").await;
+    let open = world.ask("executions.approvals", json!({"executionId": id})).await;
+    world
+        .ask("executions.approve", json!({"token": open["approvals"][0]["token"], "decision": "approve"}))
+        .await;
+    assert_eq!(world.end(&id).await["outputs"]["pay"], 1);
+    let fork = |inputs| {
+        world.ask("executions.fork", json!({"executionId": id, "fromStep": "pay", "inputs": inputs}))
+    };
+    let same = fork(json!({})).await;
+    assert_eq!(
+        world.end(same["executionId"].as_str().unwrap()).await["outputs"]["pay"],
+        1,
+        "nothing changed"
+    );
+    let other = fork(json!({"amount": 1_000_000})).await;
+    let other = other["executionId"].as_str().unwrap();
+    world.until_true(other, |seen| seen["steps"]["ok"]["status"] == "waiting").await;
+    assert_eq!(world.desk.count("pay"), 2);
+}
+
 #[tokio::test]
 async fn the_state_at_any_moment_can_be_seen_again() {
     let world = World::new().await;

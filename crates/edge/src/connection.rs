@@ -96,6 +96,9 @@ pub(crate) async fn run(
         timeouts.first_byte = timeouts.first_byte.min(PROBE_PATIENCE);
         timeouts.header = timeouts.header.min(PROBE_PATIENCE);
     }
+    if let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) {
+        slot.signal.set_ends(peer, local);
+    }
     let Some(first) = first_byte(&stream, &slot.signal, &shared, timeouts.first_byte).await else {
         // Told at once what is wrong, even if it only waits to be spoken to.
         let word = beyond.filter(|_| shared.tls.is_none() && !slot.signal.is_closing());

@@ -21,6 +21,7 @@ mod guard;
 pub mod health;
 mod hosts;
 mod pages;
+mod peer_owner;
 mod refusal;
 mod serve;
 pub mod settings;

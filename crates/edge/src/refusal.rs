@@ -71,6 +71,12 @@ impl Refusal {
             .header(WWW_AUTHENTICATE, "Bearer realm=\"orchestr8\"")
     }
 
+    pub(crate) fn other_user() -> Self {
+        let message = "this server belongs to another user of this machine: show a token of it";
+        Self::new(StatusCode::UNAUTHORIZED, Code::Unauthenticated, message)
+            .header(WWW_AUTHENTICATE, "Bearer realm=\"orchestr8\"")
+    }
+
     pub(crate) fn wrong_token() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, Code::Unauthenticated, "the token is not one this server knows")
             .header(WWW_AUTHENTICATE, "Bearer realm=\"orchestr8\", error=\"invalid_token\"")

@@ -1,14 +1,15 @@
 //! What one connection is doing, and the word that ends it from outside: eviction, or a token that was revoked.
 
 use std::future::poll_fn;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 
 use futures::task::AtomicWaker;
 use orchestr8_kernel::grant::TokenGrant;
 
+use crate::peer_owner;
 use crate::streams::StreamPermit;
 
 /// How far a connection is with its request.
@@ -33,6 +34,9 @@ pub(crate) struct ConnectionSignal {
     authenticated: AtomicBool,
     has_held: AtomicBool,
     held: Mutex<Held>,
+    /// The other end and ours, once the connection is set up.
+    ends: OnceLock<(SocketAddr, SocketAddr)>,
+    is_own_user: OnceLock<bool>,
 }
 
 /// What belongs to the present request.
@@ -53,7 +57,25 @@ impl ConnectionSignal {
             authenticated: AtomicBool::new(false),
             has_held: AtomicBool::new(false),
             held: Mutex::default(),
+            ends: OnceLock::new(),
+            is_own_user: OnceLock::new(),
         }
+    }
+
+    pub fn set_ends(&self, peer: SocketAddr, local: SocketAddr) {
+        let _ = self.ends.set((peer, local));
+    }
+
+    /// Whether the other end belongs to the user who runs this server. Looked up once, by the first request that shows no token.
+    pub fn is_own_user(&self) -> bool {
+        let look = || match self.ends.get() {
+            Some((peer, local)) if peer.ip().to_canonical().is_loopback() => {
+                let user = rustix::process::geteuid().as_raw();
+                peer_owner::is_own(peer_owner::owner_of(*peer, *local), user)
+            }
+            Some(_) | None => true,
+        };
+        *self.is_own_user.get_or_init(look)
     }
 
     pub fn stage(&self) -> Stage {

@@ -1,0 +1,127 @@
+//! Which user of this machine holds the other end of a loopback connection, as the system's table of sockets says.
+//!
+//! On loopback no credentials are asked for: the caller is the person at this machine. Other users of the machine reach the same
+//! port, so a connection counts as that person's only if its socket belongs to the user who runs the server, or to root.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The tables of Linux; elsewhere there are none, and the owner is not known.
+const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
+
+/// Who holds a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SocketOwner {
+    User(u32),
+    /// No process has it open any more, or it is not listed.
+    None,
+    /// This system has no table of sockets.
+    Unknown,
+}
+
+/// Looks up the owner of the peer's socket. Reads a file that the kernel makes, as long as there are sockets.
+pub(crate) fn owner_of(peer: SocketAddr, local: SocketAddr) -> SocketOwner {
+    let mut owner = SocketOwner::Unknown;
+    for table in TABLES {
+        let Ok(text) = std::fs::read_to_string(table) else { continue };
+        owner = SocketOwner::None;
+        if let Some(user) = find(&text, peer, local) {
+            return SocketOwner::User(user);
+        }
+    }
+    owner
+}
+
+/// Whether the peer may act as the person at this machine.
+pub(crate) fn is_own(owner: SocketOwner, user: u32) -> bool {
+    match owner {
+        SocketOwner::User(owner) => owner == user || owner == 0,
+        // A socket that was closed before we looked shows no owner: whoever sent that request does not wait for its answer.
+        SocketOwner::None => false,
+        SocketOwner::Unknown => true,
+    }
+}
+
+/// The user of the line whose local end is the peer and whose remote end is ours. A line without an inode has no owner.
+fn find(table: &str, peer: SocketAddr, local: SocketAddr) -> Option<u32> {
+    table.lines().skip(1).find_map(|line| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let (from, to) = (address(fields.next()?)?, address(fields.next()?)?);
+        if !is_same(from, peer) || !is_same(to, local) {
+            return None;
+        }
+        // After the two ends: state, queues, timer, retransmits, then the user, a timeout and the inode.
+        let mut rest = fields.skip(4);
+        let user = rest.next()?.parse().ok()?;
+        (rest.nth(1)? != "0").then_some(user)
+    })
+}
+
+fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
+    one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
+}
+
+/// `0100007F:1F98`: words of the address in the byte order of the machine, and the port.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (ip, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let word = |at: usize| u32::from_str_radix(ip.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
+    let ip = match ip.len() {
+        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
+        32 => {
+            let mut bytes = [0; 16];
+            for part in 0..4 {
+                bytes[part * 4..part * 4 + 4].copy_from_slice(&word(part * 8)?);
+            }
+            IpAddr::V6(Ipv6Addr::from(bytes))
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_of_the_other_end_is_found() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+             0: 0100007F:1F98 0100007F:C001 01 00000000:00000000 00:00000000 00000000   501        0 111 1 x 20 4 30 10 -1\n\
+             1: 0100007F:C001 0100007F:1F98 01 00000000:00000000 00:00000000 00000000   502        0 112 1 x 20 4 30 10 -1\n\
+             2: 0100007F:C002 0100007F:1F98 04 00000000:00000000 00:00000000 00000000     0        0 0 1 x 20 4 30 10 -1\n";
+        if cfg!(target_endian = "little") {
+            let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+            assert_eq!(find(table, at(0xC001), at(0x1F98)), Some(502));
+            assert_eq!(find(table, at(0xC002), at(0x1F98)), None, "nobody has it open");
+            assert_eq!(find(table, at(0xC003), at(0x1F98)), None);
+        }
+    }
+
+    #[test]
+    fn a_mapped_address_is_the_same_address() {
+        if cfg!(target_endian = "little") {
+            let mapped = address("0000000000000000FFFF00000100007F:0050").unwrap();
+            assert!(is_same(mapped, SocketAddr::from(([127, 0, 0, 1], 80))), "{mapped}");
+        }
+    }
+
+    #[test]
+    fn a_connection_of_this_process_is_its_users() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (_held, peer) = listener.accept().unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        let owner = owner_of(peer, listener.local_addr().unwrap());
+        assert!(is_own(owner, user), "{owner:?}");
+        if let SocketOwner::User(found) = owner {
+            assert_eq!(found, user);
+        }
+        drop(client);
+    }
+
+    #[test]
+    fn another_user_and_a_socket_without_an_owner_are_strangers() {
+        assert!(!is_own(SocketOwner::User(1000), 1001) && !is_own(SocketOwner::None, 0));
+        assert!(is_own(SocketOwner::User(0), 1001) && is_own(SocketOwner::Unknown, 1001));
+    }
+}

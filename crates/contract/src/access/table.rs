@@ -15,6 +15,8 @@ const OPERATE: AllowedRoles = AllowedRoles::any_of(&[Operator, Owner]);
 const EDIT: AllowedRoles = AllowedRoles::any_of(&[Editor, Owner]);
 /// Adds documents (KNO-6).
 const CREATE: AllowedRoles = AllowedRoles::any_of(&[Agent, Editor, Owner]);
+/// Stops what the caller itself has sent.
+const SEND: AllowedRoles = AllowedRoles::any_of(&[Agent, Operator, Editor, Owner]);
 /// Decides approvals.
 const APPROVE: AllowedRoles = AllowedRoles::any_of(&[Approver, Owner]);
 /// Takes tasks of worker queues.
@@ -101,7 +103,11 @@ pub const ACCESS: &[(&str, AllowedRoles)] = &[
     ("list_documents", READ),
     ("llm.complete", CALL),
     ("mcp.result", AllowedRoles::ANYONE),
+    ("peers.heartbeat", CALL),
+    ("peers.list", READ),
     ("prompt_session", CALL),
+    ("requests.cancel", SEND),
+    ("requests.show", READ),
     ("run_workflow", CALL),
     ("schedules.apply", EDIT),
     ("schedules.delete", EDIT),
@@ -115,6 +121,7 @@ pub const ACCESS: &[(&str, AllowedRoles)] = &[
     ("secrets.list", ADMINISTER),
     ("secrets.rotate", ADMINISTER),
     ("secrets.set", ADMINISTER),
+    ("server.metrics", OBSERVE),
     ("session", READ),
     ("session.abort", CALL),
     ("session.abort_bash", CALL),

@@ -7,6 +7,7 @@ mod environment;
 mod exec;
 mod files;
 mod impostor;
+mod matrix;
 mod quotas;
 mod record;
 mod rights;

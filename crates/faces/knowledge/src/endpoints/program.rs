@@ -1,5 +1,7 @@
 //! What this server can do, who of its peers is alive, and its figures (KNO-7, KNO-11).
 
+use std::sync::Arc;
+
 use http::{HeaderValue, StatusCode};
 use orchestr8_contract::Fault;
 use orchestr8_edge::Caller;
@@ -48,6 +50,7 @@ pub(crate) async fn capabilities(call: Call) -> Outcome {
 /// A peer says that it is alive.
 pub(crate) async fn heartbeat(call: Call) -> Outcome {
     let principal = call.person(&call.query(&[])?).await?;
+    call.authorize("peers.heartbeat", &principal).await?;
     let body = call.json()?;
     let status = match body.get("status").and_then(Value::as_str) {
         Some(status @ ("healthy" | "degraded")) => status,
@@ -79,6 +82,7 @@ pub(crate) async fn heartbeat(call: Call) -> Outcome {
 /// The peers of a tenant, each with when it was last heard of.
 pub(crate) async fn peers(call: Call) -> Outcome {
     let principal = call.person(&call.query(&[])?).await?;
+    call.authorize("peers.list", &principal).await?;
     let found = tables::peers(principal.tenant.as_str(), limits::PEERS);
     let rows = call.face.kernel.ports().store.query(found).await.map_err(store_fault)?;
     let now_ms = call.face.now_ms();
@@ -97,7 +101,11 @@ fn peer(row: &Row, now_ms: i64) -> Result<Value, orchestr8_kernel::ports::store:
 /// The figures of all tenants for those who administer the machine; for others those of their own tenant.
 pub(crate) async fn metrics(call: Call) -> Outcome {
     let metrics = &call.face.settings.metrics;
-    let caller = Caller::of(&call.parts.extensions).map_or(Ok(None), |caller| caller.principal())?;
+    let caller =
+        Caller::of(&call.parts.extensions).map_or(Ok(None), |caller| caller.principal())?.map(Arc::new);
+    if let Some(principal) = &caller {
+        call.authorize("server.metrics", principal).await?;
+    }
     let text = match caller {
         Some(principal) if !principal.administers_machine() => metrics.text(Some(principal.tenant.as_str())),
         Some(_) | None => metrics.text(None),

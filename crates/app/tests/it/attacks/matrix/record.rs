@@ -1,0 +1,117 @@
+//! What is left of an attack: the state of the tenant, which must not have changed, and the refusals in the audit trail.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+use super::callers::{Caller, Kind};
+use super::objects::Objects;
+use super::recipe::Recipe;
+use super::wire::{Request, Verdict, Wire, get};
+
+/// The answers to everything that lists or shows something of the tenant, as its owner sees them.
+pub struct Snapshot(BTreeMap<String, Value>);
+
+/// Members that change when something is only looked at.
+const VOLATILE: [&str; 7] =
+    ["lastUsedAt", "lastSeenAt", "correlationId", "timestamp", "id", "last_seen_at", "version"];
+
+impl Snapshot {
+    pub fn take(objects: &Objects) -> Self {
+        let lists = [
+            "/v1/workflows",
+            "/v1/executions?limit=500",
+            "/v1/schedules",
+            "/v1/approvals",
+            "/v1/tokens",
+            "/v1/secrets",
+            "/documents",
+            "/documents?deleted=true",
+            "/webhooks",
+            "/admin/keys",
+            "/admin/queues",
+            "/aacp/agents",
+            "/aacp/pairs",
+            "/aacp/requests",
+            "/mcp/heartbeat",
+        ];
+        let commands = [json!({"type": "list_sessions"})];
+        let tools = Request::Mcp { method: "tools/list", params: json!({}) };
+        let one_by_one = [
+            get(format!("/v1/executions/{}", objects.execution())),
+            get(format!("/v1/executions/{}/journal", objects.execution())),
+            get(format!("/v1/workflows/{}", objects.workflow())),
+            get(format!("/v1/schedules/{}", objects.schedule())),
+            get(format!("/documents/{}?full=true", objects.document())),
+            get(format!("/aacp/agents/{}/inbox", objects.agent())),
+            Request::Command(json!({"type": "get_messages", "sessionId": objects.session()})),
+            Request::Command(json!({"type": "get_state", "sessionId": objects.session()})),
+            tools,
+        ];
+        let requests = lists.into_iter().map(get).chain(commands.map(Request::Command)).chain(one_by_one);
+        Self(requests.map(|request| (format!("{request:?}"), steady(objects.own(&request)))).collect())
+    }
+
+    pub fn differences(&self, before: &Snapshot) -> Vec<String> {
+        let changed = self.0.iter().filter(|(request, now)| before.0.get(*request) != Some(now));
+        changed.map(|(request, now)| format!("{request}: {} became {now}", before.0[request])).collect()
+    }
+}
+
+fn steady(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(members) => {
+            members.retain(|name, _| !VOLATILE.contains(&name.as_str()));
+            members.values_mut().for_each(|member| *member = steady(member.take()));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = steady(item.take())),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    value
+}
+
+/// How often each principal was refused each action.
+#[derive(Default)]
+pub struct Refusals(BTreeMap<(String, String), usize>);
+
+impl Refusals {
+    pub fn count(&mut self, caller: &Caller, recipe: &Recipe) {
+        // Others are refused more often than the audit trail has entries for one principal.
+        if matches!(caller.kind, Kind::Role(_)) {
+            let action = recipe.audited_as.unwrap_or(&recipe.action).to_owned();
+            *self.0.entry((caller.name.clone(), action)).or_default() += 1;
+        }
+    }
+
+    /// The refusals that the audit trail does not have.
+    pub fn missing(&self, address: SocketAddr) -> Vec<String> {
+        let mut found: BTreeMap<(String, String), usize> = BTreeMap::new();
+        for entry in refused(address) {
+            let text = |member: &str| entry[member].as_str().unwrap_or_default().to_owned();
+            *found.entry((text("principal"), text("action"))).or_default() += 1;
+        }
+        let lacks =
+            |(key, count): &(&(String, String), &usize)| found.get(*key).copied().unwrap_or(0) < **count;
+        self.0
+            .iter()
+            .filter(lacks)
+            .map(|(key, count)| format!("{key:?}: {count} refusals, {:?}", found.get(key)))
+            .collect()
+    }
+}
+
+/// Every entry of a refusal, as an admin of the tenant reads them.
+pub fn refused(address: SocketAddr) -> Vec<Value> {
+    let (mut admin, mut entries, mut cursor) = (Wire::new(address, "admin"), Vec::new(), String::new());
+    loop {
+        let reply = admin.ask(&get(format!("/v1/audit?end=refused&limit=500{cursor}")));
+        assert_eq!(reply.verdict, Verdict::Done, "{}", reply.text);
+        let page: Value = serde_json::from_str(&reply.text).unwrap();
+        entries.extend(page["entries"].as_array().cloned().unwrap_or_default());
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return entries,
+        }
+    }
+}

@@ -203,11 +203,16 @@ impl Guard {
         }
     }
 
-    /// Whether a request is answered to everybody.
+    /// Whether a request gets past the edge without credentials: its face asks for them, or nothing does.
     fn is_open<B>(&self, request: &Request<B>) -> bool {
+        self.is_own(request.uri().path()) || self.is_public(request)
+    }
+
+    /// Whether a request is for something that asks for no credentials at all.
+    fn is_public<B>(&self, request: &Request<B>) -> bool {
         let path = request.uri().path();
         let is_page = |pages: &Pages| (pages.is_page)(request.method(), path, request.headers());
-        health::is_open(path) || self.is_own(path) || self.pages.as_ref().is_some_and(is_page)
+        health::is_open(path) || self.pages.as_ref().is_some_and(is_page)
     }
 
     fn is_own(&self, path: &str) -> bool {
@@ -232,7 +237,7 @@ impl Guard {
         if let Some(grant) = &caller.grant {
             let path = request.uri().path();
             let face = self.faces.iter().find(|(prefix, _)| below(path, prefix)).map(|(_, face)| *face);
-            let refused = face.filter(|face| !grant.scope.allows_face(face) && !self.is_open(request));
+            let refused = face.filter(|face| !grant.scope.allows_face(face) && !self.is_public(request));
             if let Some(face) = refused {
                 if let Some(report) = &self.on_scope_refusal {
                     report(ScopeRefusal { caller: caller.clone(), face, path: path.to_owned() });

@@ -193,7 +193,7 @@ fn warn_of_plain_http(runtime: &Runtime, address: SocketAddr, settings: &edge::S
 }
 
 /// Which face is below which path, for the scopes of tokens. Files of the dashboard ask for no credentials.
-const FACES: [(&str, &str); 20] = [
+const FACES: [(&str, &str); 21] = [
     ("/mcp/actions", "knowledge"),
     ("/mcp/capabilities", "knowledge"),
     ("/mcp/heartbeat", "knowledge"),
@@ -208,6 +208,7 @@ const FACES: [(&str, &str); 20] = [
     ("/ws", "workflows"),
     ("/aacp", "messaging"),
     ("/documents", "knowledge"),
+    ("/knowledge", "knowledge"),
     ("/artifacts", "knowledge"),
     ("/webhooks", "knowledge"),
     ("/a2a", "knowledge"),

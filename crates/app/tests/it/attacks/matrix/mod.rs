@@ -18,8 +18,6 @@ mod reference;
 mod steps;
 mod wire;
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use self::callers::{Caller, Expected, Kind, attackers};
@@ -40,7 +38,11 @@ const SETTINGS: &str = "[http]\nmaxFailedLoginsPerMinute = 1000000\n[sessions]\n
 /// A place with tokens of all sorts, and its server.
 fn serve() -> (Place, Server) {
     let place = Place::new().with("MATRIX_ADMIN_TOKEN", "not used here");
-    place.write("orchestr8.toml", &format!("{SETTINGS}{}", callers::tokens()));
+    let upstream = format!(
+        "[mcpServers.up]\ncommand = '{}'\nargs = ['mcp', '--ephemeral', '--tools', 'echo']\ncwd = '/'\n",
+        env!("CARGO_BIN_EXE_orchestr8")
+    );
+    place.write("orchestr8.toml", &format!("{SETTINGS}{upstream}{}", callers::tokens()));
     let server = Server::start(&place, &[]);
     (place, server)
 }
@@ -118,7 +120,7 @@ fn every_action_on_every_face_refuses_every_caller_without_the_right() {
             let request = (recipe.request)(&objects);
             let expected = caller.expects(recipe, &request, objects.named.get());
             // Those with the right come later, with objects of their own.
-            if expected == Expected::Allowed && matches!(caller.kind, Kind::Role(_)) {
+            if expected == Expected::Allowed && matches!(caller.kind, Kind::Role(_) | Kind::OtherFace) {
                 continue;
             }
             let reply = caller.wire.ask(&request);
@@ -159,7 +161,10 @@ fn judge(caller: &Caller, recipe: &Recipe, expected: Expected, reply: &Reply) ->
         return Some(format!("{what}: the server failed: {said}"));
     }
     let foreign = [CANARY, r#""tenant":"acme""#, r#""tenant_id":"acme""#, r#"tenant="acme""#];
-    if caller.tenant != TENANT && foreign.iter().any(|text| reply.text.contains(text)) {
+    if caller.tenant != TENANT
+        && recipe.action != "open"
+        && foreign.iter().any(|text| reply.text.contains(text))
+    {
         return Some(format!("{what}: it tells of another tenant: {said}"));
     }
     let names_roles = roles(&recipe.action).is_some_and(|roles| {
@@ -208,6 +213,3 @@ fn is_served(recipe: &Recipe, verdict: &Verdict) -> bool {
         Verdict::Refused | Verdict::Unauthenticated => false,
     }
 }
-
-/// So long the audit trail may take to hold what was refused outside of actions.
-const RECORDED_WITHIN: Duration = Duration::from_secs(10);

@@ -6,9 +6,11 @@
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 
+use orchestr8_kernel::ports::{Clock, clock};
 use serde_json::{Value, json};
 
 use super::wire::{Request, Verdict, Wire, get, http, post};
+use crate::program::PATIENCE;
 
 /// In the content of every object of the tenant under attack, and in none of its ids.
 pub const CANARY: &str = "canary-5d0c7e1b";
@@ -72,6 +74,11 @@ impl Objects {
             named: Cell::new(false),
             serial: Cell::new(1000),
         };
+        let tools = Request::Mcp { method: "tools/list", params: json!({}) };
+        let begun = std::time::Instant::now();
+        while !objects.own(&tools).to_string().contains("up.echo") {
+            assert!(begun.elapsed() < PATIENCE, "the other server is not up");
+        }
         let task = objects.task();
         objects.shared = Some(Shared {
             workflow: objects.workflow(),
@@ -106,6 +113,11 @@ impl Objects {
         self.shared.take().unwrap()
     }
 
+    /// What callers put into what they make: a stranger that makes something has no canary of the tenant.
+    pub fn mark(&self) -> &'static str {
+        if self.tenant == TENANT { CANARY } else { "of-the-stranger" }
+    }
+
     pub fn serial(&self) -> u32 {
         self.serial.set(self.serial.get() + 1);
         self.serial.get()
@@ -132,7 +144,7 @@ impl Objects {
     pub fn workflow(&self) -> String {
         self.shared(|shared| &shared.workflow).unwrap_or_else(|| {
             let id = self.fresh("workflow");
-            self.own(&http("PUT", "/v1/workflows", Some(json!({"workflow": echo(&id)}))));
+            self.own(&http("PUT", "/v1/workflows", Some(json!({"workflow": echo(&id, CANARY)}))));
             id
         })
     }
@@ -140,7 +152,7 @@ impl Objects {
     pub fn schedule(&self) -> String {
         self.shared(|shared| &shared.schedule).unwrap_or_else(|| {
             let (id, workflow) = (self.fresh("schedule"), self.fresh("scheduled"));
-            self.own(&http("PUT", "/v1/workflows", Some(json!({"workflow": echo(&workflow)}))));
+            self.own(&http("PUT", "/v1/workflows", Some(json!({"workflow": echo(&workflow, CANARY)}))));
             let body = json!({"workflowId": workflow, "cron": "0 3 1 1 *", "inputs": {"note": CANARY}});
             self.own(&http("PUT", format!("/v1/schedules/{id}"), Some(body)));
             id
@@ -197,7 +209,7 @@ impl Objects {
         let shared = self.shared(|shared| &shared.task).flatten();
         shared.unwrap_or_else(|| {
             let queue = self.queue();
-            let body = json!({"workerId": "w", "waitMs": 30_000, "leaseMs": 600_000});
+            let body = json!({"workerId": "w", "waitMs": 30_000});
             let polled = self.own(&post(format!("/v1/workers/{queue}/poll"), body));
             let task = &polled["tasks"][0];
             let text = |member: &str| task[member].as_str().unwrap_or_else(|| panic!("{polled}")).to_owned();
@@ -208,7 +220,7 @@ impl Objects {
     pub fn document(&self) -> String {
         self.shared(|shared| &shared.document).unwrap_or_else(|| {
             let id = self.uuid();
-            self.own(&post("/documents", document(&id)));
+            self.own(&post("/documents", document(&id, CANARY)));
             id
         })
     }
@@ -236,6 +248,16 @@ impl Objects {
         })
     }
 
+    /// A session that belongs to the caller.
+    pub fn own_session(&self) -> String {
+        self.shared(|shared| &shared.session).unwrap_or_else(|| {
+            let id = self.fresh("session");
+            let create = Request::Command(json!({"type": "create_session", "sessionId": id}));
+            done(&mut Wire::new(self.owner.borrow().address, &self.caller), &create);
+            id
+        })
+    }
+
     /// An entry of a session: the session, and the id of its first message.
     pub fn entry(&self) -> (String, String) {
         let id = self.session();
@@ -255,7 +277,7 @@ impl Objects {
     pub fn secret(&self) -> String {
         self.shared(|shared| &shared.secret).unwrap_or_else(|| {
             let name = self.fresh("secret");
-            self.own(&post("/v1/secrets", secret(&name)));
+            self.own(&post("/v1/secrets", secret(&name, CANARY)));
             name
         })
     }
@@ -263,7 +285,7 @@ impl Objects {
     pub fn key(&self) -> String {
         self.shared(|shared| &shared.key).unwrap_or_else(|| {
             let kid = self.fresh("key");
-            self.own(&post("/admin/keys", key(&kid, TENANT)));
+            self.own(&post("/admin/keys", key(&kid, TENANT, CANARY)));
             kid
         })
     }
@@ -308,8 +330,7 @@ impl Objects {
         self.shared(|shared| &shared.envelope).unwrap_or_else(|| {
             let id = self.uuid();
             let sender = if self.caller.is_empty() { "owner" } else { &self.caller };
-            let body =
-                envelope(sender, TENANT, &id, "knowledge.list_children", json!({"document_id": "root"}));
+            let body = envelope(sender, TENANT, &id, "knowledge.list_children", json!({"parent_id": "root"}));
             let reply = Wire::new(self.owner.borrow().address, sender).ask(&post("/a2a/publish", body));
             assert_eq!(reply.verdict, Verdict::Done, "{}", reply.text);
             id
@@ -334,35 +355,37 @@ fn done(wire: &mut Wire, request: &Request) -> Value {
 }
 
 pub fn workflow(id: &str, steps: Value) -> Value {
-    json!({"id": id, "version": "1.0.0", "name": CANARY, "steps": steps})
+    marked_workflow(id, CANARY, steps)
 }
 
-pub fn echo(id: &str) -> Value {
-    workflow(id, json!([{"id": "a", "agentId": "@orchestr8/echo", "input": {"message": CANARY}}]))
+fn marked_workflow(id: &str, mark: &str, steps: Value) -> Value {
+    json!({"id": id, "version": "1.0.0", "name": mark, "steps": steps})
 }
 
-pub fn document(id: &str) -> Value {
-    json!({"document_id": id, "parent_id": "root", "metadata": {"title": CANARY},
-        "content": {"mime_type": "text/markdown", "body": format!("{CANARY} wombat")}})
+pub fn echo(id: &str, mark: &str) -> Value {
+    marked_workflow(id, mark, json!([{"id": "a", "agentId": "@orchestr8/echo", "input": {"message": mark}}]))
 }
 
-pub fn secret(name: &str) -> Value {
-    json!({"name": name, "value": format!("{CANARY}-{name}"), "workflows": [CANARY], "to": ["example.org:authorization"]})
+pub fn document(id: &str, mark: &str) -> Value {
+    json!({"document_id": id, "parent_id": "root", "metadata": {"title": mark},
+        "content": {"mime_type": "text/markdown", "body": format!("{mark} wombat")}})
 }
 
-pub fn key(kid: &str, tenant: &str) -> Value {
-    json!({"kid": kid, "public": PUBLIC_KEY, "tenant_id": tenant, "principal": CANARY, "roles": ["viewer"]})
+pub fn secret(name: &str, mark: &str) -> Value {
+    json!({"name": name, "value": format!("{mark}-{name}"), "workflows": [mark], "to": ["example.org:authorization"]})
+}
+
+pub fn key(kid: &str, tenant: &str, mark: &str) -> Value {
+    json!({"kid": kid, "public": PUBLIC_KEY, "tenant_id": tenant, "principal": mark, "roles": ["viewer"]})
 }
 
 pub fn envelope(sub: &str, tenant: &str, id: &str, action: &str, args: Value) -> Value {
     json!({"envelope_version": "2.2", "request_id": id, "tenant_id": tenant, "action": action,
         "principal": {"type": "service", "sub": sub, "roles": []}, "action_version": "1.0.0",
-        "timestamp": chrono_now(), "payload": {"args": args}})
+        "timestamp": now(), "payload": {"args": args}})
 }
 
 /// The time of now, as envelopes want it.
-fn chrono_now() -> String {
-    orchestr8_kernel::ports::clock::iso(orchestr8_kernel::ports::clock::Clock::now_ms(
-        &orchestr8_kernel::ports::clock::Real::new(),
-    ))
+fn now() -> String {
+    clock::iso(clock::Real::new().now_ms())
 }

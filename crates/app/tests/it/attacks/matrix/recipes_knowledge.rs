@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::objects::{CANARY, Objects, PUBLIC_KEY, document, envelope, key};
+use super::objects::{Objects, PUBLIC_KEY, document, envelope, key};
 use super::recipe::{Recipe, of};
 use super::wire::{get, http, post};
 
@@ -13,7 +13,9 @@ pub fn all() -> Vec<Recipe> {
 fn documents() -> Vec<Recipe> {
     vec![
         of("GET /documents", "knowledge.list", |_| get("/documents")),
-        of("POST /documents", "knowledge.create_document", |o| post("/documents", document(&o.uuid()))),
+        of("POST /documents", "knowledge.create_document", |o| {
+            post("/documents", document(&o.uuid(), o.mark()))
+        }),
         of("POST /documents/batch", "knowledge.get_many", |o| {
             post("/documents/batch", json!({"ids": [o.document()]}))
         })
@@ -84,11 +86,12 @@ fn webhooks() -> Vec<Recipe> {
 /// The arguments of each action that takes envelopes.
 fn arguments(o: &Objects, action: &str) -> Value {
     match action {
-        "knowledge.create_document" => document(&o.uuid()),
+        "knowledge.create_document" => document(&o.uuid(), o.mark()),
         "knowledge.update_document" => json!({"document_id": o.document(), "update_mask": ["metadata.title"],
-            "patch": {"metadata": {"title": CANARY}}}),
+            "patch": {"metadata": {"title": o.mark()}}}),
         "knowledge.move_document" => json!({"document_id": o.document(), "new_parent_id": "root"}),
         "knowledge.restore_document" => json!({"document_id": o.deleted()}),
+        "knowledge.list_children" => json!({"parent_id": o.document()}),
         "knowledge.query_knowledge" => json!({"query": "wombat"}),
         _ => json!({"document_id": o.document()}),
     }
@@ -125,7 +128,9 @@ fn envelopes() -> Vec<Recipe> {
 fn operators() -> Vec<Recipe> {
     vec![
         of("GET /admin/keys", "keys.manage", |_| get("/admin/keys")),
-        of("POST /admin/keys", "keys.manage", |o| post("/admin/keys", key(&o.fresh("added"), o.tenant))),
+        of("POST /admin/keys", "keys.manage", |o| {
+            post("/admin/keys", key(&o.fresh("added"), o.tenant, o.mark()))
+        }),
         of("POST /admin/keys/{kid}/rotate", "keys.manage", |o| {
             let body = json!({"kid": o.fresh("rotated"), "public": PUBLIC_KEY});
             post(format!("/admin/keys/{}/rotate", o.key()), body)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::objects::{CANARY, Objects, echo};
+use super::objects::{Objects, echo};
 use super::recipe::Recipe;
 use super::reference::GOVERNED;
 use super::wire::{Request, tool};
@@ -20,7 +20,7 @@ fn tools() -> Vec<Recipe> {
     vec![
         call("echo", |_| json!({"message": "hello"})),
         call("health", |_| json!({})),
-        call("run_workflow", |o| json!({"workflow": echo(&o.fresh("ran"))})),
+        call("run_workflow", |o| json!({"workflow": echo(&o.fresh("ran"), o.mark())})),
         call("get_status", |o| json!({"executionId": o.execution()})),
         call("cancel_workflow", |o| json!({"executionId": o.execution()})),
         call("start_session", |_| json!({})),
@@ -34,6 +34,11 @@ fn tools() -> Vec<Recipe> {
             |o| json!({"name": o.fresh("registered"), "description": "d", "toolType": "echo"}),
         ),
         call("admin.unregisterTool", |o| json!({"name": o.dynamic_tool()})),
+        call("admin.listQuarantined", |_| json!({})),
+        call("admin.acceptTool", |_| json!({"server": "up", "tool": "none", "changed": "c"})).ends(&["404"]),
+        // Who may call the tools of other servers is who may call tools.
+        Recipe::new("tools/call (upstream)", "run_workflow", |_| tool("up.echo", json!({"message": "x"})))
+            .audited_as("up.echo"),
         // Who may call what an admin registers is who may call tools.
         Recipe::new("tools/call (registered)", "run_workflow", |o| {
             tool(&o.dynamic_tool(), json!({"message": "x"}))
@@ -53,7 +58,7 @@ fn messages() -> Vec<Recipe> {
         call("agents.register", |o| json!({"agentId": o.fresh("registered")})),
         call("aacp.send", |o| {
             json!({"messageType": "EVENT", "sourceAgentId": o.fresh("source"), "targetAgentId": "echo",
-                "payload": {"note": CANARY}})
+                "payload": {"note": o.mark()}})
         }),
         call("aacp.inbox", |o| json!({"agentId": o.agent()})),
         call("aacp.ack", |o| json!({"agentId": o.agent(), "inboxSeq": 0})),

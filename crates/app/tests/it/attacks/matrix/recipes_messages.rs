@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::objects::CANARY;
 use super::recipe::{Recipe, of};
 use super::wire::{get, http, post};
 
@@ -27,7 +26,7 @@ pub fn all() -> Vec<Recipe> {
         }),
         of("POST /aacp/messages", "aacp.send", |o| {
             let body = json!({"messageType": "EVENT", "sourceAgentId": o.fresh("source"), "targetAgentId": "echo",
-                "payload": {"note": CANARY}});
+                "payload": {"note": o.mark()}});
             post("/aacp/messages", body)
         }),
         of("GET /aacp/messages/{id}", "aacp.message", |o| get(format!("/aacp/messages/{}", o.message().0))),

@@ -81,25 +81,37 @@ fn changes() -> Vec<Recipe> {
         about("abort_compaction", "session.abort_compaction"),
         about("compact", "session.compact").ends(&["FAILED_PRECONDITION", "INVALID_ARGUMENT", "CONFLICT"]),
         // Nothing was asked.
-        command("extension_ui_response", "session.extension_ui_response", |o| {
-            json!({"sessionId": o.session(), "requestId": "none", "response": {"method": "cancel", "cancelled": true}})
-        })
+        command(
+            "extension_ui_response",
+            "session.extension_ui_response",
+            |o| json!({"sessionId": o.session(), "requestId": "none", "response": {"method": "cancelled"}}),
+        )
         .ends(&["NOT_FOUND"]),
-        command("set_model", "session.set_model", |o| {
-            json!({"sessionId": o.session(), "provider": "none", "modelId": "none"})
-        })
+        command(
+            "set_model",
+            "session.set_model",
+            |o| json!({"sessionId": o.session(), "provider": "none", "modelId": "none"}),
+        )
         .ends(&["NOT_FOUND", "INVALID_ARGUMENT"]),
         about("cycle_model", "session.cycle_model"),
-        command("set_thinking_level", "session.set_thinking_level", |o| {
-            json!({"sessionId": o.session(), "level": "low"})
-        }),
+        command(
+            "set_thinking_level",
+            "session.set_thinking_level",
+            |o| json!({"sessionId": o.session(), "level": "low"}),
+        ),
         about("cycle_thinking_level", "session.cycle_thinking_level"),
         switching("set_auto_compaction", "session.set_auto_compaction"),
         switching("set_auto_retry", "session.set_auto_retry"),
-        command("set_session_name", "session.set_session_name", |o| json!({"sessionId": o.session(), "name": "n"})),
-        command("share_session", "session.share_session", |o| {
-            json!({"sessionId": o.session(), "principal": "friend", "access": "read"})
-        }),
+        command(
+            "set_session_name",
+            "session.set_session_name",
+            |o| json!({"sessionId": o.session(), "name": "n"}),
+        ),
+        command(
+            "share_session",
+            "session.share_session",
+            |o| json!({"sessionId": o.own_session(), "principal": "friend", "access": "read"}),
+        ),
         about("new_session", "session.new_session"),
         command("fork", "session.fork", |o| {
             let (session, entry) = o.entry();

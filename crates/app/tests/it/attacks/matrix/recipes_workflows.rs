@@ -17,13 +17,13 @@ fn definitions() -> Vec<Recipe> {
     vec![
         of("GET /v1/workflows", "workflows.list", |_| get("/v1/workflows")),
         of("PUT /v1/workflows", "workflows.apply", |o| {
-            http("PUT", "/v1/workflows", Some(json!({"workflow": echo(&o.fresh("put"))})))
+            http("PUT", "/v1/workflows", Some(json!({"workflow": echo(&o.fresh("put"), o.mark())})))
         }),
         of("POST /v1/workflows", "workflows.apply", |o| {
-            post("/v1/workflows", json!({"workflow": echo(&o.fresh("posted"))}))
+            post("/v1/workflows", json!({"workflow": echo(&o.fresh("posted"), o.mark())}))
         }),
         of("POST /v1/workflows/validate", "workflows.validate", |_| {
-            post("/v1/workflows/validate", json!({"workflow": echo("v")}))
+            post("/v1/workflows/validate", json!({"workflow": echo("v", "checked")}))
         }),
         of("POST /v1/workflows/execute", "workflows.execute", |o| {
             post("/v1/workflows/execute", json!({"workflowId": o.workflow()}))
@@ -167,7 +167,7 @@ fn administration() -> Vec<Recipe> {
             post(format!("/v1/tokens/{}/rotate", o.token()), json!({}))
         }),
         of("GET /v1/secrets", "secrets.list", |_| get("/v1/secrets")),
-        of("POST /v1/secrets", "secrets.set", |o| post("/v1/secrets", secret(&o.fresh("set")))),
+        of("POST /v1/secrets", "secrets.set", |o| post("/v1/secrets", secret(&o.fresh("set"), o.mark()))),
         of("PUT /v1/secrets/{name}", "secrets.rotate", |o| {
             let body = json!({"value": "another-value-0123456789"});
             http("PUT", format!("/v1/secrets/{}", o.secret()), Some(body))

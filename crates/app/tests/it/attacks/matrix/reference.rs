@@ -71,7 +71,9 @@ const RIGHTS: &[Right] = &[
         "tokens.create", "tokens.list", "tokens.revoke", "tokens.rotate", "tools.accept", "tools.quarantined",
     ]},
     // In token mode the tools of admins ask for the role itself, as seed 000 has it.
-    Right { roles: &["admin"], actions: &["admin.registerTool", "admin.unregisterTool"] },
+    Right { roles: &["admin"], actions: &[
+        "admin.acceptTool", "admin.listQuarantined", "admin.registerTool", "admin.unregisterTool",
+    ]},
     // Decides what of a tenant's data leaves the server; repairs its indexes.
     Right { roles: &["owner"], actions: &[
         "knowledge.delete_due", "knowledge.reindex", "knowledge.verify", "knowledge.webhooks_add", "knowledge.webhooks_list",

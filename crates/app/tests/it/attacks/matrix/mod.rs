@@ -6,6 +6,7 @@
 
 mod callers;
 mod coverage;
+mod eavesdropper;
 mod objects;
 mod recipe;
 mod recipes_knowledge;
@@ -21,6 +22,7 @@ mod wire;
 use serde_json::Value;
 
 use self::callers::{Caller, Expected, Kind, attackers};
+use self::eavesdropper::Eavesdropper;
 use self::objects::{CANARY, Objects, TENANT};
 use self::recipe::Recipe;
 use self::record::{Refusals, Snapshot};
@@ -110,9 +112,10 @@ fn every_action_on_every_face_refuses_every_caller_without_the_right() {
     let (place, server) = serve();
     let recipes = recipes(&registered(&place));
     let mut objects = Objects::new(server.address);
+    let attackers = attackers(server.address);
     let snapshot = Snapshot::take(&objects);
     let (mut mistakes, mut refusals) = (Vec::new(), Refusals::default());
-    for mut caller in attackers(server.address) {
+    for mut caller in attackers {
         let mut refused = 0;
         for recipe in &recipes {
             caller.spread(refused);
@@ -137,6 +140,10 @@ fn every_action_on_every_face_refuses_every_caller_without_the_right() {
     assert!(mistakes.is_empty(), "{} mistakes:\n{}", mistakes.len(), mistakes.join("\n"));
     assert_eq!(Snapshot::take(&objects).differences(&snapshot), Vec::<String>::new());
     assert_eq!(refusals.missing(server.address), Vec::<String>::new());
+    for principal in ["other-actions", "other-face"] {
+        record::check_budget(server.address, principal);
+    }
+    record::check_failed_logins(server.address);
     let verified = place.run(&["audit", "verify"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
 }
@@ -183,6 +190,14 @@ fn every_action_on_every_face_serves_every_caller_with_the_right() {
     let (place, server) = serve();
     let recipes = recipes(&registered(&place));
     let mut objects = Objects::new(server.address);
+    let uris = [
+        format!("execution://{}", objects.execution()),
+        format!("session://{}", objects.session()),
+        format!("knowledge://{}", objects.document()),
+    ];
+    let listening = |token| Eavesdropper::start(server.address, token, &uris);
+    let (stranger, colleague) = (listening("eve"), listening("viewer-1"));
+    objects.touch();
     objects.release();
     let mut mistakes = Vec::new();
     for role in ROLES.into_iter().chain(["plain"]) {
@@ -202,6 +217,9 @@ fn every_action_on_every_face_serves_every_caller_with_the_right() {
         }
     }
     assert!(mistakes.is_empty(), "{} mistakes:\n{}", mistakes.len(), mistakes.join("\n"));
+    colleague.wait_for("exec-");
+    colleague.wait_for("notifications/resources/updated");
+    stranger.heard_nothing_of(&[CANARY, "exec-", "session-", "018f0000", "resources/updated"]);
 }
 
 fn is_served(recipe: &Recipe, verdict: &Verdict) -> bool {

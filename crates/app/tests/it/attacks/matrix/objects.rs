@@ -15,6 +15,9 @@ use crate::program::PATIENCE;
 /// In the content of every object of the tenant under attack, and in none of its ids.
 pub const CANARY: &str = "canary-5d0c7e1b";
 
+/// The tool that an admin of the tenant has registered for attackers to find.
+pub const DYNAMIC_TOOL: &str = "dynamic";
+
 /// The tenant under attack.
 pub const TENANT: &str = "acme";
 
@@ -96,7 +99,7 @@ impl Objects {
             message: objects.message().0,
             request: objects.message().1,
             envelope: objects.envelope_request(),
-            dynamic_tool: objects.dynamic_tool(),
+            dynamic_tool: objects.register(String::from(DYNAMIC_TOOL)),
         });
         objects
     }
@@ -106,6 +109,16 @@ impl Objects {
         self.caller = caller.to_owned();
         self.tenant = tenant;
         self.named.set(false);
+    }
+
+    /// Changes the shared objects as their owner does.
+    pub fn touch(&self) {
+        self.own(&http("POST", format!("/v1/executions/{}/pause", self.execution()), None));
+        self.own(&Request::Command(
+            json!({"type": "prompt", "sessionId": self.session(), "message": CANARY}),
+        ));
+        let edit = json!({"old_str": "wombat", "new_str": "wombats"});
+        self.own(&http("PATCH", format!("/documents/{}", self.document()), Some(edit)));
     }
 
     /// Takes the shared objects away: from here on every request gets fresh ones.
@@ -339,12 +352,13 @@ impl Objects {
 
     /// A tool that the admin of the tenant has registered.
     pub fn dynamic_tool(&self) -> String {
-        self.shared(|shared| &shared.dynamic_tool).unwrap_or_else(|| {
-            let name = self.fresh("dynamic");
-            let arguments = json!({"name": name, "description": CANARY, "toolType": "echo"});
-            done(&mut self.admin.borrow_mut(), &super::wire::tool("admin.registerTool", arguments));
-            name
-        })
+        self.shared(|shared| &shared.dynamic_tool).unwrap_or_else(|| self.register(self.fresh(DYNAMIC_TOOL)))
+    }
+
+    fn register(&self, name: String) -> String {
+        let arguments = json!({"name": name, "description": CANARY, "toolType": "echo"});
+        done(&mut self.admin.borrow_mut(), &super::wire::tool("admin.registerTool", arguments));
+        name
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::objects::{Objects, echo};
+use super::objects::{DYNAMIC_TOOL, Objects, echo};
 use super::recipe::Recipe;
 use super::reference::GOVERNED;
 use super::wire::{Request, tool};
@@ -42,7 +42,8 @@ fn tools() -> Vec<Recipe> {
         // Who may call what an admin registers is who may call tools.
         Recipe::new("tools/call (registered)", "run_workflow", |o| {
             tool(&o.dynamic_tool(), json!({"message": "x"}))
-        }),
+        })
+        .audited_as(DYNAMIC_TOOL),
     ]
 }
 

@@ -14,8 +14,8 @@ use super::wire::{Request, Verdict, Wire, get};
 pub struct Snapshot(BTreeMap<String, Value>);
 
 /// Members that change when something is only looked at.
-const VOLATILE: [&str; 7] =
-    ["lastUsedAt", "lastSeenAt", "correlationId", "timestamp", "id", "last_seen_at", "version"];
+const VOLATILE: [&str; 6] =
+    ["lastUsedAt", "lastSeenAt", "correlationId", "timestamp", "last_seen_at", "duration"];
 
 impl Snapshot {
     pub fn take(objects: &Objects) -> Self {
@@ -30,7 +30,6 @@ impl Snapshot {
             "/documents?deleted=true",
             "/webhooks",
             "/admin/keys",
-            "/admin/queues",
             "/aacp/agents",
             "/aacp/pairs",
             "/aacp/requests",
@@ -50,13 +49,24 @@ impl Snapshot {
             tools,
         ];
         let requests = lists.into_iter().map(get).chain(commands.map(Request::Command)).chain(one_by_one);
-        Self(requests.map(|request| (format!("{request:?}"), steady(objects.own(&request)))).collect())
+        Self(requests.map(|request| (format!("{request:?}"), steady(shown(objects.own(&request))))).collect())
     }
 
     pub fn differences(&self, before: &Snapshot) -> Vec<String> {
         let changed = self.0.iter().filter(|(request, now)| before.0.get(*request) != Some(now));
         changed.map(|(request, now)| format!("{request}: {} became {now}", before.0[request])).collect()
     }
+}
+
+/// What was asked for, without the id of the question.
+fn shown(mut said: Value) -> Value {
+    if let Some(members) = said
+        .as_object_mut()
+        .filter(|members| members.contains_key("jsonrpc") || members.contains_key("command"))
+    {
+        members.remove("id");
+    }
+    said
 }
 
 fn steady(mut value: Value) -> Value {
@@ -79,7 +89,13 @@ impl Refusals {
     pub fn count(&mut self, caller: &Caller, recipe: &Recipe) {
         // Others are refused more often than the audit trail has entries for one principal.
         if matches!(caller.kind, Kind::Role(_)) {
-            let action = recipe.audited_as.unwrap_or(&recipe.action).to_owned();
+            let action = match (recipe.action.as_str(), caller.kind) {
+                // They administer their tenant, and claim the machine.
+                ("server.objectives", Kind::Role("admin" | "owner")) => "auth.claim",
+                ("server.objectives", _) => "keys.manage",
+                (action, _) => recipe.audited_as.unwrap_or(action),
+            };
+            let action = action.to_owned();
             *self.0.entry((caller.name.clone(), action)).or_default() += 1;
         }
     }
@@ -99,6 +115,21 @@ impl Refusals {
             .map(|(key, count)| format!("{key:?}: {count} refusals, {:?}", found.get(key)))
             .collect()
     }
+}
+
+/// The audit trail holds so many refusals of one principal in a minute, and counts the rest.
+const BUDGET: usize = 60;
+
+/// A principal that is refused all the time is in the audit trail, and does not fill it.
+pub fn check_budget(address: SocketAddr, principal: &str) {
+    let entries = refused(address).iter().filter(|entry| entry["principal"] == principal).count();
+    assert!((BUDGET..=2 * BUDGET).contains(&entries), "{entries} entries of {principal}");
+}
+
+/// Uses of a revoked token are failed logins, for those who run the machine to see.
+pub fn check_failed_logins(address: SocketAddr) {
+    let failed = Wire::new(address, "root").ask(&get("/v1/audit?action=auth.login&limit=5"));
+    assert!(failed.text.contains("UNAUTHENTICATED"), "{}", failed.text);
 }
 
 /// Every entry of a refusal, as an admin of the tenant reads them.

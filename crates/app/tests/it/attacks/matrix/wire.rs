@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
+use tokio_tungstenite::tungstenite::handshake::HandshakeError;
+use tokio_tungstenite::tungstenite::{Error, Message, WebSocket, client};
 
 use crate::program::PATIENCE;
 use crate::server::Http;
@@ -209,11 +210,12 @@ impl Wire {
         }
         match client(request, stream) {
             Ok((socket, _)) => Ok(socket),
-            Err(error) => {
-                let text = error.to_string();
-                let status = [401, 403].into_iter().find(|status| text.contains(&status.to_string()));
-                Err(Reply { verdict: of_status(status.unwrap_or(500), ""), text })
+            Err(HandshakeError::Failure(Error::Http(refused))) => {
+                let text =
+                    String::from_utf8_lossy(refused.body().as_deref().unwrap_or_default()).into_owned();
+                Err(Reply { verdict: of_status(refused.status().as_u16(), &text), text })
             }
+            Err(error) => panic!("{target}: {error}"),
         }
     }
 
@@ -257,11 +259,10 @@ impl Wire {
         let mut text = String::new();
         while !text.ends_with("\r\n\r\n") && reader.read_line(&mut text).unwrap_or(0) > 0 {}
         let status = text.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(500);
-        if status == 200 {
-            let mut first = [0; 1024];
-            let read = reader.read(&mut first).unwrap_or(0);
-            text.push_str(&String::from_utf8_lossy(&first[..read]));
-        }
+        // The first event, or why there is none.
+        let mut first = [0; 1024];
+        let read = reader.read(&mut first).unwrap_or(0);
+        text.push_str(&String::from_utf8_lossy(&first[..read]));
         Reply { verdict: of_status(status, ""), text }
     }
 }

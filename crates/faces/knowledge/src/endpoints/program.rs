@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode};
-use orchestr8_contract::Fault;
+use orchestr8_contract::{AccessRole, Fault};
 use orchestr8_edge::Caller;
+use orchestr8_kernel::Principal;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::clock;
 use orchestr8_kernel::ports::store::{Batch, Row};
@@ -67,7 +68,10 @@ pub(crate) async fn heartbeat(call: Call) -> Outcome {
     };
     let name = match body.get("name") {
         None => principal.name.to_string(),
-        Some(Value::String(name)) if !name.is_empty() && short(name) => name.clone(),
+        Some(Value::String(name)) if !name.is_empty() && short(name) => {
+            check_name(name, &principal)?;
+            name.clone()
+        }
         Some(_) => return Err(Failure::invalid("/name", "it must be a short text")),
     };
     let now_ms = call.face.now_ms();
@@ -77,6 +81,21 @@ pub(crate) async fn heartbeat(call: Call) -> Outcome {
     let data =
         json!({"name": name, "status": status, "last_seen_at": clock::iso(now_ms), "revision": revision});
     Ok(answer::success(StatusCode::OK, &data))
+}
+
+/// A peer speaks for itself and for its instances, which are named after it; an owner speaks for all.
+fn check_name(name: &str, principal: &Principal) -> Result<(), Failure> {
+    let rest = name.strip_prefix(&*principal.name);
+    let is_own = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    match is_own || principal.has(AccessRole::Owner) {
+        true => Ok(()),
+        false => {
+            let (own, name) = (&principal.name, name.chars().take(64).collect::<String>());
+            Err(Failure::forbidden(format!(
+                "'{own}' does not speak for the peer '{name}'; use '{own}' or '{own}/…'"
+            )))
+        }
+    }
 }
 
 /// The peers of a tenant, each with when it was last heard of.

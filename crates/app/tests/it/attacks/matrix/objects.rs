@@ -6,9 +6,9 @@
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 
-use orchestr8_kernel::ports::{Clock, clock};
 use serde_json::{Value, json};
 
+use super::content::{document, echo, envelope, key, secret, workflow};
 use super::wire::{Request, Verdict, Wire, get, http, post};
 use crate::program::PATIENCE;
 
@@ -20,9 +20,6 @@ pub const DYNAMIC_TOOL: &str = "dynamic";
 
 /// The tenant under attack.
 pub const TENANT: &str = "acme";
-
-/// An Ed25519 public key.
-pub const PUBLIC_KEY: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
 
 /// A task that a worker has leased.
 #[derive(Debug, Clone)]
@@ -212,7 +209,8 @@ impl Objects {
     /// A queue in which a task waits for a worker.
     pub fn queue(&self) -> String {
         let queue = self.fresh("queue");
-        let step = json!({"id": "work", "agentId": format!("@worker/{queue}"), "input": {"note": CANARY}});
+        let step = json!({"id": "work", "agentId": format!("@worker/{queue}"), "input": {"note": CANARY},
+            "config": {"leaseMs": 600_000}});
         let definition = workflow(&self.fresh("working"), json!([step]));
         self.own(&post("/v1/workflows/execute", json!({"workflow": definition})));
         queue
@@ -366,40 +364,4 @@ fn done(wire: &mut Wire, request: &Request) -> Value {
     let reply = wire.ask(request);
     assert_eq!(reply.verdict, Verdict::Done, "{request:?}: {}", reply.text);
     serde_json::from_str(&reply.text).unwrap_or_default()
-}
-
-pub fn workflow(id: &str, steps: Value) -> Value {
-    marked_workflow(id, CANARY, steps)
-}
-
-fn marked_workflow(id: &str, mark: &str, steps: Value) -> Value {
-    json!({"id": id, "version": "1.0.0", "name": mark, "steps": steps})
-}
-
-pub fn echo(id: &str, mark: &str) -> Value {
-    marked_workflow(id, mark, json!([{"id": "a", "agentId": "@orchestr8/echo", "input": {"message": mark}}]))
-}
-
-pub fn document(id: &str, mark: &str) -> Value {
-    json!({"document_id": id, "parent_id": "root", "metadata": {"title": mark},
-        "content": {"mime_type": "text/markdown", "body": format!("{mark} wombat")}})
-}
-
-pub fn secret(name: &str, mark: &str) -> Value {
-    json!({"name": name, "value": format!("{mark}-{name}"), "workflows": [mark], "to": ["example.org:authorization"]})
-}
-
-pub fn key(kid: &str, tenant: &str, mark: &str) -> Value {
-    json!({"kid": kid, "public": PUBLIC_KEY, "tenant_id": tenant, "principal": mark, "roles": ["viewer"]})
-}
-
-pub fn envelope(sub: &str, tenant: &str, id: &str, action: &str, args: Value) -> Value {
-    json!({"envelope_version": "2.2", "request_id": id, "tenant_id": tenant, "action": action,
-        "principal": {"type": "service", "sub": sub, "roles": []}, "action_version": "1.0.0",
-        "timestamp": now(), "payload": {"args": args}})
-}
-
-/// The time of now, as envelopes want it.
-fn now() -> String {
-    clock::iso(clock::Real::new().now_ms())
 }

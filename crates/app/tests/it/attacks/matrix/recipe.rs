@@ -30,6 +30,19 @@ impl Recipe {
         Self { route, action, audited_as: None, request, ends: &[], by_link: false, filters: false }
     }
 
+    /// The same request to `/api/v1`, where the API of `/v1` is served too.
+    pub fn under_the_other_prefix(self) -> Self {
+        let Recipe { route, request, .. } = self;
+        let moved = move |target: String| target.replacen("/v1/", "/api/v1/", 1);
+        let request = Box::new(move |objects: &Objects| match request(objects) {
+            Request::Http { method, target, body } => Request::Http { method, target: moved(target), body },
+            Request::Stream { target } => Request::Stream { target: moved(target) },
+            Request::Socket { target } => Request::Socket { target: moved(target) },
+            other @ (Request::Mcp { .. } | Request::LegacyMcp { .. } | Request::Command(_)) => other,
+        });
+        Self { route: moved(route), request, ..self }
+    }
+
     /// May end so for callers with the right.
     pub fn ends(mut self, codes: &'static [&'static str]) -> Self {
         self.ends = codes;

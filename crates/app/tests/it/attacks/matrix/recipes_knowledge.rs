@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::objects::{Objects, PUBLIC_KEY, document, envelope, key};
+use super::content::{PUBLIC_KEY, document, envelope, key};
+use super::objects::Objects;
 use super::recipe::{Recipe, of};
 use super::wire::{get, http, post};
 

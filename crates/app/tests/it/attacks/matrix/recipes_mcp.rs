@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::objects::{DYNAMIC_TOOL, Objects, echo};
+use super::content::echo;
+use super::objects::{DYNAMIC_TOOL, Objects};
 use super::recipe::Recipe;
 use super::reference::GOVERNED;
 use super::wire::{Request, tool};

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::objects::{echo, secret};
+use super::content::{echo, secret};
 use super::recipe::{Recipe, of};
 use super::wire::{Request, get, http, post};
 

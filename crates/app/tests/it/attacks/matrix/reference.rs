@@ -68,19 +68,19 @@ const RIGHTS: &[Right] = &[
     // Manages servers, tokens, secrets, keys; reads the audit trail.
     Right { roles: &["admin", "owner"], actions: &[
         "audit.entries", "audit.verify", "keys.manage", "secrets.delete", "secrets.list", "secrets.rotate", "secrets.set",
-        "tokens.create", "tokens.list", "tokens.revoke", "tokens.rotate", "tools.accept", "tools.quarantined",
+        "tokens.create", "tokens.list", "tokens.revoke", "tokens.rotate", "tools.quarantined",
     ]},
     // In token mode the tools of admins ask for the role itself, as seed 000 has it.
     Right { roles: &["admin"], actions: &[
-        "admin.acceptTool", "admin.listQuarantined", "admin.registerTool", "admin.unregisterTool",
+        "admin.listQuarantined", "admin.registerTool", "admin.unregisterTool",
     ]},
     // Decides what of a tenant's data leaves the server; repairs its indexes.
     Right { roles: &["owner"], actions: &[
         "knowledge.delete_due", "knowledge.reindex", "knowledge.verify", "knowledge.webhooks_add", "knowledge.webhooks_list",
         "knowledge.webhooks_remove",
     ]},
-    // The figures of all tenants: for those who administer the machine, who are not in this tenant.
-    Right { roles: &[], actions: &["server.objectives"] },
+    // What is the same for all tenants: for those who administer the machine, who are not in this tenant.
+    Right { roles: &[], actions: &["admin.acceptTool", "server.objectives", "tools.accept"] },
     // An address without the signature of the server.
     Right { roles: &[], actions: &["link"] },
     // Descriptions, and results whose address is the proof.

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::objects::{Objects, TENANT, workflow};
+use super::content::workflow;
+use super::objects::{Objects, TENANT};
 use super::reference::allows;
 use super::wire::{Request, Verdict, Wire, post, tool};
 use super::{recipes, registered, serve};

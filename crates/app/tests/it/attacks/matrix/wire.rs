@@ -163,7 +163,7 @@ impl Wire {
         let name = object.map_or_else(String::new, |name| format!("Mcp-Name: {name}\r\n"));
         let mut meta = params["_meta"].as_object().cloned().unwrap_or_default();
         meta.insert("io.modelcontextprotocol/protocolVersion".to_owned(), json!("2026-07-28"));
-        meta.insert("io.modelcontextprotocol/clientCapabilities".to_owned(), json!({}));
+        meta.entry("io.modelcontextprotocol/clientCapabilities").or_insert_with(|| json!({}));
         params["_meta"] = Value::Object(meta);
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let head = format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}");

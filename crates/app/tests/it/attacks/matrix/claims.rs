@@ -120,6 +120,39 @@ fn a_caller_is_who_its_credentials_say() {
     }
 }
 
+/// Results that are read in pages, and tasks, belong to the caller whose call made them.
+#[test]
+fn results_and_tasks_belong_to_their_caller() {
+    let (_place, server) = serve();
+    let objects = Objects::new(server.address);
+    let (mut owner, session) = (Wire::new(server.address, "owner"), objects.session());
+    let long = owner.ask(&tool("echo", json!({"message": "x".repeat(200_000)})));
+    let at = long.text.find("result://").unwrap_or_else(|| panic!("{}", long.text));
+    let uri: String = long.text[at..].chars().take_while(|c| !matches!(c, '"' | '?')).collect();
+    let with_tasks = |method, mut params: Value| {
+        let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+        params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": capabilities});
+        Request::Mcp { method, params }
+    };
+    let prompt = json!({"name": "prompt_session", "arguments": {"sessionId": session, "message": "hello"}});
+    let begun = owner.ask(&with_tasks("tools/call", prompt));
+    let said: Value = serde_json::from_str(&begun.text).unwrap();
+    let task = said["result"]["taskId"].as_str().or(said["result"]["task"]["taskId"].as_str());
+    let task = task.unwrap_or_else(|| panic!("{said}"));
+    let about = |method| with_tasks(method, json!({"taskId": task}));
+    let read = Request::Mcp { method: "resources/read", params: json!({"uri": uri}) };
+    for request in [&read, &about("tasks/get")] {
+        assert_eq!(owner.ask(request).verdict, Verdict::Done, "{request:?}");
+    }
+    for stranger in ["eve", "owner-0", "agent-0"] {
+        for request in [&read, &about("tasks/get"), &about("tasks/cancel")] {
+            let reply = Wire::new(server.address, stranger).ask(request);
+            let is_unknown = !matches!(reply.verdict, Verdict::Done | Verdict::Unauthenticated);
+            assert!(is_unknown && !reply.text.contains("hello"), "{stranger} {request:?}: {}", reply.text);
+        }
+    }
+}
+
 /// What a claim cannot change: the principal that is on record.
 #[test]
 fn work_is_recorded_under_the_authenticated_principal() {

@@ -235,7 +235,10 @@ fn every_action_on_every_face_serves_every_caller_with_the_right() {
     let mut root = Wire::new(server.address, "root");
     for (request, verdict) in [
         (wire::get("/admin/slo"), Verdict::Done),
-        (wire::post("/v1/tools/accept", json!({"server": "up", "tool": "t", "changed": "c"})), Verdict::NotFound),
+        (
+            wire::post("/v1/tools/accept", json!({"server": "up", "tool": "t", "changed": "c"})),
+            Verdict::NotFound,
+        ),
     ] {
         assert_eq!(root.ask(&request).verdict, verdict, "{request:?}");
     }

@@ -61,9 +61,11 @@ impl Action {
         self.allowed.is_some_and(|allowed| allowed.admit(roles))
     }
 
-    /// Whether it exists for the caller's tenant, and the caller has a role that may run it.
+    /// Whether it exists for the caller's tenant, the caller has a role that may run it, and its token's scope includes it.
     pub fn admits(&self, principal: &Principal) -> bool {
-        self.is_for(&principal.tenant) && self.allows(principal.roles)
+        self.is_for(&principal.tenant)
+            && self.allows(principal.roles)
+            && check_grant(principal, self.name.as_str()).is_ok()
     }
 
     /// Whether it exists for a tenant.

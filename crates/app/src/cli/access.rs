@@ -1,9 +1,9 @@
 //! `orchestr8 access`: every action of this installation, the roles that may run it, and what it is reached through.
 
 use clap::Args;
-use orchestr8_contract::access::ACCESS;
+use orchestr8_contract::access::{ACCESS, OPERATIONS};
 use orchestr8_contract::{AccessRole, AllowedRoles, Code, RoleSet};
-use orchestr8_kernel::action::{Action, Effect, Shown};
+use orchestr8_kernel::action::{Action, Shown};
 use orchestr8_kernel::log::Level;
 use orchestr8_kernel::registry::Table;
 use serde_json::{Value, json};
@@ -29,9 +29,9 @@ const PURPOSE: Purpose =
 /// One row: an action of the registry, or an operation that a face checks by its name.
 struct AccessRow {
     name: String,
-    /// How clients reach it: `tool`, `resource`, `prompt`, `session command`, `governed tool`, `api` or `operation`.
+    /// How clients reach it: `tool`, `resource`, `prompt`, `session command`, `governed tool`, `api`, `operation`, or `off` where the
+    /// configuration does not offer it.
     reached: &'static str,
-    effect: &'static str,
     allowed: AllowedRoles,
 }
 
@@ -65,14 +65,12 @@ fn find_role(name: &str) -> Result<AccessRole, Failure> {
 
 fn rows(table: &Table) -> Vec<AccessRow> {
     let actions = table.all().iter().filter_map(|action| row(action));
-    let is_operation = |name: &&str| table.find(name).is_none();
-    let operations = ACCESS.iter().filter(|(name, _)| is_operation(name)).map(|(name, allowed)| AccessRow {
+    let others = ACCESS.iter().filter(|(name, _)| table.find(name).is_none()).map(|(name, allowed)| AccessRow {
         name: (*name).to_owned(),
-        reached: "operation",
-        effect: "",
+        reached: if OPERATIONS.contains(name) { "operation" } else { "off" },
         allowed: *allowed,
     });
-    let mut rows: Vec<AccessRow> = actions.chain(operations).collect();
+    let mut rows: Vec<AccessRow> = actions.chain(others).collect();
     rows.sort_by(|a, b| a.name.cmp(&b.name));
     rows
 }
@@ -87,27 +85,17 @@ fn row(action: &Action) -> Option<AccessRow> {
         Shown::Hidden if name.starts_with(orchestr8_contract::envelope::GOVERNED) => "governed tool",
         Shown::Hidden => "api",
     };
-    let effect = match action.policy.effect {
-        Effect::Read => "reads",
-        Effect::Stored => "changes",
-        Effect::Outside(_) => "acts outside",
-    };
-    Some(AccessRow { name: name.to_owned(), reached, effect, allowed: action.allowed? })
+    Some(AccessRow { name: name.to_owned(), reached, allowed: action.allowed? })
 }
 
 fn print(shell: &Shell, rows: &[AccessRow]) {
+    let roles = |row: &AccessRow| row.allowed.sufficient().map(AccessRole::as_str).collect::<Vec<_>>();
     if shell.terminal.json {
-        let actions: Vec<Value> = rows
-            .iter()
-            .map(|row| {
-                json!({"action": row.name, "reachedAs": row.reached, "effect": row.effect, "roles": row.allowed.names()})
-            })
-            .collect();
+        let shown = |row: &AccessRow| json!({"action": row.name, "reachedAs": row.reached, "roles": roles(row)});
+        let actions: Vec<Value> = rows.iter().map(shown).collect();
         return shell.terminal.value(&json!({"actions": actions}));
     }
-    let head = ["ACTION", "REACHED AS", "EFFECT", "ROLES (any of)"].map(String::from);
-    let cells = rows.iter().map(|row| {
-        [row.name.clone(), row.reached.to_owned(), row.effect.to_owned(), row.allowed.names().join(", ")]
-    });
+    let head = ["ACTION", "REACHED AS", "ROLES (any of)"].map(String::from);
+    let cells = rows.iter().map(|row| [row.name.clone(), row.reached.to_owned(), roles(row).join(", ")]);
     shell.terminal.data(&columns(&std::iter::once(head).chain(cells).collect::<Vec<_>>()));
 }

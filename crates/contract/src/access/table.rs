@@ -196,6 +196,18 @@ pub const ACCESS: &[(&str, AllowedRoles)] = &[
     ("workflows.validate", READ),
 ];
 
+/// The rows of operations that a face serves without an action of the kernel.
+pub const OPERATIONS: [&str; 8] = [
+    "artifacts.create",
+    "keys.manage",
+    "knowledge.replies",
+    "peers.heartbeat",
+    "peers.list",
+    "requests.cancel",
+    "requests.show",
+    "server.metrics",
+];
+
 /// The tools of a governed workspace are many and share one row.
 const GOVERNED: &str = crate::envelope::GOVERNED;
 
@@ -218,6 +230,7 @@ mod tests {
         assert!(ACCESS.iter().all(|(name, _)| roles_for(name).is_some()));
         assert!(roles_for("workspace.write_file").is_some());
         assert!(roles_for("unknown").is_none());
+        assert!(OPERATIONS.iter().all(|name| roles_for(name).is_some()));
     }
 
     /// decisions.md: an owner does everything but work in a governed workspace, which asks for a role of its own.

@@ -65,11 +65,12 @@ fn find_role(name: &str) -> Result<AccessRole, Failure> {
 
 fn rows(table: &Table) -> Vec<AccessRow> {
     let actions = table.all().iter().filter_map(|action| row(action));
-    let others = ACCESS.iter().filter(|(name, _)| table.find(name).is_none()).map(|(name, allowed)| AccessRow {
-        name: (*name).to_owned(),
-        reached: if OPERATIONS.contains(name) { "operation" } else { "off" },
-        allowed: *allowed,
-    });
+    let others =
+        ACCESS.iter().filter(|(name, _)| table.find(name).is_none()).map(|(name, allowed)| AccessRow {
+            name: (*name).to_owned(),
+            reached: if OPERATIONS.contains(name) { "operation" } else { "off" },
+            allowed: *allowed,
+        });
     let mut rows: Vec<AccessRow> = actions.chain(others).collect();
     rows.sort_by(|a, b| a.name.cmp(&b.name));
     rows
@@ -91,7 +92,8 @@ fn row(action: &Action) -> Option<AccessRow> {
 fn print(shell: &Shell, rows: &[AccessRow]) {
     let roles = |row: &AccessRow| row.allowed.sufficient().map(AccessRole::as_str).collect::<Vec<_>>();
     if shell.terminal.json {
-        let shown = |row: &AccessRow| json!({"action": row.name, "reachedAs": row.reached, "roles": roles(row)});
+        let shown =
+            |row: &AccessRow| json!({"action": row.name, "reachedAs": row.reached, "roles": roles(row)});
         let actions: Vec<Value> = rows.iter().map(shown).collect();
         return shell.terminal.value(&json!({"actions": actions}));
     }

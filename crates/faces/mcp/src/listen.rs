@@ -71,13 +71,13 @@ pub fn listen(request: &Request<'_>) -> Answer {
     );
     let mut resources = Vec::new();
     for uri in wanted.resources {
-        match readable(request, &uri) {
-            Some(action) => match request.refuse(&action) {
-                Some(refused) => return refused,
-                None => {}
-            },
-            None if governed::role(request.who()).is_some() => continue,
-            None => {}
+        let action = readable(request, &uri);
+        if let Some(refused) = action.as_ref().and_then(|action| request.refuse(action)) {
+            return refused;
+        }
+        // A governed connection hears of nothing but what is governed.
+        if action.is_none() && governed::role(request.who()).is_some() {
+            continue;
         }
         match listener.follow(&uri) {
             Ok(()) => resources.push(uri),

@@ -1,5 +1,5 @@
 //! Who asks: a token for each role, one of another tenant, a revoked one, two that are out of their scope, and four that claim
-//! to be somebody else.
+//! to be another principal.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Callers that say they are somebody else, where a request has a place to say so; and actions asked for by a way they do not have.
+//! Callers that claim another identity, where a request has a place to say so; and actions asked for by a way they do not have.
 
 use serde_json::{Value, json};
 
@@ -177,17 +177,17 @@ fn credentials_are_shown_once_and_in_their_place() {
     let mut both = Wire::new(server.address, "viewer-0");
     both.headers = String::from("Authorization: Bearer owner\r\n");
     assert_eq!(both.ask(&get("/v1/audit")).verdict, Verdict::Unauthenticated);
-    let mut nobody = Wire::new(server.address, "nobody");
+    let mut unknown = Wire::new(server.address, "unknown");
     for target in
         ["/v1/executions?access_token=owner", "/v1/executions?token=owner", "/documents?token=owner"]
     {
-        let verdict = nobody.ask(&get(target)).verdict;
+        let verdict = unknown.ask(&get(target)).verdict;
         assert!(matches!(verdict, Verdict::Unauthenticated | Verdict::Failed(_)), "{target}: {verdict:?}");
     }
-    nobody.headers = String::from(
+    unknown.headers = String::from(
         "Cookie: token=owner; Authorization=owner\r\nX-Api-Key: owner\r\nX-Auth-Token: owner\r\n",
     );
-    assert_eq!(nobody.ask(&get("/v1/executions")).verdict, Verdict::Unauthenticated);
+    assert_eq!(unknown.ask(&get("/v1/executions")).verdict, Verdict::Unauthenticated);
 }
 
 /// Actions of the program are no tools: not even an owner calls them by name over MCP, in an envelope or from a step.

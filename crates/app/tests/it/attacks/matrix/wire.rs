@@ -124,7 +124,9 @@ impl Wire {
             Request::Http { body: Some(body), .. } => into(body),
             Request::Mcp { params, .. } | Request::LegacyMcp { params, .. } => {
                 params["_meta"] = claims.clone();
-                params.get_mut("arguments").map(into);
+                if let Some(arguments) = params.get_mut("arguments") {
+                    into(arguments);
+                }
             }
             Request::Command(command) => into(command),
             Request::Http { body: None, .. } | Request::Stream { .. } | Request::Socket { .. } => {}

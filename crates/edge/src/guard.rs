@@ -26,7 +26,7 @@ use crate::failed_logins::{FailedLogins, LoginFailure, Verdict};
 use crate::health;
 use crate::hosts::Hosts;
 use crate::pages;
-use crate::settings::{OnLoginFailure, URI_LIMIT_BYTES};
+use crate::settings::{OnLoginFailure, OnScopeRefusal, URI_LIMIT_BYTES};
 use crate::signal::ConnectionSignal;
 use crate::sockets;
 use crate::streams::{self, StreamTable};
@@ -57,6 +57,15 @@ pub(crate) struct Guard {
     streams: Arc<StreamTable>,
     logins: FailedLogins,
     on_login_failure: Option<OnLoginFailure>,
+    on_scope_refusal: Option<OnScopeRefusal>,
+}
+
+/// A request on a face that the scope of its token does not include.
+#[derive(Debug, Clone)]
+pub struct ScopeRefusal {
+    pub caller: Arc<Caller>,
+    pub face: &'static str,
+    pub path: String,
 }
 
 impl Guard {
@@ -76,6 +85,7 @@ impl Guard {
             streams: StreamTable::new(settings.max_streams_per_principal),
             logins: FailedLogins::new(settings.max_failed_logins),
             on_login_failure: settings.on_login_failure.clone(),
+            on_scope_refusal: settings.on_scope_refusal.clone(),
         })
     }
 
@@ -197,11 +207,16 @@ impl Guard {
         }
     }
 
-    /// Whether a request is answered to everybody.
+    /// Whether a request gets past the edge without credentials: its face asks for them, or nothing does.
     fn is_open<B>(&self, request: &Request<B>) -> bool {
+        self.is_own(request.uri().path()) || self.is_public(request)
+    }
+
+    /// Whether a request is for something that asks for no credentials at all.
+    fn is_public<B>(&self, request: &Request<B>) -> bool {
         let path = request.uri().path();
         let is_page = |pages: &Pages| (pages.is_page)(request.method(), path, request.headers());
-        health::is_open(path) || self.is_own(path) || self.pages.as_ref().is_some_and(is_page)
+        health::is_open(path) || self.pages.as_ref().is_some_and(is_page)
     }
 
     fn is_own(&self, path: &str) -> bool {
@@ -226,8 +241,11 @@ impl Guard {
         if let Some(grant) = &caller.grant {
             let path = request.uri().path();
             let face = self.faces.iter().find(|(prefix, _)| below(path, prefix)).map(|(_, face)| *face);
-            let allowed = face.is_none_or(|face| grant.scope.allows_face(face));
-            if !allowed && !self.is_open(request) {
+            let refused = face.filter(|face| !grant.scope.allows_face(face) && !self.is_public(request));
+            if let Some(face) = refused {
+                if let Some(report) = &self.on_scope_refusal {
+                    report(ScopeRefusal { caller: caller.clone(), face, path: path.to_owned() });
+                }
                 return Err(Refusal::out_of_scope());
             }
             signal.hold_grant(grant.clone());

@@ -41,6 +41,7 @@ pub use auth::{Auth, Caller, LOCAL_NAME, LOCAL_TENANT, Token, check_bind};
 pub use correlation::{CORRELATION, trace};
 pub use error::Error;
 pub use failed_logins::LoginFailure;
+pub use guard::ScopeRefusal;
 pub use health::{Health, mount};
 pub use refusal::Refusal;
 pub use serve::{Drained, bind, serve};

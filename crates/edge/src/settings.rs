@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use orchestr8_contract::limits::SHUTDOWN_TIMEOUT_MS;
 use orchestr8_kernel::ports::ids::Ids;
 
-use crate::{Auth, Error, LoginFailure, Refusal, Tls};
+use crate::{Auth, Error, LoginFailure, Refusal, ScopeRefusal, Tls};
 
 /// Loopback, so that nothing is exposed unless somebody says so.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8088);
@@ -57,6 +57,9 @@ pub type Voice = Arc<dyn Fn(&str, &Refusal, &HeaderValue) -> Option<Response> + 
 /// Hears of failed logins. It must not block: it is called where requests are read.
 pub type OnLoginFailure = Arc<dyn Fn(LoginFailure) + Send + Sync>;
 
+/// Hears of requests that a token's scope does not include. It must not block: it is called where requests are read.
+pub type OnScopeRefusal = Arc<dyn Fn(ScopeRefusal) + Send + Sync>;
+
 /// The pages of this server itself.
 #[derive(Clone)]
 pub struct Pages {
@@ -92,6 +95,7 @@ pub struct Settings {
     /// Which face is below which path; the first that fits counts. Scopes of API tokens are held against it.
     pub faces: Vec<(&'static str, &'static str)>,
     pub on_login_failure: Option<OnLoginFailure>,
+    pub on_scope_refusal: Option<OnScopeRefusal>,
     /// Below these paths a face checks credentials of its own; whoever shows none of ours goes through as nobody.
     pub own_credentials: Vec<&'static str>,
     /// With pages, a browser that changes something must show their token.
@@ -123,6 +127,7 @@ impl Settings {
             auth: Auth::default(),
             faces: Vec::new(),
             on_login_failure: None,
+            on_scope_refusal: None,
             own_credentials: Vec::new(),
             pages: None,
             voices: Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use orchestr8_contract::id::ActionName;
+use orchestr8_contract::id::{ActionName, Tenant};
 use orchestr8_contract::{AllowedRoles, Fault, Kind, access};
 use serde_json::{Map, Value};
 
@@ -243,6 +243,8 @@ pub struct Action {
     pub allow: Option<Allow>,
     /// Registered at run time by an admin, and removable.
     pub dynamic: bool,
+    /// The tenant that it exists for; none: every tenant.
+    pub tenant: Option<Tenant>,
     pub work: Arc<dyn Work>,
 }
 
@@ -302,6 +304,7 @@ impl Action {
             allowed: access::roles_for(name),
             allow: None,
             dynamic: false,
+            tenant: None,
             work,
         })
     }

@@ -1,5 +1,6 @@
 //! Authorization: whether a caller may run an action. The only place where roles are compared.
 
+use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{AllowedRoles, Code, Fault, RoleSet, access};
 
 use crate::action::Action;
@@ -60,8 +61,15 @@ impl Action {
         self.allowed.is_some_and(|allowed| allowed.admit(roles))
     }
 
-    /// Whether the caller has a role that may run it.
+    /// Whether it exists for the caller's tenant, the caller has a role that may run it, and its token's scope includes it.
     pub fn admits(&self, principal: &Principal) -> bool {
-        self.allows(principal.roles)
+        self.is_for(&principal.tenant)
+            && self.allows(principal.roles)
+            && check_grant(principal, self.name.as_str()).is_ok()
+    }
+
+    /// Whether it exists for a tenant.
+    pub fn is_for(&self, tenant: &Tenant) -> bool {
+        self.tenant.as_ref().is_none_or(|own| own == tenant)
     }
 }

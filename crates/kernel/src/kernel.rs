@@ -8,13 +8,14 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
-use orchestr8_contract::id::Tenant;
+use orchestr8_contract::id::{CorrelationId, RunId, Tenant};
 use orchestr8_contract::{Code, Event, Fault, Priority, limits};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::action::Action;
 use crate::audit;
+use crate::authorize::authorize_operation;
 use crate::bus::Bus;
 use crate::health::Health;
 use crate::lanes::Lanes;
@@ -22,15 +23,16 @@ use crate::ledger::{CutOff, Ledger, store_fault};
 use crate::log::Log;
 use crate::outcome::{Settled, Stored};
 use crate::pipeline::{self, Admitted};
+use crate::ports::ids::For;
 use crate::ports::store::Batch;
 use crate::ports::{Clock, Ids, Random, Store};
 use crate::principals::{PrincipalDirectory, Standing};
 use crate::redact::Redactor;
-use crate::refusals::RefusalBudget;
+use crate::refusals::{self, RefusalBudget, RefusedCall};
 use crate::registry::Registry;
 use crate::resilience::Breakers;
 use crate::slots::Slots;
-use crate::submission::{Identity, Submission};
+use crate::submission::{Identity, Principal, Submission, Transport};
 use crate::versions::Versions;
 
 /// What the kernel uses of the outside.
@@ -127,6 +129,40 @@ impl Kernel {
         let mut batch = Batch::new();
         batch.link(audit::security_event(event, self.0.ports.clock.now_ms()));
         self.0.ports.store.commit(batch).await.map_err(store_fault)
+    }
+
+    /// Checks an operation that a face serves without an action, by its row of the access table. A refusal is in the audit
+    /// chain when this returns.
+    pub async fn authorize_operation(
+        &self,
+        name: &'static str,
+        principal: &Arc<Principal>,
+        source: (Transport, &CorrelationId),
+    ) -> Result<(), Fault> {
+        let checked = authorize_operation(name, principal);
+        if let Err(fault) = &checked {
+            self.record_refusal(name, principal, source, fault).await;
+        }
+        checked
+    }
+
+    /// Writes a refusal that a face decided on its own into the audit chain, within the budget of its principal.
+    pub async fn record_refusal(
+        &self,
+        action: &str,
+        principal: &Arc<Principal>,
+        (transport, correlation): (Transport, &CorrelationId),
+        fault: &Fault,
+    ) {
+        let call = RefusedCall {
+            run: RunId(self.0.ports.ids.fresh(For::Run)),
+            action: action.into(),
+            object: None,
+            principal: principal.clone(),
+            transport,
+            correlation: correlation.clone(),
+        };
+        refusals::record(&self.0, call, fault).await;
     }
 
     /// Begins a submission. What ends at once costs no task; anything else goes on in one, so that nothing that was

@@ -186,8 +186,10 @@ fn check_admission(
         .with("bytes", bytes)
         .with("maxPayloadBytes", limit));
     }
-    let Some(action) = action else { return Err(core.unknown_action(&submission.action)) };
     let (principal, transport) = (&submission.principal, submission.transport);
+    let Some(action) = action.filter(|action| action.is_for(&principal.tenant)) else {
+        return Err(core.unknown_action(&submission.action));
+    };
     let standing = match transport {
         // A face has just authenticated the caller.
         Transport::Stdio | Transport::Http | Transport::WebSocket => Standing::Unknown,

@@ -1,6 +1,7 @@
 //! The command line: one file per command. What is shared by all of them is here.
 
 mod accept;
+mod access;
 mod agents;
 mod approve;
 mod audit;
@@ -145,6 +146,8 @@ enum Command {
     /// Create, list, rotate and revoke API tokens.
     #[command(subcommand)]
     Tokens(tokens::Tokens),
+    /// List every action, the roles that may run it and how it is reached.
+    Access(access::Access),
     /// Sign a request by hand.
     Sign(sign::Sign),
     /// Show whether the promises to agents are kept.
@@ -340,6 +343,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Dlq(command) => command.run(shell).map(ok),
         Command::Keys(command) => command.run(shell).map(ok),
         Command::Tokens(command) => command.run(shell).map(ok),
+        Command::Access(command) => command.run(shell).map(ok),
         Command::Sign(command) => command.run(shell).map(ok),
         Command::Slo(command) => command.run(shell),
         Command::Knowledge(command) => command.run(shell),

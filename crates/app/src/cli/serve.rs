@@ -132,7 +132,8 @@ async fn guarded(runtime: &Runtime) -> Result<edge::Settings, Failure> {
     let beside = runtime.settings.sessions_port.map_or(0, |_| runtime.settings.sessions_face.connections);
     descriptors::provide(own.max_connections + beside, log);
     let on_login_failure = Some(tokens::watch_logins(&runtime.kernel));
-    Ok(edge::Settings { tls, on_login_failure, ..own })
+    let on_scope_refusal = Some(tokens::watch_scopes(&runtime.kernel));
+    Ok(edge::Settings { tls, on_login_failure, on_scope_refusal, ..own })
 }
 
 /// Writes down that this server owns the data directory, for commands that look for it. Data in memory has no directory.
@@ -167,6 +168,7 @@ async fn beside(
         max_streams_per_principal: connections.max(1),
         tls: first.tls.clone(),
         on_login_failure: first.on_login_failure.clone(),
+        on_scope_refusal: first.on_scope_refusal.clone(),
         ..edge_settings(runtime)
     };
     let listener = edge::bind(&settings).await.map_err(failure)?;
@@ -191,7 +193,7 @@ fn warn_of_plain_http(runtime: &Runtime, address: SocketAddr, settings: &edge::S
 }
 
 /// Which face is below which path, for the scopes of tokens. Files of the dashboard ask for no credentials.
-const FACES: [(&str, &str); 20] = [
+const FACES: [(&str, &str); 21] = [
     ("/mcp/actions", "knowledge"),
     ("/mcp/capabilities", "knowledge"),
     ("/mcp/heartbeat", "knowledge"),
@@ -206,6 +208,7 @@ const FACES: [(&str, &str); 20] = [
     ("/ws", "workflows"),
     ("/aacp", "messaging"),
     ("/documents", "knowledge"),
+    ("/knowledge", "knowledge"),
     ("/artifacts", "knowledge"),
     ("/webhooks", "knowledge"),
     ("/a2a", "knowledge"),
@@ -238,6 +241,7 @@ fn edge_settings(runtime: &Runtime) -> edge::Settings {
         auth: edge::Auth { stored: Some(runtime.tokens.table()), ..settings.auth.clone() },
         faces: FACES.to_vec(),
         on_login_failure: None,
+        on_scope_refusal: None,
         tls: None,
         max_streams_per_principal: http.max_streams_per_principal,
         max_failed_logins: http.max_failed_logins_per_minute,

@@ -1,13 +1,14 @@
-//! Puts API tokens together, and writes failed logins into the log and the audit trail.
+//! Puts API tokens together, and writes failed logins and refused scopes into the audit trail.
 
 use std::sync::Arc;
 
-use orchestr8_contract::Code;
-use orchestr8_contract::id::Tenant;
-use orchestr8_edge::LoginFailure;
-use orchestr8_edge::settings::OnLoginFailure;
-use orchestr8_kernel::Kernel;
+use orchestr8_contract::id::{CorrelationId, Tenant};
+use orchestr8_contract::{Code, Fault};
+use orchestr8_edge::settings::{OnLoginFailure, OnScopeRefusal};
+use orchestr8_edge::{LoginFailure, ScopeRefusal};
 use orchestr8_kernel::audit::SecurityEvent;
+use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::{Kernel, Transport};
 use orchestr8_tokens::ApiTokens;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -38,6 +39,27 @@ pub fn watch_logins(kernel: &Kernel) -> OnLoginFailure {
         }
     });
     Arc::new(move |failure| drop(sender.try_send(failure)))
+}
+
+/// What the edge tells of requests outside the scope of their token. Ends with the edge.
+pub fn watch_scopes(kernel: &Kernel) -> OnScopeRefusal {
+    let (sender, mut refusals) = mpsc::channel::<ScopeRefusal>(QUEUE);
+    let kernel = kernel.clone();
+    tokio::spawn(async move {
+        while let Some(refusal) = refusals.recv().await {
+            record_scope_refusal(&kernel, &refusal).await;
+        }
+    });
+    Arc::new(move |refusal| drop(sender.try_send(refusal)))
+}
+
+async fn record_scope_refusal(kernel: &Kernel, refusal: &ScopeRefusal) {
+    let Ok(Some(principal)) = refusal.caller.principal() else { return };
+    let correlation = CorrelationId::from_uuid(kernel.ports().ids.fresh(For::Correlation));
+    let message = format!("the scope of the token does not include face:{} ({})", refusal.face, refusal.path);
+    let fault = Fault::new(Code::Unauthorized, message);
+    let source = (Transport::Http, &correlation);
+    kernel.record_refusal("auth.scope", &Arc::new(principal), source, &fault).await;
 }
 
 async fn record(kernel: &Kernel, failure: &LoginFailure) {

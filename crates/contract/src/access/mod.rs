@@ -2,7 +2,7 @@
 
 mod table;
 
-pub use table::{ACCESS, FOREIGN_TOOLS, roles_for};
+pub use table::{ACCESS, FOREIGN_TOOLS, OPERATIONS, roles_for};
 
 use std::fmt;
 
@@ -213,6 +213,11 @@ impl AllowedRoles {
 
     pub fn names(self) -> Vec<&'static str> {
         AccessRole::ALL.into_iter().filter(|role| self.0 & role.bit() != 0).map(AccessRole::as_str).collect()
+    }
+
+    /// Every role that is enough, also those that include one of `names`.
+    pub fn sufficient(self) -> impl Iterator<Item = AccessRole> {
+        AccessRole::ALL.into_iter().filter(move |role| self.admit(RoleSet::of(&[*role])))
     }
 }
 

@@ -15,6 +15,8 @@ const OPERATE: AllowedRoles = AllowedRoles::any_of(&[Operator, Owner]);
 const EDIT: AllowedRoles = AllowedRoles::any_of(&[Editor, Owner]);
 /// Adds documents (KNO-6).
 const CREATE: AllowedRoles = AllowedRoles::any_of(&[Agent, Editor, Owner]);
+/// Stops what the caller itself has sent.
+const SEND: AllowedRoles = AllowedRoles::any_of(&[Agent, Operator, Editor, Owner]);
 /// Decides approvals.
 const APPROVE: AllowedRoles = AllowedRoles::any_of(&[Approver, Owner]);
 /// Takes tasks of worker queues.
@@ -101,7 +103,11 @@ pub const ACCESS: &[(&str, AllowedRoles)] = &[
     ("list_documents", READ),
     ("llm.complete", CALL),
     ("mcp.result", AllowedRoles::ANYONE),
+    ("peers.heartbeat", CALL),
+    ("peers.list", READ),
     ("prompt_session", CALL),
+    ("requests.cancel", SEND),
+    ("requests.show", READ),
     ("run_workflow", CALL),
     ("schedules.apply", EDIT),
     ("schedules.delete", EDIT),
@@ -115,6 +121,7 @@ pub const ACCESS: &[(&str, AllowedRoles)] = &[
     ("secrets.list", ADMINISTER),
     ("secrets.rotate", ADMINISTER),
     ("secrets.set", ADMINISTER),
+    ("server.metrics", OBSERVE),
     ("session", READ),
     ("session.abort", CALL),
     ("session.abort_bash", CALL),
@@ -189,6 +196,18 @@ pub const ACCESS: &[(&str, AllowedRoles)] = &[
     ("workflows.validate", READ),
 ];
 
+/// The rows of operations that a face serves without an action of the kernel.
+pub const OPERATIONS: [&str; 8] = [
+    "artifacts.create",
+    "keys.manage",
+    "knowledge.replies",
+    "peers.heartbeat",
+    "peers.list",
+    "requests.cancel",
+    "requests.show",
+    "server.metrics",
+];
+
 /// The tools of a governed workspace are many and share one row.
 const GOVERNED: &str = crate::envelope::GOVERNED;
 
@@ -211,6 +230,7 @@ mod tests {
         assert!(ACCESS.iter().all(|(name, _)| roles_for(name).is_some()));
         assert!(roles_for("workspace.write_file").is_some());
         assert!(roles_for("unknown").is_none());
+        assert!(OPERATIONS.iter().all(|name| roles_for(name).is_some()));
     }
 
     /// decisions.md: an owner does everything but work in a governed workspace, which asks for a role of its own.

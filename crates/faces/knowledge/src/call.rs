@@ -96,6 +96,16 @@ impl Call {
         Ok(principal)
     }
 
+    /// Checks an operation of this face that is no action of the kernel. Refusals are in the audit chain.
+    pub async fn authorize(
+        &self,
+        operation: &'static str,
+        principal: &Arc<Principal>,
+    ) -> Result<(), Failure> {
+        let source = (Transport::Http, &self.correlation);
+        Ok(self.face.kernel.authorize_operation(operation, principal, source).await?)
+    }
+
     /// Counts this call as one of the caller's, or refuses it as one too many.
     pub fn count(&self, principal: &Principal) -> Result<(), Failure> {
         let (tenant, name) = (principal.tenant.as_str(), &principal.name);

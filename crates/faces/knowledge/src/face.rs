@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
-use orchestr8_edge::Endpoint;
-use orchestr8_kernel::Kernel;
+use orchestr8_edge::{Caller, Endpoint};
+use orchestr8_kernel::{Kernel, Transport};
 
 use crate::answer;
 use crate::artifact::{Fetcher, Links};
@@ -17,6 +17,9 @@ use crate::live::Calls;
 use crate::order::Order;
 use crate::rates::Rates;
 use crate::settings::Settings;
+
+/// What the audit trail calls a request that claims more than its credentials prove: a tenant, a principal, a role.
+const CLAIM: &str = "auth.claim";
 
 pub(crate) struct Face {
     pub kernel: Kernel,
@@ -57,11 +60,18 @@ impl Face {
         endpoint: E,
     ) -> Response {
         let told = Told::default();
+        let (kernel, caller) = (self.kernel.clone(), Caller::of(request.extensions()).cloned());
         let (call, correlation) = Call::open(self, request, told.clone()).await;
         let outcome = match call {
             Ok(call) => endpoint.run(call).await,
             Err(failure) => Err(failure),
         };
+        if let Some(fault) = outcome.as_ref().err().and_then(Failure::own_refusal)
+            && let Some(Ok(Some(principal))) = caller.map(|caller| caller.principal())
+        {
+            let source = (Transport::Http, &correlation);
+            kernel.record_refusal(CLAIM, &Arc::new(principal), source, fault).await;
+        }
         let mut response = outcome.unwrap_or_else(|failure| failure.into_response(&correlation));
         answer::correlate(response.headers_mut(), &correlation);
         if let Some(allowance) = told.get() {

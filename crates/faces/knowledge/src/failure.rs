@@ -26,6 +26,8 @@ struct Inner {
     word: Word,
     status: StatusCode,
     replayed: bool,
+    /// This face refused it, and not an action, whose refusals are recorded where it is run.
+    own_refusal: bool,
     trace: Option<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -71,7 +73,16 @@ impl Failure {
             Some(seconds) => vec![(RETRY_AFTER, HeaderValue::from_static(seconds))],
             None => Vec::new(),
         };
-        Self(Box::new(Inner { fault, word, status: word.status(), replayed: false, trace: None, headers }))
+        let status = word.status();
+        Self(Box::new(Inner {
+            fault,
+            word,
+            status,
+            replayed: false,
+            own_refusal: false,
+            trace: None,
+            headers,
+        }))
     }
 
     /// A fault of an action: what is invalid there is invalid in the arguments.
@@ -104,8 +115,16 @@ impl Failure {
         Fault::new(Code::NotFound, message).into()
     }
 
+    /// The credentials do not prove what the request claims.
     pub fn forbidden(message: impl Into<Cow<'static, str>>) -> Self {
-        Fault::new(Code::Unauthorized, message).into()
+        let mut failure = Self::from(Fault::new(Code::Unauthorized, message));
+        failure.0.own_refusal = true;
+        failure
+    }
+
+    /// The fault of a refusal that this face decided on its own.
+    pub fn own_refusal(&self) -> Option<&Fault> {
+        self.0.own_refusal.then_some(&self.0.fault)
     }
 
     /// Nobody known is asking.

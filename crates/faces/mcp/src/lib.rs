@@ -35,6 +35,7 @@ pub mod wire;
 pub use call::ASKS_FIRST;
 pub use connection::{Connection, Facts, Incoming, Pending, Phase, Received, Reply, Saved};
 pub use face::{Eras, Face, Outlet, Settings};
+pub use methods::names as method_names;
 pub use orchestr8_kernel::registry::ToolFilter;
 pub use salvage::Salvage;
 pub use to_wire::PROTOCOL_ERROR;

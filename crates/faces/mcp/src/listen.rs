@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use orchestr8_kernel::action::Action;
 use serde_json::{Map, Value};
 
 use crate::audience::{Listener, Lists};
 use crate::body::Body;
 use crate::era::{Era, SUBSCRIPTION_KEY};
+use crate::governed;
+use crate::reads::{is_for, unknown_resource};
 use crate::request::{Answer, Outcome, Request};
 use crate::tables::Owner;
 use crate::tasks::{self, Task};
@@ -19,13 +22,22 @@ use crate::wire::Error;
 const TASKS_FOLLOWED: usize = 100;
 
 /// `resources/subscribe` (legacy). What cannot be read cannot be followed.
-pub fn subscribe(request: &Request<'_>) -> Result<Body, Error> {
-    let uri = request.params.required_text("uri")?;
-    if request.kernel().registry().table().resource(&uri).is_none() {
-        return Err(crate::reads::unknown_resource(&uri, request.era));
-    }
-    request.connection.with_listener(|listener| listener.follow(&uri))?;
-    Ok(Body::empty())
+pub fn subscribe(request: &Request<'_>) -> Answer {
+    let followed = request.params.required_text("uri").and_then(|uri| {
+        let action = readable(request, &uri).ok_or_else(|| unknown_resource(&uri, request.era))?;
+        if let Some(refused) = request.refuse(&action) {
+            return Ok(refused);
+        }
+        request.connection.with_listener(|listener| listener.follow(&uri))?;
+        Ok(Ok(Body::empty()).into())
+    });
+    followed.unwrap_or_else(|error| Err(error).into())
+}
+
+/// The action that reads an address, if there is one for this connection.
+fn readable(request: &Request<'_>, uri: &str) -> Option<Arc<Action>> {
+    let table = request.kernel().registry().table();
+    table.resource(uri).map(|(action, _)| action.clone()).filter(|action| is_for(request, action))
 }
 
 /// `resources/unsubscribe` (legacy).
@@ -59,6 +71,14 @@ pub fn listen(request: &Request<'_>) -> Answer {
     );
     let mut resources = Vec::new();
     for uri in wanted.resources {
+        let action = readable(request, &uri);
+        if let Some(refused) = action.as_ref().and_then(|action| request.refuse(action)) {
+            return refused;
+        }
+        // A governed connection hears of nothing but what is governed.
+        if action.is_none() && governed::role(request.who()).is_some() {
+            continue;
+        }
         match listener.follow(&uri) {
             Ok(()) => resources.push(uri),
             Err(error) => return Err(error).into(),

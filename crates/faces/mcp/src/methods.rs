@@ -55,14 +55,14 @@ pub static METHODS: [Method; 20] = [
     both("resources/list", None, Serve::Now(lists::resources)),
     both("resources/templates/list", None, Serve::Now(lists::templates)),
     both("prompts/list", None, Serve::Now(lists::prompts)),
-    both("completion/complete", None, Serve::Now(reads::complete)),
+    both("completion/complete", None, Serve::Any(reads::complete)),
     legacy("ping", Revision::FIRST, Serve::Now(handshake::ping)),
     Method {
         gate: Gate::Opening,
         ..legacy("initialize", Revision::FIRST, Serve::Now(handshake::initialize))
     },
     legacy("logging/setLevel", Revision::FIRST, Serve::Now(handshake::set_level)),
-    legacy("resources/subscribe", Revision::FIRST, Serve::Now(listen::subscribe)),
+    legacy("resources/subscribe", Revision::FIRST, Serve::Any(listen::subscribe)),
     legacy("resources/unsubscribe", Revision::FIRST, Serve::Now(listen::unsubscribe)),
     legacy("tasks/result", Revision::V2025_11_25, Serve::Any(task_calls::result)),
     legacy("tasks/list", Revision::V2025_11_25, Serve::Any(task_calls::list)),
@@ -78,6 +78,11 @@ pub static METHODS: [Method; 20] = [
     modern("server/discover", None, Serve::Now(handshake::discover)),
     modern("subscriptions/listen", None, Serve::Any(listen::listen)),
 ];
+
+/// The name of every method.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    METHODS.iter().map(|method| method.name)
+}
 
 pub fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().find(|method| method.name == name)

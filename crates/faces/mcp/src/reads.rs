@@ -45,7 +45,7 @@ pub fn resource(request: &Request<'_>) -> Answer {
 }
 
 /// A governed connection reaches nothing but what is governed.
-fn is_for(request: &Request<'_>, action: &Action) -> bool {
+pub(crate) fn is_for(request: &Request<'_>, action: &Action) -> bool {
     governed::role(request.who()).is_none_or(|role| governed::shows(role, action))
 }
 
@@ -133,42 +133,70 @@ fn error(fault: &Fault, run: orchestr8_contract::id::RunId, subject: &Subject) -
     }
 }
 
-/// `completion/complete`.
-pub fn complete(request: &Request<'_>) -> Result<Body, Error> {
-    let about = request.params.map("ref")?.ok_or_else(|| Error::params("ref is missing"))?;
-    let argument = request.params.map("argument")?.ok_or_else(|| Error::params("argument is missing"))?;
-    let context = request.params.map("context")?.unwrap_or_default();
-    let text = |map: &Map<String, Value>, what: &str, name: &str| {
-        let text = map.get(name).and_then(Value::as_str).map(str::to_owned);
-        text.ok_or_else(|| Error::params(format!("{what}.{name} must be a string")))
+/// `completion/complete`. Suggestions are for those who may run what they complete.
+pub fn complete(request: &Request<'_>) -> Answer {
+    let completion = match Completion::of(request) {
+        Ok(completion) => completion,
+        Err(error) => return Err(error).into(),
     };
-    let (name, typed) = (text(&argument, "argument", "name")?, text(&argument, "argument", "value")?);
+    request.refuse(&completion.action).unwrap_or_else(|| Ok(completion.suggest()).into())
+}
+
+/// What is completed: an argument of an action, what was typed of it, and the arguments that are known.
+struct Completion {
+    action: Arc<Action>,
+    argument: String,
+    typed: String,
+    known: Map<String, Value>,
+}
+
+impl Completion {
+    fn of(request: &Request<'_>) -> Result<Self, Error> {
+        let about = request.params.map("ref")?.ok_or_else(|| Error::params("ref is missing"))?;
+        let argument = request.params.map("argument")?.ok_or_else(|| Error::params("argument is missing"))?;
+        let context = request.params.map("context")?.unwrap_or_default();
+        let (name, typed) = (text(&argument, "argument", "name")?, text(&argument, "argument", "value")?);
+        let known = context.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
+        Ok(Self { action: completed(request, &about)?, argument: name, typed, known })
+    }
+
+    fn suggest(&self) -> Body {
+        let complete = self.action.complete.as_ref();
+        let mut values =
+            complete.map(|complete| complete(&self.argument, &self.typed, &self.known)).unwrap_or_default();
+        let total = values.len();
+        values.truncate(SUGGESTIONS);
+        let completion = json!({"values": values, "total": total, "hasMore": total > SUGGESTIONS});
+        Body::empty().value("completion", &completion)
+    }
+}
+
+fn text(map: &Map<String, Value>, what: &str, name: &str) -> Result<String, Error> {
+    let text = map.get(name).and_then(Value::as_str).map(str::to_owned);
+    text.ok_or_else(|| Error::params(format!("{what}.{name} must be a string")))
+}
+
+/// The prompt or resource whose argument is completed.
+fn completed(request: &Request<'_>, about: &Map<String, Value>) -> Result<Arc<Action>, Error> {
     let table = request.kernel().registry().table();
-    let action = match text(&about, "ref", "type")?.as_str() {
+    match text(about, "ref", "type")?.as_str() {
         "ref/prompt" => {
-            let wanted = text(&about, "ref", "name")?;
+            let wanted = text(about, "ref", "name")?;
             let found = table.find(&wanted).filter(|action| matches!(action.shown, Shown::Prompt { .. }));
-            found.cloned().ok_or_else(|| Error::params(format!("there is no prompt named '{wanted}'")))?
+            let found = found.filter(|action| is_for(request, action)).cloned();
+            found.ok_or_else(|| Error::params(format!("there is no prompt named '{wanted}'")))
         }
         "ref/resource" => {
-            let wanted = text(&about, "ref", "uri")?;
+            let wanted = text(about, "ref", "uri")?;
             let same = |action: &&Arc<Action>| match address(action) {
                 Some(Address::Fixed(uri) | Address::Template(uri)) => *uri == wanted,
                 None => false,
             };
             let found =
                 table.resources().find(same).or_else(|| table.resource(&wanted).map(|(action, _)| action));
-            found.cloned().ok_or_else(|| unknown_resource(&wanted, request.era))?
+            let found = found.filter(|action| is_for(request, action)).cloned();
+            found.ok_or_else(|| unknown_resource(&wanted, request.era))
         }
-        other => {
-            return Err(Error::params(format!("ref.type '{other}' is neither ref/prompt nor ref/resource")));
-        }
-    };
-    let known = context.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
-    let mut values =
-        action.complete.as_ref().map(|complete| complete(&name, &typed, &known)).unwrap_or_default();
-    let total = values.len();
-    values.truncate(SUGGESTIONS);
-    let completion = json!({"values": values, "total": total, "hasMore": total > SUGGESTIONS});
-    Ok(Body::empty().value("completion", &completion))
+        other => Err(Error::params(format!("ref.type '{other}' is neither ref/prompt nor ref/resource"))),
+    }
 }

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use orchestr8_contract::TraceParent;
-use orchestr8_contract::id::CorrelationId;
+use orchestr8_contract::id::{CorrelationId, RunId};
 use orchestr8_contract::trace::TRACEPARENT;
+use orchestr8_kernel::action::Action;
+use orchestr8_kernel::authorize::authorize;
 use orchestr8_kernel::peer::Severity;
 use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::principals::Standing;
 use orchestr8_kernel::{Args, Cancel, Kernel, Principal, Submission};
 
 use crate::body::Body;
@@ -16,6 +19,7 @@ use crate::era::Era;
 use crate::face::{Outlet, Settings};
 use crate::from_wire::{Capabilities, Params};
 use crate::methods::Method;
+use crate::to_wire;
 use crate::wire::{Error, Id, text_of};
 
 /// A request that has passed the gate of its era.
@@ -68,6 +72,19 @@ impl Request<'_> {
             peer: None,
             follow: None,
         }
+    }
+
+    /// The refusal of a caller that may not run this action, for methods that tell of an action without running it. It is in
+    /// the audit chain before it is answered.
+    pub fn refuse(&self, action: &Action) -> Option<Answer> {
+        let (who, transport) = (self.who().clone(), self.connection.transport);
+        let fault = authorize(action, &who, transport, Standing::Unknown).err()?;
+        let (kernel, name, correlation) = (self.kernel().clone(), action.name.clone(), self.correlation());
+        Some(Answer::Later(Box::pin(async move {
+            kernel.record_refusal(name.as_str(), &who, (transport, &correlation), &fault).await;
+            let error = to_wire::protocol_error(&fault, RunId(kernel.ports().ids.fresh(For::Run)));
+            Outcome { result: Err(error), correlation: Some(correlation) }
+        })))
     }
 
     /// The trace it is a part of: its own word for it, or the transport's. What is not well formed is ignored.

@@ -59,6 +59,7 @@ fn register(desk: &Desk, args: &Args, context: &Context) -> Result<Reply, Halt> 
     action.about.title = None;
     action.about.version = args.text("version").map(str::to_owned);
     action.dynamic = true;
+    action.tenant = Some(context.principal.tenant.clone());
     add(desk, action, context)?;
     Ok(Output::json(json!({"name": name, "toolType": kind.as_str(), "registered": true})).into())
 }

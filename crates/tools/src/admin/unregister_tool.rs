@@ -29,7 +29,9 @@ fn unregister(desk: &Desk, args: &Args, context: &Context) -> Result<Reply, Halt
     let name = args.text("name").unwrap_or_default();
     let _changing = desk.changing.lock();
     let registry = context.kernel.registry();
-    let found = registry.find(name).filter(|action| action.dynamic && action.name.as_str() == name);
+    let found = registry.find(name).filter(|action| {
+        action.dynamic && action.name.as_str() == name && action.is_for(&context.principal.tenant)
+    });
     if found.is_none() {
         const SHOWN_CHARACTERS: usize = 128;
         let shown: String = name.chars().take(SHOWN_CHARACTERS).collect();

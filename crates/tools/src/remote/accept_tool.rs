@@ -1,6 +1,7 @@
 //! `admin.acceptTool`, and `tools.accept` for owners: takes the changed definition of a tool of another server, and the tool out of quarantine.
 
-use orchestr8_contract::Output;
+use orchestr8_contract::id::Tenant;
+use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::action::{Effect, OnUnknown};
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
 use serde_json::json;
@@ -30,6 +31,14 @@ pub fn action(name: &str) -> Result<Action, schema::Error> {
 }
 
 async fn take(args: Args, context: Context) -> Result<Reply, Halt> {
+    // The tools of other servers are the same for every tenant.
+    if !context.principal.administers_machine() {
+        let what = format!(
+            "tools of other servers are shared by all tenants; an admin or owner of the tenant '{}' accepts them",
+            Tenant::local()
+        );
+        return Err(Fault::new(Code::Unauthorized, what).with("reason", "other_tenants").into());
+    }
     let (server, tool) = (args.text("server").unwrap_or_default(), args.text("tool").unwrap_or_default());
     let pin = accept(context.kernel.ports(), server, tool, args.text("changed")).await?;
     Ok(Output::json(json!({"server": server, "tool": tool, "accepted": pin.accepted})).into())

@@ -8,6 +8,7 @@ mod exec;
 mod files;
 mod impostor;
 mod loopback;
+mod matrix;
 mod quotas;
 mod record;
 mod rights;

@@ -8,7 +8,6 @@ use http::{HeaderValue, StatusCode};
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{AccessRole, Fault, RoleSet};
 use orchestr8_kernel::Principal;
-use orchestr8_kernel::authorize::authorize_operation;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::clock;
 use orchestr8_kernel::ports::store::Batch;
@@ -25,7 +24,7 @@ use crate::tables;
 /// `POST /artifacts`: keeps the body for a day and gives a link to it.
 pub(crate) async fn upload(call: Call) -> Outcome {
     let principal = call.person(&call.query(&[])?).await?;
-    authorize_operation("artifacts.create", &principal)?;
+    call.authorize("artifacts.create", &principal).await?;
     let media = call.parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let mime_type = artifact::media(media.unwrap_or_default());
     artifact::check_type(&mime_type)?;

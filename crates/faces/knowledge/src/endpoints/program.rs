@@ -1,8 +1,11 @@
 //! What this server can do, who of its peers is alive, and its figures (KNO-7, KNO-11).
 
+use std::sync::Arc;
+
 use http::{HeaderValue, StatusCode};
-use orchestr8_contract::Fault;
+use orchestr8_contract::{AccessRole, Fault};
 use orchestr8_edge::Caller;
+use orchestr8_kernel::Principal;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::clock;
 use orchestr8_kernel::ports::store::{Batch, Row};
@@ -48,6 +51,7 @@ pub(crate) async fn capabilities(call: Call) -> Outcome {
 /// A peer says that it is alive.
 pub(crate) async fn heartbeat(call: Call) -> Outcome {
     let principal = call.person(&call.query(&[])?).await?;
+    call.authorize("peers.heartbeat", &principal).await?;
     let body = call.json()?;
     let status = match body.get("status").and_then(Value::as_str) {
         Some(status @ ("healthy" | "degraded")) => status,
@@ -64,7 +68,10 @@ pub(crate) async fn heartbeat(call: Call) -> Outcome {
     };
     let name = match body.get("name") {
         None => principal.name.to_string(),
-        Some(Value::String(name)) if !name.is_empty() && short(name) => name.clone(),
+        Some(Value::String(name)) if !name.is_empty() && short(name) => {
+            check_name(name, &principal)?;
+            name.clone()
+        }
         Some(_) => return Err(Failure::invalid("/name", "it must be a short text")),
     };
     let now_ms = call.face.now_ms();
@@ -76,9 +83,25 @@ pub(crate) async fn heartbeat(call: Call) -> Outcome {
     Ok(answer::success(StatusCode::OK, &data))
 }
 
+/// A peer speaks for itself and for its instances, which are named after it; an owner speaks for all.
+fn check_name(name: &str, principal: &Principal) -> Result<(), Failure> {
+    let rest = name.strip_prefix(&*principal.name);
+    let is_own = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    match is_own || principal.has(AccessRole::Owner) {
+        true => Ok(()),
+        false => {
+            let (own, name) = (&principal.name, name.chars().take(64).collect::<String>());
+            Err(Failure::forbidden(format!(
+                "'{own}' does not speak for the peer '{name}'; use '{own}' or '{own}/…'"
+            )))
+        }
+    }
+}
+
 /// The peers of a tenant, each with when it was last heard of.
 pub(crate) async fn peers(call: Call) -> Outcome {
     let principal = call.person(&call.query(&[])?).await?;
+    call.authorize("peers.list", &principal).await?;
     let found = tables::peers(principal.tenant.as_str(), limits::PEERS);
     let rows = call.face.kernel.ports().store.query(found).await.map_err(store_fault)?;
     let now_ms = call.face.now_ms();
@@ -97,7 +120,11 @@ fn peer(row: &Row, now_ms: i64) -> Result<Value, orchestr8_kernel::ports::store:
 /// The figures of all tenants for those who administer the machine; for others those of their own tenant.
 pub(crate) async fn metrics(call: Call) -> Outcome {
     let metrics = &call.face.settings.metrics;
-    let caller = Caller::of(&call.parts.extensions).map_or(Ok(None), |caller| caller.principal())?;
+    let caller =
+        Caller::of(&call.parts.extensions).map_or(Ok(None), |caller| caller.principal())?.map(Arc::new);
+    if let Some(principal) = &caller {
+        call.authorize("server.metrics", principal).await?;
+    }
     let text = match caller {
         Some(principal) if !principal.administers_machine() => metrics.text(Some(principal.tenant.as_str())),
         Some(_) | None => metrics.text(None),

@@ -46,7 +46,11 @@ async fn checked(
     labels: &mut Labels,
 ) -> Result<(), Failure> {
     let (action, principal) = admitted(call, who.clone(), envelope, labels)?;
-    authorize(&action, &principal, Transport::Http, Standing::Unknown)?;
+    if let Err(fault) = authorize(&action, &principal, Transport::Http, Standing::Unknown) {
+        let source = (Transport::Http, &call.correlation);
+        call.face.kernel.record_refusal(action.name.as_str(), &principal, source, &fault).await;
+        return Err(fault.into());
+    }
     let reply_to = envelope.reply_to.as_deref().map(|text| Subject::reply(&principal.tenant, text));
     let reply_to = reply_to.transpose().map_err(|wrong| Failure::invalid("/reply_to", wrong.to_string()))?;
     let message = Message {

@@ -12,7 +12,6 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use orchestr8_broker::{Broker, Page, Reply, Subject};
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{AccessRole, Fault};
-use orchestr8_kernel::authorize::authorize_operation;
 use orchestr8_kernel::ports::{Clock, clock};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -36,7 +35,7 @@ const HEARTBEAT_MS: u64 = 15_000;
 pub(crate) async fn read(call: Call) -> Outcome {
     let query = call.query(&["after", "limit", "wait_ms"])?;
     let principal = call.person(&query).await?;
-    authorize_operation("knowledge.replies", &principal)?;
+    call.authorize("knowledge.replies", &principal).await?;
     let inbox = Subject::of_inbox(&principal.tenant, call.param("inbox")?);
     let inbox = inbox.map_err(|wrong| Failure::invalid("/inbox", wrong.to_string()))?;
     let limit = query.within("limit", 1..=REPLIES)?.unwrap_or(REPLIES);

@@ -19,13 +19,13 @@ use crate::tables;
 use crate::wire;
 
 pub(crate) async fn show(call: Call) -> Outcome {
-    let (_, seen) = find(&call).await?;
+    let (_, seen) = find(&call, "requests.show").await?;
     Ok(present(&seen))
 }
 
 /// One that runs is asked to stop; one that failed is compensated, since nothing of it is left; one that succeeded stays so.
 pub(crate) async fn cancel(call: Call) -> Outcome {
-    let (principal, seen) = find(&call).await?;
+    let (principal, seen) = find(&call, "requests.cancel").await?;
     let seen = match seen.state {
         State::Acked | State::Running => {
             let runs = call.face.calls.cancel(&principal.tenant, &seen.id);
@@ -95,8 +95,9 @@ fn present(seen: &Seen) -> axum::response::Response {
     answer::success(StatusCode::OK, &serde_json::to_value(shown).unwrap_or_default())
 }
 
-async fn find(call: &Call) -> Result<(Arc<Principal>, Seen), Failure> {
+async fn find(call: &Call, operation: &'static str) -> Result<(Arc<Principal>, Seen), Failure> {
     let principal = call.person(&call.query(&[])?).await?;
+    call.authorize(operation, &principal).await?;
     let id = call.param("id")?.to_ascii_lowercase();
     let seen = match stored(call, &principal, &id).await? {
         // One in a queue waits for its turn, or to be tried again.

@@ -78,10 +78,9 @@ impl Feed {
         after: Option<u64>,
     ) -> Result<Self, Failure> {
         let mut feed = Self { face, principal, correlation, transport, interest, last: 0 };
-        feed.last = match after {
-            Some(after) => after,
-            None => feed.ask(Arguments::default()).await?.last,
-        };
+        // Asked in any case: a caller without the right is refused before its connection is one of events.
+        let newest = feed.ask(Arguments::default()).await?.last;
+        feed.last = after.unwrap_or(newest);
         Ok(feed)
     }
 

@@ -15,7 +15,7 @@ use crate::limits::DEAD_LETTERS;
 /// `GET /admin/queues`: how much of each tenant waits, is worked on, and was given up.
 pub(crate) async fn queues(call: Call) -> Outcome {
     let query = call.query(&[])?;
-    let whose = tenant(&call, query.text("tenant_id"))?;
+    let whose = tenant(&call, query.text("tenant_id")).await?;
     let report = bus(&call)?.broker.report().await?;
     let queues: Vec<Value> = report
         .into_iter()
@@ -30,7 +30,7 @@ pub(crate) async fn queues(call: Call) -> Outcome {
 
 pub(crate) async fn list(call: Call) -> Outcome {
     let query = call.query(&["after", "limit"])?;
-    let whose = tenant(&call, query.text("tenant_id"))?;
+    let whose = tenant(&call, query.text("tenant_id")).await?;
     let limit = query.within("limit", 1..=DEAD_LETTERS)?.unwrap_or(DEAD_LETTERS);
     let after = i64::try_from(query.number("after")?.unwrap_or(0)).unwrap_or(i64::MAX);
     let broker = &bus(&call)?.broker;
@@ -42,7 +42,7 @@ pub(crate) async fn list(call: Call) -> Outcome {
 
 pub(crate) async fn show(call: Call) -> Outcome {
     let query = call.query(&[])?;
-    let whose = tenant(&call, query.text("tenant_id"))?;
+    let whose = tenant(&call, query.text("tenant_id")).await?;
     let letter = bus(&call)?.broker.find_dead(whose, seq(&call)?).await?.ok_or_else(unknown)?;
     let mut shown = summary(&letter);
     let body = &letter.message.body;
@@ -53,7 +53,7 @@ pub(crate) async fn show(call: Call) -> Outcome {
 
 pub(crate) async fn redrive(call: Call) -> Outcome {
     let query = call.query(&[])?;
-    let whose = tenant(&call, query.text("tenant_id"))?;
+    let whose = tenant(&call, query.text("tenant_id")).await?;
     let seq = seq(&call)?;
     match bus(&call)?.broker.redrive(whose, seq).await? {
         Redriven::OnItsWay => Ok(answer::success(StatusCode::OK, &json!({"seq": seq, "redriven": true}))),
@@ -63,7 +63,7 @@ pub(crate) async fn redrive(call: Call) -> Outcome {
 
 pub(crate) async fn discard(call: Call) -> Outcome {
     let query = call.query(&[])?;
-    let whose = tenant(&call, query.text("tenant_id"))?;
+    let whose = tenant(&call, query.text("tenant_id")).await?;
     let seq = seq(&call)?;
     match bus(&call)?.broker.discard(whose, seq).await? {
         true => Ok(answer::success(StatusCode::OK, &json!({"seq": seq, "dropped": true}))),

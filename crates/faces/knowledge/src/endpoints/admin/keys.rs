@@ -15,7 +15,7 @@ use crate::security::keys::{self, Owner, Record};
 
 pub(crate) async fn list(call: Call) -> Outcome {
     let query = call.query(&["after"])?;
-    let of = tenant(&call, query.text("tenant_id"))?;
+    let of = tenant(&call, query.text("tenant_id")).await?;
     let store = &call.face.kernel.ports().store;
     let of = of.as_ref().map(|of| of.as_str());
     let keys = keys::list(&**store, of, query.text("after").unwrap_or_default()).await?;
@@ -30,7 +30,7 @@ pub(crate) async fn add(call: Call) -> Outcome {
     let body = call.json()?;
     let of = Tenant::parse(text(&body, "tenant_id")?)
         .map_err(|error| Failure::invalid("/tenant_id", error.to_string()))?;
-    tenant(&call, Some(of.as_str()))?;
+    tenant(&call, Some(of.as_str())).await?;
     let roles = body.get("roles").and_then(Value::as_array);
     let roles = roles.and_then(|roles| roles.iter().map(|role| role.as_str().map(str::to_owned)).collect());
     let owner = Owner {
@@ -64,7 +64,7 @@ pub(crate) async fn revoke(call: Call) -> Outcome {
 
 /// The key of the path, if it is for this caller to see.
 async fn known(call: &Call) -> Result<Record, Failure> {
-    let (of, kid) = (whose(call)?, call.param("kid")?);
+    let (of, kid) = (whose(call).await?, call.param("kid")?);
     let found = keys::find(&*call.face.kernel.ports().store, kid).await?;
     found
         .filter(|key| of.as_ref().is_none_or(|of| of.as_str() == key.owner.tenant))

@@ -4,12 +4,13 @@ pub(crate) mod dead;
 pub(crate) mod keys;
 pub(crate) mod slo;
 
+use std::sync::Arc;
+
 use http::HeaderName;
 use http::header::{FORWARDED, HOST};
 use orchestr8_contract::AccessRole;
 use orchestr8_contract::id::Tenant;
 use orchestr8_edge::Caller;
-use orchestr8_kernel::authorize::authorize_operation;
 
 use crate::call::Call;
 use crate::failure::Failure;
@@ -20,11 +21,11 @@ const MANAGE: &str = "keys.manage";
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The tenant that is meant: one, or with none all of them.
-pub(super) fn tenant(call: &Call, asked: Option<&str>) -> Result<Option<Tenant>, Failure> {
+pub(super) async fn tenant(call: &Call, asked: Option<&str>) -> Result<Option<Tenant>, Failure> {
     let parse =
         |text: &str| Tenant::parse(text).map_err(|error| Failure::invalid("?tenant_id", error.to_string()));
     let asked = asked.map(parse).transpose()?;
-    match whose(call)? {
+    match whose(call).await? {
         None => Ok(asked),
         Some(own) if asked.as_ref().is_none_or(|asked| *asked == own) => Ok(Some(own)),
         Some(_) => Err(Failure::forbidden("this token looks after another tenant")),
@@ -32,7 +33,7 @@ pub(super) fn tenant(call: &Call, asked: Option<&str>) -> Result<Option<Tenant>,
 }
 
 /// None: everybody's. A person at this machine runs the server; elsewhere a token of the edge says who does.
-pub(super) fn whose(call: &Call) -> Result<Option<Tenant>, Failure> {
+pub(super) async fn whose(call: &Call) -> Result<Option<Tenant>, Failure> {
     // Not over the edge: a command of this very process.
     let Some(caller) = Caller::of(&call.parts.extensions) else { return Ok(None) };
     if !caller.verified {
@@ -41,9 +42,9 @@ pub(super) fn whose(call: &Call) -> Result<Option<Tenant>, Failure> {
             false => Ok(None),
         };
     }
-    let Some(principal) = caller.principal()? else { return Ok(None) };
-    authorize_operation(MANAGE, &principal)?;
-    Ok((!principal.administers_machine()).then_some(principal.tenant))
+    let Some(principal) = caller.principal()?.map(Arc::new) else { return Ok(None) };
+    call.authorize(MANAGE, &principal).await?;
+    Ok((!principal.administers_machine()).then(|| principal.tenant.clone()))
 }
 
 /// Refuses to hand out a role that the caller does not have. A person at this machine has all of them.

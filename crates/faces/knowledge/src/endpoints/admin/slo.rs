@@ -11,7 +11,7 @@ use crate::slo::{self, Objectives};
 /// The figures are of all tenants together, so one of them may not see them.
 pub(crate) async fn show(call: Call) -> Outcome {
     call.query(&[])?;
-    if whose(&call)?.is_some() {
+    if whose(&call).await?.is_some() {
         return Err(Failure::forbidden("this needs a token with the role admin"));
     }
     let (kernel, settings) = (&call.face.kernel, &call.face.settings);

@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use http::header::{
-    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY,
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST, ORIGIN, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
@@ -18,7 +18,7 @@ use orchestr8_contract::Code;
 use orchestr8_kernel::ports::ids::Ids;
 use tower::Service;
 
-use crate::auth::{Caller, Rejected, Verifier};
+use crate::auth::{Caller, PeerAddress, Rejected, Verifier};
 use crate::body;
 use crate::correlation::{self, CORRELATION};
 use crate::cors::{self, Origins};
@@ -30,7 +30,7 @@ use crate::settings::{OnLoginFailure, URI_LIMIT_BYTES};
 use crate::signal::ConnectionSignal;
 use crate::sockets;
 use crate::streams::{self, StreamTable};
-use crate::{Error, Pages, Refusal, Settings, Voice};
+use crate::{Error, Pages, Refusal, RejectionLog, RejectionReason, Settings, Voice};
 
 /// On every answer that does not set its own.
 pub(crate) static SECURITY: [(HeaderName, HeaderValue); 4] = [
@@ -57,6 +57,7 @@ pub(crate) struct Guard {
     streams: Arc<StreamTable>,
     logins: FailedLogins,
     on_login_failure: Option<OnLoginFailure>,
+    rejections: Option<Arc<RejectionLog>>,
 }
 
 impl Guard {
@@ -76,6 +77,7 @@ impl Guard {
             streams: StreamTable::new(settings.max_streams_per_principal),
             logins: FailedLogins::new(settings.max_failed_logins),
             on_login_failure: settings.on_login_failure.clone(),
+            rejections: settings.rejections.clone(),
         })
     }
 
@@ -99,7 +101,7 @@ impl Guard {
         let given = correlation::given(request.headers());
         // Cheap: a target is shared, not copied.
         let target = request.uri().clone();
-        let page = self.place(&request);
+        let page = self.place(&request, signal);
         let outcome = match &page {
             Err(refusal) => Err(refusal.clone()),
             // Asked by a browser on behalf of the page; it shows no credentials and reaches no face.
@@ -112,6 +114,7 @@ impl Guard {
                         && self.is_own(target.path())
                         && shows_credentials(request.headers());
                     request.extensions_mut().insert(caller);
+                    request.extensions_mut().insert(PeerAddress(signal.address));
                     let routed = self.route(request).await;
                     // A face that checks credentials of its own has found them wrong.
                     match own && routed.as_ref().is_ok_and(|said| said.status() == StatusCode::UNAUTHORIZED) {
@@ -150,8 +153,16 @@ impl Guard {
     }
 
     /// From where it is asked: Ok for our own names, with the page's origin if it is a configured one.
-    fn place<B>(&self, request: &Request<B>) -> Result<Option<HeaderValue>, Refusal> {
+    fn place<B>(
+        &self,
+        request: &Request<B>,
+        signal: &ConnectionSignal,
+    ) -> Result<Option<HeaderValue>, Refusal> {
         let (headers, uri) = (request.headers(), request.uri());
+        let rejected = |reason, name: HeaderName| {
+            let value = headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
+            self.rejected(reason, signal, value, uri.path());
+        };
         if uri.path_and_query().is_some_and(|target| target.as_str().len() > URI_LIMIT_BYTES) {
             return Err(Refusal::uri_too_long());
         }
@@ -159,14 +170,20 @@ impl Guard {
         if !self.names_us(headers)
             || uri.authority().is_some_and(|name| !self.hosts.admits(name.as_str().as_bytes()))
         {
+            rejected(RejectionReason::Host, HOST);
             return Err(Refusal::host());
         }
-        let page = self.origins.check(headers, &self.hosts)?;
+        let page = self
+            .origins
+            .check(headers, &self.hosts)
+            .inspect_err(|_| rejected(RejectionReason::Origin, ORIGIN))?;
         if page.is_none() && sockets::is_handshake(headers) && !sockets::is_own_page(headers, &self.hosts) {
+            rejected(RejectionReason::Origin, ORIGIN);
             return Err(Refusal::origin());
         }
         match &self.pages {
             Some(ours) if page.is_none() && !pages::may_ask(ours, request.method(), headers) => {
+                rejected(RejectionReason::Page, ORIGIN);
                 Err(Refusal::page())
             }
             Some(_) | None => Ok(page),
@@ -186,7 +203,10 @@ impl Guard {
             Ok(caller) => self.admit(caller, request, signal),
             // Probes cannot show a token, and the health routes ask nobody's name. A face with credentials of its own asks itself.
             Err(_) if self.is_open(request) => Ok(Arc::new(Caller::nobody())),
-            Err(Rejected::NoToken) => Err(Refusal::no_token()),
+            Err(Rejected::NoToken) => {
+                self.rejected(RejectionReason::Credentials, signal, b"", path);
+                Err(Refusal::no_token())
+            }
             Err(Rejected::WrongToken(token)) => {
                 Err(self.login_failed(signal, Some(token), path).unwrap_or_else(Refusal::wrong_token))
             }
@@ -224,6 +244,7 @@ impl Guard {
             let face = self.faces.iter().find(|(prefix, _)| below(path, prefix)).map(|(_, face)| *face);
             let allowed = face.is_none_or(|face| grant.scope.allows_face(face));
             if !allowed && !self.is_open(request) {
+                self.rejected(RejectionReason::Scope, signal, caller.name.as_bytes(), path);
                 return Err(Refusal::out_of_scope());
             }
             signal.hold_grant(grant.clone());
@@ -232,6 +253,13 @@ impl Guard {
             signal.hold_stream(self.streams.open(&caller).ok_or_else(Refusal::too_many_streams)?);
         }
         Ok(caller)
+    }
+
+    /// Notes a rejected request for the audit log.
+    fn rejected(&self, reason: RejectionReason, signal: &ConnectionSignal, value: &[u8], path: &str) {
+        if let Some(rejections) = &self.rejections {
+            rejections.note(reason, signal.address, value, path);
+        }
     }
 
     /// Counts and reports wrong credentials. Gives the refusal if there were too many.

@@ -26,7 +26,7 @@ use crate::ports::store::Batch;
 use crate::ports::{Clock, Ids, Random, Store};
 use crate::principals::{PrincipalDirectory, Standing};
 use crate::redact::Redactor;
-use crate::refusals::RefusalBudget;
+use crate::refusals::{self, RefusalBudget, RefusedCall};
 use crate::registry::Registry;
 use crate::resilience::Breakers;
 use crate::slots::Slots;
@@ -127,6 +127,20 @@ impl Kernel {
         let mut batch = Batch::new();
         batch.link(audit::security_event(event, self.0.ports.clock.now_ms()));
         self.0.ports.store.commit(batch).await.map_err(store_fault)
+    }
+
+    /// Writes a change that no action made into the audit chain, where it cannot be in the commit of the change itself.
+    pub async fn record_change(&self, change: &audit::StateChange<'_>) -> Result<(), Fault> {
+        let mut batch = Batch::new();
+        batch.link(change.link(self.0.ports.clock.now_ms()));
+        self.0.ports.store.commit(batch).await.map_err(store_fault)
+    }
+
+    /// Writes the refusal of an operation that a face serves without an action into the audit chain, within the budget of its
+    /// principal. Needs a tokio runtime around it.
+    pub fn record_refusal(&self, call: RefusedCall, fault: &Fault) {
+        let (core, fault) = (self.0.clone(), fault.clone());
+        tokio::spawn(async move { refusals::record(&core, call, &fault).await });
     }
 
     /// Begins a submission. What ends at once costs no task; anything else goes on in one, so that nothing that was

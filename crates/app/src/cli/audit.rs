@@ -1,4 +1,4 @@
-//! `orchestr8 audit tail|verify|export|key|accept`: the audit trail of this server, or of a governed workspace.
+//! `orchestr8 audit list|tail|verify|export|key|accept`: the audit trail of this server, or of a governed workspace.
 
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -32,10 +32,15 @@ pub enum Audit {
         /// A head noted earlier: it must still be in the trail.
         #[arg(long, value_name = "HASH")]
         head: Option<String>,
+        /// Also compare with what this witness remembers [default: audit.witnesses].
+        #[arg(long, value_name = "URL", conflicts_with_all = ["file", "workspace"])]
+        witness: Option<String>,
         #[command(flatten)]
         trusted: Trusted,
     },
-    /// Print the newest entries.
+    /// List entries: who did what to which object, from where, and how it ended.
+    List(super::audit_list::List),
+    /// Print the newest entries of the data file.
     Tail {
         #[command(flatten)]
         of: Of,
@@ -81,9 +86,11 @@ const SLICE: i64 = 1000;
 impl Audit {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
         match self {
-            Audit::Verify { of, file, head, trusted } => {
-                verify(shell, of, file.as_deref(), head.as_deref(), trusted)
+            Audit::Verify { of, file, head, witness, trusted } => {
+                let wanted = Wanted { head: head.as_deref(), witness: witness.as_deref(), trusted };
+                verify(shell, of, file.as_deref(), &wanted)
             }
+            Audit::List(list) => list.run(shell),
             Audit::Tail { of, lines } => tail(shell, of, *lines),
             Audit::Export { of, output, all } => export(shell, of, output.as_deref(), *all),
             Audit::Key { data_dir } => signed_logs::show_key(shell, data_dir.clone()),
@@ -122,21 +129,16 @@ impl Of {
     }
 }
 
-fn verify(
-    shell: &Shell,
-    of: &Of,
-    file: Option<&Path>,
-    head: Option<&str>,
-    trusted: &Trusted,
-) -> Result<(), Failure> {
-    let mut signed = None;
+fn verify(shell: &Shell, of: &Of, file: Option<&Path>, wanted: &Wanted<'_>) -> Result<(), Failure> {
+    let (mut signed, head) = (None, wanted.head);
     let (verified, has_head) = match file {
         Some(file) => prove(file, Lines::of_file(file), head)?,
         None => match of.open(shell)? {
             Trail::Workspace(root) => prove(root.path(), Lines::of(&root), head)?,
             Trail::Store { path, look } => {
                 let verified = look.verify_chain(CHAIN).map_err(|error| broken_store(&path, error))?;
-                signed = Some(SignedLogs::of(shell, of.data_dir.clone(), trusted)?.check(&path, &look)?);
+                let heads = SignedLogs::of(shell, of.data_dir.clone(), wanted.trusted, wanted.witness)?;
+                signed = Some(heads.check(&path, &look)?);
                 let found =
                     head.map(|head| look.entry_of(CHAIN, head)).transpose().map_err(failed)?.flatten();
                 (verified, found.is_some())
@@ -170,6 +172,13 @@ fn verify(
         }
     }
     Ok(())
+}
+
+/// What a trail is compared with.
+struct Wanted<'a> {
+    head: Option<&'a str>,
+    witness: Option<&'a str>,
+    trusted: &'a Trusted,
 }
 
 /// From where the trail was proven, if not from its very beginning.

@@ -17,7 +17,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Running, Shell, WhenUntrusted, version};
 use crate::failure::Failure;
 use crate::reach::{INSTANCE_PATH, PublishedInstance};
-use crate::runtime::{Purpose, Runtime, WhenHeld, block_on, descriptors, examples, knowledge, tls, tokens};
+use crate::runtime::{
+    Purpose, Runtime, WhenHeld, block_on, descriptors, examples, knowledge, rejections, tls, tokens,
+};
 use crate::settings::Place;
 
 #[derive(Args)]
@@ -132,7 +134,8 @@ async fn guarded(runtime: &Runtime) -> Result<edge::Settings, Failure> {
     let beside = runtime.settings.sessions_port.map_or(0, |_| runtime.settings.sessions_face.connections);
     descriptors::provide(own.max_connections + beside, log);
     let on_login_failure = Some(tokens::watch_logins(&runtime.kernel));
-    Ok(edge::Settings { tls, on_login_failure, ..own })
+    let rejections = Some(rejections::watch(&runtime.kernel, &runtime.stop));
+    Ok(edge::Settings { tls, on_login_failure, rejections, ..own })
 }
 
 /// Writes down that this server owns the data directory, for commands that look for it. Data in memory has no directory.
@@ -167,6 +170,7 @@ async fn beside(
         max_streams_per_principal: connections.max(1),
         tls: first.tls.clone(),
         on_login_failure: first.on_login_failure.clone(),
+        rejections: first.rejections.clone(),
         ..edge_settings(runtime)
     };
     let listener = edge::bind(&settings).await.map_err(failure)?;
@@ -238,6 +242,7 @@ fn edge_settings(runtime: &Runtime) -> edge::Settings {
         auth: edge::Auth { stored: Some(runtime.tokens.table()), ..settings.auth.clone() },
         faces: FACES.to_vec(),
         on_login_failure: None,
+        rejections: None,
         tls: None,
         max_streams_per_principal: http.max_streams_per_principal,
         max_failed_logins: http.max_failed_logins_per_minute,

@@ -13,11 +13,12 @@ use orchestr8_kernel::Log;
 use orchestr8_kernel::audit::CHAIN;
 use orchestr8_kernel::ports::store::{Batch, Cell, Error, Link, Store as _};
 use orchestr8_kernel::ports::{Clock, Ids, clock, ids};
+use orchestr8_outbound::Client;
 use orchestr8_stores::merkle::{LogPiece, PrunedSet};
 use orchestr8_stores::sqlite::{self, Look, Options};
 use orchestr8_tlog::anchor::AnchorBoard;
 use orchestr8_tlog::{
-    HeadEvent, HeadFile, LogKey, LogPublicKey, LogVerification, RecorderSettings, TreeHead,
+    HeadEvent, HeadFile, LogKey, LogPublicKey, LogVerification, RecorderSettings, TreeHead, WitnessError,
 };
 use serde_json::{Value, json};
 
@@ -54,9 +55,26 @@ pub struct AgreedLogs {
 }
 
 impl SignedLogs {
-    pub fn of(shell: &Shell, data_dir: Option<PathBuf>, trusted: &Trusted) -> Result<Self, Failure> {
+    /// The heads of this machine alone.
+    pub fn local(shell: &Shell, data_dir: Option<PathBuf>) -> Result<Self, Failure> {
         let settings = shell.settings(Flags::new(), Mode { data_dir, ..Mode::default() })?;
-        Self::with(&settings.audit, trusted)
+        Self::with(&settings.audit, &Trusted::default())
+    }
+
+    /// With the heads that the witnesses remember, where they answer: one that is named must.
+    pub fn of(
+        shell: &Shell,
+        data_dir: Option<PathBuf>,
+        trusted: &Trusted,
+        witness: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let settings = shell.settings(Flags::new(), Mode { data_dir, ..Mode::default() })?;
+        let mut signed = Self::with(&settings.audit, trusted)?;
+        if let Some(key) = signed.key.clone() {
+            let found = witnessed(shell, &settings.audit, witness, &key)?;
+            signed.heads.extend(found);
+        }
+        Ok(signed)
     }
 
     pub fn with(audit: &AuditSettings, trusted: &Trusted) -> Result<Self, Failure> {
@@ -152,11 +170,49 @@ impl fmt::Display for AgreedLogs {
     }
 }
 
+/// The heads of all logs that the witnesses remember.
+fn witnessed(
+    shell: &Shell,
+    audit: &AuditSettings,
+    named: Option<&str>,
+    key: &LogPublicKey,
+) -> Result<Vec<TreeHead>, Failure> {
+    let token = audit.witnesses.witnesses.first().and_then(|witness| witness.token.clone());
+    let witnesses = match named {
+        Some(url) => vec![crate::settings::witness(url, token)?],
+        None => audit.witnesses.witnesses.clone(),
+    };
+    if witnesses.is_empty() {
+        return Ok(Vec::new());
+    }
+    let client = Client::trusted();
+    crate::runtime::block_on(async {
+        let mut found = Vec::new();
+        for (witness, source) in
+            witnesses.iter().flat_map(|witness| tables::LOGS.iter().map(move |log| (witness, log)))
+        {
+            let origin = format!("{}/{}", audit.origin, source.name);
+            match witness.heads(&client, &origin, key).await {
+                Ok(heads) => found.extend(heads),
+                Err(cause @ WitnessError::Forged(_)) => {
+                    return Err(Failure::new(Code::StoreCorrupt, format!("{witness}: {cause}")));
+                }
+                Err(cause) if named.is_some() => {
+                    return Err(Failure::new(Code::Unavailable, format!("{witness}: {cause}")));
+                }
+                Err(cause) => shell.terminal.note(&format!("not compared with the {witness}: {cause}")),
+            }
+        }
+        Ok(found)
+    })
+}
+
 /// The key of this installation, if there is one yet.
 fn own_key(audit: &AuditSettings) -> Result<Option<LogPublicKey>, Failure> {
     match &audit.key {
         KeySource::None => Ok(None),
         KeySource::Given(key) => Ok(Some(key.public().clone())),
+        KeySource::Command(command) => Ok(Some(transparency::key_of_command(command)?.public().clone())),
         KeySource::File { path, .. } if !path.exists() => Ok(None),
         KeySource::File { path, .. } => {
             let text = crate::settings::read_private("audit.keyFile", path)?;
@@ -169,7 +225,7 @@ fn own_key(audit: &AuditSettings) -> Result<Option<LogPublicKey>, Failure> {
 
 /// `audit key`.
 pub fn show_key(shell: &Shell, data_dir: Option<PathBuf>) -> Result<(), Failure> {
-    let logs = SignedLogs::of(shell, data_dir, &Trusted::default())?;
+    let logs = SignedLogs::local(shell, data_dir)?;
     let Some(key) = &logs.key else {
         return Err(Failure::new(Code::NotFound, "there is no key yet")
             .hinting("it is made when orchestr8 first runs"));
@@ -194,7 +250,7 @@ pub fn export(
     look: &Look,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let signed = SignedLogs::of(shell, data_dir, &Trusted::default())?;
+    let signed = SignedLogs::local(shell, data_dir)?;
     let failed =
         |error: Error| Failure::new(Code::StoreFailed, error.to_string()).hinting("see `orchestr8 doctor`");
     let first = json!({"format": "orchestr8-log/1", "origin": signed.origin});

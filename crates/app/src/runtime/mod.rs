@@ -10,6 +10,7 @@ pub mod knowledge;
 pub(crate) mod log_retention;
 mod messages;
 mod principals;
+pub mod rejections;
 mod seal;
 pub mod secrets;
 mod sessions;
@@ -167,8 +168,17 @@ impl Runtime {
             }
         }
         let remote = Remote::start(&kernel, other_servers(&settings, purpose.starts_servers));
-        let of_audit = audit::actions(&store, heads.as_ref()).map_err(broken)?;
-        for action in remote.actions().map_err(broken)?.into_iter().chain(of_audit) {
+        if let Some(heads) = &heads {
+            let messages = messages.clone();
+            heads.before_each(Arc::new(move || {
+                let messages = messages.clone();
+                // A failure leaves the records in the tail, where they are durable, for the next head.
+                Box::pin(async move { drop(messages.filed().await) })
+            }));
+        }
+        let of_audit = audit::actions(&store, &messages, heads.as_ref()).map_err(broken)?;
+        let of_witness = orchestr8_tlog::witness::all().map_err(broken)?;
+        for action in remote.actions().map_err(broken)?.into_iter().chain(of_audit).chain(of_witness) {
             offer(&kernel, action)?;
         }
         Ok(Self {
@@ -263,6 +273,9 @@ impl Runtime {
         }
         self.sessions.close().await;
         self.remote.stop().await;
+        if let Err(fault) = self.messages.filed().await {
+            self.kernel.log().warn("messages could not be filed", json!({"cause": fault.message}));
+        }
         if let Some(heads) = &self.heads {
             heads.close().await;
         }
@@ -341,36 +354,4 @@ fn register(kernel: &Kernel, settings: &Settings) -> Result<(), Failure> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{self, Environment};
-    use crate::settings::Mode;
-
-    /// The schemas of unlisted actions are compiled when they are first needed, so a wrong one would be found late.
-    #[tokio::test(flavor = "multi_thread")]
-    async fn the_schemas_of_all_actions_compile() {
-        let environment = Environment::of(&[("HOME", "/nowhere")]);
-        let folder = tempfile::tempdir().unwrap();
-        let empty = folder.path().join("orchestr8.toml");
-        std::fs::write(&empty, "").unwrap();
-        let loaded = config::load(Some(&empty), Vec::new(), &environment).unwrap();
-        let mode = Mode { ephemeral: true, conformance: true, ..Mode::default() };
-        let settings = Settings::new(loaded, mode, &environment).unwrap();
-        let purpose = Purpose {
-            when_held: WhenHeld::Refuse,
-            at_least: Level::Error,
-            lasting: false,
-            starts_servers: true,
-        };
-        let runtime = Runtime::build(settings, purpose).unwrap();
-        let table = runtime.kernel.registry().table();
-        let wrong: Vec<String> = table
-            .all()
-            .iter()
-            .filter_map(|action| action.prove().err().map(|error| format!("{}: {error}", action.name)))
-            .collect();
-        assert_eq!(wrong, Vec::<String>::new());
-        assert!(table.all().len() > 100, "{} actions", table.all().len());
-        runtime.close().await;
-    }
-}
+mod tests;

@@ -6,10 +6,12 @@ use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use http::request::Parts;
-use orchestr8_contract::id::CorrelationId;
+use orchestr8_contract::id::{CorrelationId, RunId};
 use orchestr8_contract::{Fault, Output};
 use orchestr8_edge::{Arrival, Intake, Params};
-use orchestr8_kernel::{Args, Halt, Principal, Settled, Submission, Transport};
+use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::refusals::RefusedCall;
+use orchestr8_kernel::{Args, Halt, Principal, Settled, Source, Submission, Transport};
 use serde_json::{Map, Value};
 
 use crate::calls;
@@ -76,6 +78,29 @@ impl Call {
         self.parts.extensions.get()
     }
 
+    /// From where it came. What was published before comes from the server's own queue.
+    pub fn source(&self) -> Source {
+        match self.delivery() {
+            Some(_) => Source { face: "knowledge", ..Source::SERVER },
+            None => orchestr8_edge::source("knowledge", &self.parts.extensions),
+        }
+    }
+
+    /// Puts on record that an operation without an action was refused.
+    pub fn record_refusal(&self, operation: &'static str, principal: Arc<Principal>, fault: &Fault) {
+        let run = RunId(self.face.kernel.ports().ids.fresh(For::Run));
+        let call = RefusedCall {
+            run,
+            action: operation.into(),
+            object: None,
+            principal,
+            transport: Transport::Http,
+            source: self.source(),
+            correlation: self.correlation.clone(),
+        };
+        self.face.kernel.record_refusal(call, fault);
+    }
+
     /// Who sends it, and what was signed of it.
     pub async fn authenticate(&self, kind: Kind) -> Result<(Who, Bytes), Failure> {
         let store = &self.face.kernel.ports().store;
@@ -125,6 +150,7 @@ impl Call {
         let args = Args::new(args);
         let mut submission = Submission::new(action, args, principal.clone(), self.correlation.clone());
         submission.transport = Transport::Http;
+        submission.source = self.source();
         submission.trace = orchestr8_edge::trace(&self.parts.headers);
         if let Some(key) = headers::idempotency_key(&self.parts.headers)? {
             let ttl_ms = self.face.settings.key_ttl_ms;

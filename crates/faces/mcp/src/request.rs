@@ -8,7 +8,7 @@ use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::trace::TRACEPARENT;
 use orchestr8_kernel::peer::Severity;
 use orchestr8_kernel::ports::ids::For;
-use orchestr8_kernel::{Args, Cancel, Kernel, Principal, Submission};
+use orchestr8_kernel::{Args, Cancel, Kernel, Principal, Source, Submission};
 
 use crate::body::Body;
 use crate::connection::{Connection, Incoming};
@@ -46,6 +46,11 @@ impl Request<'_> {
         self.incoming.who.as_ref().unwrap_or(&self.connection.who)
     }
 
+    /// From where it asks.
+    pub fn source(&self) -> Source {
+        self.incoming.source.unwrap_or(Source::stdio("mcp"))
+    }
+
     /// The wish that an action run for this request.
     pub fn submission(&self, action: Arc<str>, args: Args) -> Submission {
         // Written out, since `Submission::new` would make a cancel token and a scope that are thrown away at once.
@@ -54,6 +59,7 @@ impl Request<'_> {
             args,
             principal: self.who().clone(),
             transport: self.connection.transport,
+            source: self.source(),
             correlation: self.correlation(),
             trace: self.trace(),
             id: None,

@@ -31,6 +31,6 @@ pub fn action(name: &str) -> Result<Action, schema::Error> {
 
 async fn take(args: Args, context: Context) -> Result<Reply, Halt> {
     let (server, tool) = (args.text("server").unwrap_or_default(), args.text("tool").unwrap_or_default());
-    let pin = accept(context.kernel.ports(), server, tool, args.text("changed")).await?;
+    let pin = accept(context.kernel.ports(), server, tool, args.text("changed"), None).await?;
     Ok(Output::json(json!({"server": server, "tool": tool, "accepted": pin.accepted})).into())
 }

@@ -4,12 +4,18 @@ pub(crate) mod dead;
 pub(crate) mod keys;
 pub(crate) mod slo;
 
+use std::sync::Arc;
+
 use http::HeaderName;
 use http::header::{FORWARDED, HOST};
 use orchestr8_contract::AccessRole;
 use orchestr8_contract::id::Tenant;
 use orchestr8_edge::Caller;
+use orchestr8_kernel::Transport;
+use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::authorize::authorize_operation;
+use orchestr8_kernel::ports::store::Link;
+use serde_json::Value;
 
 use crate::call::Call;
 use crate::failure::Failure;
@@ -42,8 +48,34 @@ pub(super) fn whose(call: &Call) -> Result<Option<Tenant>, Failure> {
         };
     }
     let Some(principal) = caller.principal()? else { return Ok(None) };
-    authorize_operation(MANAGE, &principal)?;
+    if let Err(fault) = authorize_operation(MANAGE, &principal) {
+        call.record_refusal(MANAGE, Arc::new(principal), &fault);
+        return Err(fault.into());
+    }
     Ok((!principal.administers_machine()).then_some(principal.tenant))
+}
+
+/// The audit entry of an operation of these endpoints. It is about one tenant, or else in the operator's own trail.
+pub(super) fn audited(
+    call: &Call,
+    action: &'static str,
+    tenant: Option<&Tenant>,
+    object: &str,
+    detail: Value,
+) -> Link {
+    let principal = Caller::of(&call.parts.extensions).map_or("local", |caller| caller.name.as_str());
+    let own = Tenant::local();
+    let change = StateChange {
+        action,
+        tenant: tenant.unwrap_or(&own).as_str(),
+        principal,
+        transport: Transport::Http,
+        source: call.source(),
+        object: Some(object),
+        code: None,
+        detail,
+    };
+    change.link(call.face.now_ms())
 }
 
 /// Refuses to hand out a role that the caller does not have. A person at this machine has all of them.

@@ -25,8 +25,8 @@ pub const SHUTDOWN_WAIT: Duration = Duration::from_secs(2);
 /// The answer of a witness: a thousand heads and some room.
 pub const WITNESS_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// How long a start waits for all witnesses together.
-pub const WITNESS_START_WAIT: Duration = Duration::from_secs(15);
+/// How long a witness may take to show its heads: a start waits for it.
+pub const WITNESS_ASK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a server that requires a witness goes on without one that takes its heads.
 pub const WITNESS_GRACE_MS: i64 = 300_000;

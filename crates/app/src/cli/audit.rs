@@ -17,7 +17,9 @@ use serde_json::{Value, json};
 
 use super::Shell;
 use super::signed_logs::{self, SignedLogs, Trusted};
+use crate::config::Flags;
 use crate::failure::Failure;
+use crate::settings::{Mode, Settings};
 use crate::terminal::styled_line;
 
 #[derive(Subcommand)]
@@ -106,6 +108,10 @@ enum Trail {
 }
 
 impl Of {
+    fn settings(&self, shell: &Shell) -> Result<Settings, Failure> {
+        shell.settings(Flags::new(), Mode { data_dir: self.data_dir.clone(), ..Mode::default() })
+    }
+
     fn open(&self, shell: &Shell) -> Result<Trail, Failure> {
         match &self.workspace {
             None => {
@@ -137,7 +143,10 @@ fn verify(shell: &Shell, of: &Of, file: Option<&Path>, wanted: &Wanted<'_>) -> R
             Trail::Workspace(root) => prove(root.path(), Lines::of(&root), head)?,
             Trail::Store { path, look } => {
                 let verified = look.verify_chain(CHAIN).map_err(|error| broken_store(&path, error))?;
-                let heads = SignedLogs::of(shell, of.data_dir.clone(), wanted.trusted, wanted.witness)?;
+                let settings = of.settings(shell)?;
+                let heads = SignedLogs::with(&settings.audit, wanted.trusted)?;
+                let heads = heads.with_witnesses(&settings.audit, wanted.witness)?;
+                heads.silent_witnesses().iter().for_each(|silent| shell.terminal.note(silent));
                 signed = Some(heads.check(&path, &look)?);
                 let found =
                     head.map(|head| look.entry_of(CHAIN, head)).transpose().map_err(failed)?.flatten();

@@ -57,6 +57,7 @@ mod trust;
 mod validate;
 mod version;
 mod witness;
+mod witnessed_heads;
 mod words;
 mod workflows;
 

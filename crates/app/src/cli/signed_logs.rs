@@ -13,16 +13,15 @@ use orchestr8_kernel::Log;
 use orchestr8_kernel::audit::CHAIN;
 use orchestr8_kernel::ports::store::{Batch, Cell, Error, Link, Store as _};
 use orchestr8_kernel::ports::{Clock, Ids, clock, ids};
-use orchestr8_outbound::Client;
 use orchestr8_stores::merkle::{LogPiece, PrunedSet};
 use orchestr8_stores::sqlite::{self, Look, Options};
 use orchestr8_tlog::anchor::AnchorBoard;
 use orchestr8_tlog::{
-    HeadEvent, HeadFile, LogKey, LogPublicKey, LogVerification, RecorderSettings, TreeHead, WitnessError,
+    HeadEvent, HeadFile, LogKey, LogPublicKey, LogVerification, RecorderSettings, TreeHead,
 };
 use serde_json::{Value, json};
 
-use super::Shell;
+use super::{Shell, witnessed_heads};
 use crate::config::Flags;
 use crate::failure::Failure;
 use crate::runtime::transparency;
@@ -46,6 +45,8 @@ pub struct SignedLogs {
     file: Option<HeadFile>,
     key: Option<LogPublicKey>,
     heads: Vec<TreeHead>,
+    /// Witnesses that did not answer.
+    silent: Vec<String>,
 }
 
 /// Logs that agree with their heads.
@@ -61,20 +62,19 @@ impl SignedLogs {
         Self::with(&settings.audit, &Trusted::default())
     }
 
-    /// With the heads that the witnesses remember, where they answer: one that is named must.
-    pub fn of(
-        shell: &Shell,
-        data_dir: Option<PathBuf>,
-        trusted: &Trusted,
-        witness: Option<&str>,
-    ) -> Result<Self, Failure> {
-        let settings = shell.settings(Flags::new(), Mode { data_dir, ..Mode::default() })?;
-        let mut signed = Self::with(&settings.audit, trusted)?;
-        if let Some(key) = signed.key.clone() {
-            let found = witnessed(shell, &settings.audit, witness, &key)?;
-            signed.heads.extend(found);
+    /// Takes in the heads that the witnesses remember, where they answer: one that is named must.
+    pub fn with_witnesses(mut self, audit: &AuditSettings, named: Option<&str>) -> Result<Self, Failure> {
+        if let Some(key) = &self.key {
+            let found = witnessed_heads::ask(audit, named, key)?;
+            self.heads.extend(found.heads);
+            self.silent = found.silent;
         }
-        Ok(signed)
+        Ok(self)
+    }
+
+    /// The witnesses that did not answer, and why.
+    pub fn silent_witnesses(&self) -> &[String] {
+        &self.silent
     }
 
     pub fn with(audit: &AuditSettings, trusted: &Trusted) -> Result<Self, Failure> {
@@ -92,7 +92,7 @@ impl SignedLogs {
             }
             (Some(_) | None, _) => Vec::new(),
         };
-        Ok(Self { origin: audit.origin.clone(), file, key, heads })
+        Ok(Self { origin: audit.origin.clone(), file, key, heads, silent: Vec::new() })
     }
 
     /// Compares all rows with the heads.
@@ -168,43 +168,6 @@ impl fmt::Display for AgreedLogs {
             self.found.reports.iter().map(|report| format!("{} with {} entries", report.log, report.size));
         write!(out, "signed: {}; {} heads agree", logs.collect::<Vec<_>>().join(", "), self.heads)
     }
-}
-
-/// The heads of all logs that the witnesses remember.
-fn witnessed(
-    shell: &Shell,
-    audit: &AuditSettings,
-    named: Option<&str>,
-    key: &LogPublicKey,
-) -> Result<Vec<TreeHead>, Failure> {
-    let token = audit.witnesses.witnesses.first().and_then(|witness| witness.token.clone());
-    let witnesses = match named {
-        Some(url) => vec![crate::settings::witness(url, token)?],
-        None => audit.witnesses.witnesses.clone(),
-    };
-    if witnesses.is_empty() {
-        return Ok(Vec::new());
-    }
-    let client = Client::trusted();
-    crate::runtime::block_on(async {
-        let mut found = Vec::new();
-        for (witness, source) in
-            witnesses.iter().flat_map(|witness| tables::LOGS.iter().map(move |log| (witness, log)))
-        {
-            let origin = format!("{}/{}", audit.origin, source.name);
-            match witness.heads(&client, &origin, key).await {
-                Ok(heads) => found.extend(heads),
-                Err(cause @ WitnessError::Forged(_)) => {
-                    return Err(Failure::new(Code::StoreCorrupt, format!("{witness}: {cause}")));
-                }
-                Err(cause) if named.is_some() => {
-                    return Err(Failure::new(Code::Unavailable, format!("{witness}: {cause}")));
-                }
-                Err(cause) => shell.terminal.note(&format!("not compared with the {witness}: {cause}")),
-            }
-        }
-        Ok(found)
-    })
 }
 
 /// The key of this installation, if there is one yet.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use orchestr8_outbound::Client;
@@ -78,7 +79,7 @@ impl Witness {
         let body = json!({"key": key.to_string(), "heads": line.heads}).to_string();
         let client = client.get().map_err(|fault| WitnessError::Unreachable(fault.message.into()))?;
         let request = client.post(self.heads_url()).header("content-type", "application/json").body(body);
-        let (status, text) = self.send(request).await?;
+        let (status, text) = self.send(request, limits::ANCHOR_TIMEOUT).await?;
         match status {
             status if status.is_success() => Ok(()),
             StatusCode::CONFLICT => Err(WitnessError::Conflict(said(&text))),
@@ -97,7 +98,7 @@ impl Witness {
         let client = client.get().map_err(|fault| WitnessError::Unreachable(fault.message.into()))?;
         let mut url = self.heads_url();
         url.query_pairs_mut().append_pair("origin", origin);
-        let (status, text) = self.send(client.get(url)).await?;
+        let (status, text) = self.send(client.get(url), limits::WITNESS_ASK_TIMEOUT).await?;
         if !status.is_success() {
             return Err(WitnessError::Answer(format!("{status} {}", said(&text))));
         }
@@ -118,12 +119,16 @@ impl Witness {
         url
     }
 
-    async fn send(&self, mut request: reqwest::RequestBuilder) -> Result<(StatusCode, String), WitnessError> {
+    async fn send(
+        &self,
+        mut request: reqwest::RequestBuilder,
+        limit: Duration,
+    ) -> Result<(StatusCode, String), WitnessError> {
         let unreachable = |cause: reqwest::Error| WitnessError::Unreachable(cause.without_url().to_string());
         if let Some(WitnessToken(token)) = &self.token {
             request = request.bearer_auth(token);
         }
-        let response = request.timeout(limits::ANCHOR_TIMEOUT).send().await.map_err(unreachable)?;
+        let response = request.timeout(limit).send().await.map_err(unreachable)?;
         let status = response.status();
         let mut pieces = response.bytes_stream();
         let mut body = Vec::new();

@@ -241,6 +241,46 @@ async fn what_is_large_is_filed_at_once() {
     assert_eq!(outcome(&world.hub, "r1").await.0, Status::Completed);
 }
 
+/// The audit records, filed: what was done with which message, and by whom.
+async fn audited(world: &World) -> Vec<(String, String, String)> {
+    world.hub.filed().await.unwrap();
+    let sql = "SELECT json_extract(r.value, '$.action'), json_extract(r.value, '$.object'), json_extract(r.value, '$.principal')
+        FROM chain c JOIN json_each(c.body, '$.records') r ORDER BY c.seq, r.key";
+    let rows = world.store.query(Statement::new(sql, vec![])).await.unwrap();
+    let text = |row: &Row, at: usize| row.text(at).unwrap().to_owned();
+    rows.iter().map(|row| (text(row, 0), text(row, 1), text(row, 2))).collect()
+}
+
+#[tokio::test]
+async fn a_message_alone_costs_one_row_and_its_audit_record_none() {
+    let world = world();
+    world.hub.send(&Principal::local(), Actor::server(), request("warm", "ann", "echo")).await.unwrap();
+    outcome(&world.hub, "warm").await;
+    world.hub.filed().await.unwrap();
+    let chain = || world.store.query(Statement::new("SELECT seq FROM chain", vec![]));
+    let before = chain().await.unwrap().len();
+    let by = Actor { principal: "ann".into(), ..Actor::server() };
+    world.hub.send(&Principal::local(), by, request("r1", "ann", "echo")).await.unwrap();
+    assert_eq!(outcome(&world.hub, "r1").await.0, Status::Completed);
+    assert_eq!(chain().await.unwrap().len(), before, "it waits in the tail");
+    let records = audited(&world).await;
+    let of_it: Vec<_> = records.iter().filter(|(_, _, by)| by == "ann").collect();
+    assert_eq!(of_it, [&("aacp.send".to_owned(), "m-r1".to_owned(), "ann".to_owned())]);
+    assert_eq!(chain().await.unwrap().len(), before + 1, "one entry for all of it");
+}
+
+#[tokio::test]
+async fn what_expires_is_on_record() {
+    let world = world();
+    world.hub.send(&Principal::local(), Actor::server(), request("r1", "ann", "echo")).await.unwrap();
+    outcome(&world.hub, "r1").await;
+    assert!(world.hub.purge_expired(i64::MAX).await.unwrap() > 0);
+    let expired: Vec<_> =
+        audited(&world).await.into_iter().filter(|(action, _, _)| action == "aacp.expire").collect();
+    assert_eq!(expired.len(), 1, "one record for all messages of a tenant");
+    assert_eq!((expired[0].1.as_str(), expired[0].2.as_str()), ("m-r1", "server"));
+}
+
 #[tokio::test]
 async fn a_panic_at_the_post_is_told_and_the_next_message_goes_through() {
     let world = world();

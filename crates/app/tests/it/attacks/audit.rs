@@ -214,3 +214,73 @@ fn a_session_run_by_a_workflow_is_on_record() {
     );
     assert!(entries.iter().all(|entry| entry["principal"] == "local"), "{entries:?}");
 }
+
+/// What the server starts by itself, on behalf of the author of a schedule.
+#[test]
+fn a_schedule_that_fires_is_on_record() {
+    let place = Place::new();
+    let server = Server::start(&place, &[]);
+    let ask = |method: &str, path: &str, body: Value| {
+        let answer = server.connect().request(method, path, "", Some(&body.to_string())).unwrap();
+        assert!((200..300).contains(&answer.status), "{answer:?}");
+    };
+    ask("PUT", "/v1/workflows", json!({"workflow": super::actors::echo("often")}));
+    ask(
+        "PUT",
+        "/v1/schedules",
+        json!({"id": "each-second", "workflowId": "often", "cron": "* * * * * *", "overlap": "allow"}),
+    );
+    let mut http = server.connect();
+    let mut tries = 0;
+    let fired = loop {
+        let page = http.get("/v1/audit?action=schedules.fire").json();
+        if let Some(entry) = page["entries"].as_array().and_then(|entries| entries.first()) {
+            break entry.clone();
+        }
+        tries += 1;
+        assert!(tries < 20_000, "it never fired");
+    };
+    assert_eq!(
+        (&fired["principal"], &fired["source"], &fired["detail"]["scheduleId"]),
+        (&json!("local"), &json!("server"), &json!("each-second"))
+    );
+    let execution = fired["object"].as_str().unwrap();
+    assert_eq!(http.get(&format!("/v1/executions/{execution}")).status, 200);
+    server.terminate();
+}
+
+/// A receiver that wants nothing more: the delivery is given up, and nobody has to find it in a log.
+#[test]
+fn a_delivery_that_is_given_up_is_on_record() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut head = [0; 4096];
+            let _ = std::io::Read::read(&mut stream, &mut head);
+            let gone = "HTTP/1.1 410 Gone\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+            let _ = std::io::Write::write_all(&mut stream, gone.as_bytes());
+        }
+    });
+    let place = Place::new();
+    place.write("orchestr8.toml", "[knowledge.webhooks]\nallowPrivate = true\n");
+    let server = Server::start(&place, &[]);
+    let mut http = server.connect();
+    let hook = http.request("POST", "/webhooks", "", Some(&json!({"url": url}).to_string())).unwrap();
+    assert_eq!(hook.status, 201, "{hook:?}");
+    let document = json!({"document_id": "00000000-0000-4000-8000-000000000001", "parent_id": "root", "metadata": {"title": "A"}, "content": {"mime_type": "text/plain", "body": "x"}});
+    let made = http.request("POST", "/documents", "", Some(&document.to_string())).unwrap();
+    assert_eq!(made.status, 201, "{made:?}");
+    let mut tries = 0;
+    let given_up = loop {
+        let page = http.get("/v1/audit?action=webhooks.give_up").json();
+        if let Some(entry) = page["entries"].as_array().and_then(|entries| entries.first()) {
+            break entry.clone();
+        }
+        tries += 1;
+        assert!(tries < 20_000, "it was never given up");
+    };
+    assert_eq!((&given_up["principal"], &given_up["end"]), (&json!("server"), &json!("tool_error")));
+    assert!(given_up["object"].is_string(), "{given_up}");
+    server.terminate();
+}

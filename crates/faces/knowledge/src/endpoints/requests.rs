@@ -63,12 +63,17 @@ async fn change(
     let mut batch = Batch::new();
     let place = (principal.tenant.as_str(), seen.id.as_str());
     batch.then_one(tables::request_change(place, was, new, call.face.now_ms()));
+    let action = match state {
+        State::Cancelled | State::Compensated => "requests.cancel",
+        // Found out while it was looked at: it ended while nobody wrote it down.
+        State::Acked | State::Running | State::Failed | State::Succeeded => "requests.settle",
+    };
     let change = StateChange {
         principal: &principal.name,
         transport: Transport::Http,
         source: call.source(),
         detail: json!({"state": state.as_str()}),
-        ..StateChange::by_server("requests.cancel", principal.tenant.as_str(), Some(&seen.id))
+        ..StateChange::by_server(action, principal.tenant.as_str(), Some(&seen.id))
     };
     batch.link(change.link(call.face.now_ms()));
     match call.face.kernel.ports().store.commit(batch).await {

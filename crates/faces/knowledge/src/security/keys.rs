@@ -244,10 +244,10 @@ mod tests {
         assert_eq!(kept.iter().map(|key| key.kid.as_str()).collect::<Vec<_>>(), ["k-1", "k-2"]);
         assert_eq!(kept[0].revoked_ms, Some(2000 + limits::ROTATION_GRACE_MS));
         assert_eq!((&kept[1].owner, kept[1].created_ms), (&owner(), 2000));
-        revoke(&store, "k-1", 3000).await.unwrap();
-        revoke(&store, "k-1", 4000).await.unwrap();
+        revoke(&store, "k-1", 3000, None).await.unwrap();
+        revoke(&store, "k-1", 4000, None).await.unwrap();
         assert_eq!(find(&store, "k-1").await.unwrap().unwrap().revoked_ms, Some(3000));
-        assert_eq!(revoke(&store, "nobody", 1).await.unwrap_err().code, Code::NotFound);
+        assert_eq!(revoke(&store, "nobody", 1, None).await.unwrap_err().code, Code::NotFound);
         assert_eq!(rotate(&store, "nobody", "k-3", [3; 32], 1).await.unwrap_err().code, Code::NotFound);
     }
 
@@ -268,7 +268,7 @@ mod tests {
             with(|key| key.owner.roles = vec!["king".into()]),
             with(|key| key.public = [0; 32]),
         ] {
-            assert_eq!(add(&store, &wrong).await.unwrap_err().code, Code::InvalidArgument, "{wrong:?}");
+            assert_eq!(add(&store, &wrong, None).await.unwrap_err().code, Code::InvalidArgument, "{wrong:?}");
         }
     }
 }

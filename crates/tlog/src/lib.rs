@@ -19,4 +19,4 @@ pub use head_file::HeadFile;
 pub use key::{LogKey, LogPublicKey};
 pub use recorder::{HeadRecorder, RecorderSettings};
 pub use verify::{LogVerification, verify};
-pub use witness::{Witness, WitnessError, WitnessToken};
+pub use witness::{Witness, WitnessProblem, WitnessToken};

@@ -22,7 +22,7 @@ use crate::head_file::{self, HeadFile, HeadLine};
 use crate::key::LogKey;
 use crate::limits;
 use crate::verify::{self, LogVerification};
-use crate::witness::{Witness, WitnessError};
+use crate::witness::{Witness, WitnessProblem};
 
 /// What heads are made with.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ pub enum Error {
     #[error("the data does not agree with the head of {at} that the {witness} remembers: {difference}")]
     Rewound { witness: String, at: String, difference: LogDifference },
     #[error("the {witness} is not accepted: {cause}")]
-    Witness { witness: String, cause: WitnessError },
+    Witness { witness: String, cause: WitnessProblem },
     #[error(transparent)]
     Heads(#[from] head_file::Error),
     #[error("the head cannot be written to {path}: {cause}")]

@@ -134,8 +134,9 @@ async fn guarded(runtime: &Runtime) -> Result<edge::Settings, Failure> {
     let beside = runtime.settings.sessions_port.map_or(0, |_| runtime.settings.sessions_face.connections);
     descriptors::provide(own.max_connections + beside, log);
     let on_login_failure = Some(tokens::watch_logins(&runtime.kernel));
-    let rejections = Some(rejections::watch(&runtime.kernel, &runtime.stop));
-    Ok(edge::Settings { tls, on_login_failure, rejections, ..own })
+    let (rejections, task) = rejections::watch(&runtime.kernel, &runtime.stop);
+    runtime.finish(task);
+    Ok(edge::Settings { tls, on_login_failure, rejections: Some(rejections), ..own })
 }
 
 /// Writes down that this server owns the data directory, for commands that look for it. Data in memory has no directory.

@@ -2,7 +2,7 @@
 
 use orchestr8_contract::Code;
 use orchestr8_outbound::Client;
-use orchestr8_tlog::{LogPublicKey, TreeHead, Witness, WitnessError};
+use orchestr8_tlog::{LogPublicKey, TreeHead, Witness, WitnessProblem};
 
 use crate::failure::Failure;
 use crate::settings::AuditSettings;
@@ -47,12 +47,12 @@ async fn heads_of(
     client: &Client,
     origin: &str,
     key: &LogPublicKey,
-) -> Result<Result<Vec<TreeHead>, WitnessError>, Failure> {
+) -> Result<Result<Vec<TreeHead>, WitnessProblem>, Failure> {
     let mut found = Vec::new();
     for source in &tables::LOGS {
         match witness.heads(client, &format!("{origin}/{}", source.name), key).await {
             Ok(heads) => found.extend(heads),
-            Err(cause @ WitnessError::Forged(_)) => {
+            Err(cause @ WitnessProblem::Forged(_)) => {
                 return Err(Failure::new(Code::StoreCorrupt, format!("the {witness}: {cause}"))
                     .hinting("the key of the log was changed, or the witness is not to be trusted"));
             }

@@ -43,8 +43,10 @@ use orchestr8_tlog::HeadRecorder;
 use orchestr8_tokens::ApiTokens;
 use orchestr8_tools::remote::{self, Remote};
 use orchestr8_workflows::Hub;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
@@ -95,6 +97,8 @@ pub struct Runtime {
     pub tokens: ApiTokens,
     /// Told by SIGHUP, where there is something to reload.
     pub reload: Option<Arc<Notify>>,
+    /// Tasks that still have something to write when the server stops.
+    finishing: Mutex<Vec<JoinHandle<()>>>,
     sink: Stderr,
 }
 
@@ -168,19 +172,8 @@ impl Runtime {
             }
         }
         let remote = Remote::start(&kernel, other_servers(&settings, purpose.starts_servers));
-        if let Some(heads) = &heads {
-            let messages = messages.clone();
-            heads.before_each(Arc::new(move || {
-                let messages = messages.clone();
-                // A failure leaves the records in the tail, where they are durable, for the next head.
-                Box::pin(async move { drop(messages.filed().await) })
-            }));
-        }
-        let of_audit = audit::actions(&store, &messages, heads.as_ref()).map_err(broken)?;
-        let of_witness = orchestr8_tlog::witness::all().map_err(broken)?;
-        for action in remote.actions().map_err(broken)?.into_iter().chain(of_audit).chain(of_witness) {
-            offer(&kernel, action)?;
-        }
+        cover_messages(heads.as_ref(), &messages);
+        offer_own(&kernel, &remote, audit::actions(&store, &messages, heads.as_ref()))?;
         Ok(Self {
             settings,
             kernel,
@@ -198,6 +191,7 @@ impl Runtime {
             sandbox,
             tokens,
             reload,
+            finishing: Mutex::default(),
             sink,
         })
     }
@@ -222,6 +216,11 @@ impl Runtime {
         self.vault.load().await?;
         self.sessions.start_alone().await.map_err(Failure::from)?;
         self.workflows.start_alone().await.map_err(Failure::from)
+    }
+
+    /// Waits for a task when the server stops. It must end by itself once `stop` fires.
+    pub fn finish(&self, task: JoinHandle<()>) {
+        self.finishing.lock().push(task);
     }
 
     /// The REST faces over this kernel that commands call too.
@@ -273,6 +272,8 @@ impl Runtime {
         }
         self.sessions.close().await;
         self.remote.stop().await;
+        let finishing = std::mem::take(&mut *self.finishing.lock());
+        futures::future::join_all(finishing).await;
         if let Err(fault) = self.messages.filed().await {
             self.kernel.log().warn("messages could not be filed", json!({"cause": fault.message}));
         }
@@ -316,6 +317,29 @@ fn other_servers(settings: &Settings, are_started: bool) -> remote::Settings {
         client_version: settings.server_version.clone(),
         search_above: settings.search_above,
     }
+}
+
+/// Before each head the records of messages become entries of the log that it covers.
+fn cover_messages(heads: Option<&HeadRecorder>, messages: &orchestr8_agents::aacp::Hub) {
+    let Some(heads) = heads else { return };
+    let messages = messages.clone();
+    heads.before_each(Arc::new(move || {
+        let messages = messages.clone();
+        // A failure leaves the records in the tail, where they are durable, for the next head.
+        Box::pin(async move { drop(messages.filed().await) })
+    }));
+}
+
+/// What the program itself offers: over its audit trail, as a witness, over other servers.
+fn offer_own(
+    kernel: &Kernel,
+    remote: &Remote,
+    of_audit: Result<Vec<Action>, orchestr8_kernel::schema::Error>,
+) -> Result<(), Failure> {
+    let of_witness = orchestr8_tlog::witness::all().map_err(broken)?;
+    let of_others = remote.actions().map_err(broken)?;
+    let mut all = of_others.into_iter().chain(of_audit.map_err(broken)?).chain(of_witness);
+    all.try_for_each(|action| offer(kernel, action))
 }
 
 fn broken(error: orchestr8_kernel::schema::Error) -> Failure {

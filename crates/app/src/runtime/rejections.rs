@@ -11,17 +11,18 @@ use orchestr8_kernel::Kernel;
 use orchestr8_kernel::audit::SecurityEvent;
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Reports on their way into the audit trail. The edge sends a bounded number a minute, so this is never full for long.
 const QUEUE: usize = 1024;
 
 /// What the edge counts rejections with. What was counted is reported every minute, and once more when the server stops.
-pub fn watch(kernel: &Kernel, stop: &CancellationToken) -> Arc<RejectionLog> {
+pub fn watch(kernel: &Kernel, stop: &CancellationToken) -> (Arc<RejectionLog>, JoinHandle<()>) {
     let (sender, mut reports) = mpsc::channel::<Rejection>(QUEUE);
     let log = Arc::new(RejectionLog::new(Arc::new(move |rejection| drop(sender.try_send(rejection)))));
     let (kernel, stop, counted) = (kernel.clone(), stop.clone(), Arc::downgrade(&log));
-    tokio::spawn(async move {
+    let task = tokio::spawn(async move {
         loop {
             let clock = kernel.ports().clock.clone();
             tokio::select! {
@@ -40,7 +41,7 @@ pub fn watch(kernel: &Kernel, stop: &CancellationToken) -> Arc<RejectionLog> {
             }
         }
     });
-    log
+    (log, task)
 }
 
 async fn record(kernel: &Kernel, rejection: &Rejection) {

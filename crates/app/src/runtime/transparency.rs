@@ -8,7 +8,7 @@ use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::{Clock, Ids};
 use orchestr8_stores::Sqlite;
 use orchestr8_tlog::witness::compare_with_witnesses;
-use orchestr8_tlog::{HeadRecorder, LogKey, RecorderSettings, WitnessError, head_file, recorder};
+use orchestr8_tlog::{HeadRecorder, LogKey, RecorderSettings, WitnessProblem, head_file, recorder};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
@@ -123,7 +123,7 @@ pub fn failure(error: &recorder::Error) -> Failure {
             "an old copy of the data was put back, or the data was changed; after a planned restore let the witness forget the log \
              with `orchestr8 witness forget`",
         ),
-        recorder::Error::Witness { cause: WitnessError::Forged(_), .. } => (
+        recorder::Error::Witness { cause: WitnessProblem::Forged(_), .. } => (
             Code::StoreCorrupt,
             "the key of the log was changed, or the witness is not to be trusted; see `orchestr8 witness list` there",
         ),

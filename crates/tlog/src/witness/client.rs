@@ -41,7 +41,7 @@ pub struct Witness {
 
 /// Why a witness did not help.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WitnessError {
+pub enum WitnessProblem {
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
     #[error("it answered {0}")]
@@ -73,17 +73,22 @@ impl fmt::Display for Witness {
 
 impl Witness {
     /// Sends a line of heads.
-    pub async fn submit(&self, client: &Client, line: &str, key: &LogPublicKey) -> Result<(), WitnessError> {
+    pub async fn submit(
+        &self,
+        client: &Client,
+        line: &str,
+        key: &LogPublicKey,
+    ) -> Result<(), WitnessProblem> {
         let line: HeadLine =
-            serde_json::from_str(line).map_err(|cause| WitnessError::Answer(cause.to_string()))?;
+            serde_json::from_str(line).map_err(|cause| WitnessProblem::Answer(cause.to_string()))?;
         let body = json!({"key": key.to_string(), "heads": line.heads}).to_string();
-        let client = client.get().map_err(|fault| WitnessError::Unreachable(fault.message.into()))?;
+        let client = client.get().map_err(|fault| WitnessProblem::Unreachable(fault.message.into()))?;
         let request = client.post(self.heads_url()).header("content-type", "application/json").body(body);
         let (status, text) = self.send(request, limits::ANCHOR_TIMEOUT).await?;
         match status {
             status if status.is_success() => Ok(()),
-            StatusCode::CONFLICT => Err(WitnessError::Conflict(said(&text))),
-            status => Err(WitnessError::Answer(format!("{status} {}", said(&text)))),
+            StatusCode::CONFLICT => Err(WitnessProblem::Conflict(said(&text))),
+            status => Err(WitnessProblem::Answer(format!("{status} {}", said(&text)))),
         }
     }
 
@@ -94,20 +99,20 @@ impl Witness {
         client: &Client,
         origin: &str,
         key: &LogPublicKey,
-    ) -> Result<Vec<TreeHead>, WitnessError> {
-        let client = client.get().map_err(|fault| WitnessError::Unreachable(fault.message.into()))?;
+    ) -> Result<Vec<TreeHead>, WitnessProblem> {
+        let client = client.get().map_err(|fault| WitnessProblem::Unreachable(fault.message.into()))?;
         let mut url = self.heads_url();
         url.query_pairs_mut().append_pair("origin", origin);
         let (status, text) = self.send(client.get(url), limits::WITNESS_ASK_TIMEOUT).await?;
         if !status.is_success() {
-            return Err(WitnessError::Answer(format!("{status} {}", said(&text))));
+            return Err(WitnessProblem::Answer(format!("{status} {}", said(&text))));
         }
         let shown: Shown = serde_json::from_str(&text)
-            .map_err(|_| WitnessError::Answer(String::from("no list of heads")))?;
+            .map_err(|_| WitnessProblem::Answer(String::from("no list of heads")))?;
         let open = |shown: &ShownHead| match TreeHead::open(&shown.note, key) {
             Ok(head) if head.origin == origin => Ok(head),
-            Ok(head) => Err(WitnessError::Forged(format!("it is of another log: {}", head.origin))),
-            Err(cause) => Err(WitnessError::Forged(cause.to_string())),
+            Ok(head) => Err(WitnessProblem::Forged(format!("it is of another log: {}", head.origin))),
+            Err(cause) => Err(WitnessProblem::Forged(cause.to_string())),
         };
         shown.heads.iter().map(open).collect()
     }
@@ -123,8 +128,9 @@ impl Witness {
         &self,
         mut request: reqwest::RequestBuilder,
         limit: Duration,
-    ) -> Result<(StatusCode, String), WitnessError> {
-        let unreachable = |cause: reqwest::Error| WitnessError::Unreachable(cause.without_url().to_string());
+    ) -> Result<(StatusCode, String), WitnessProblem> {
+        let unreachable =
+            |cause: reqwest::Error| WitnessProblem::Unreachable(cause.without_url().to_string());
         if let Some(WitnessToken(token)) = &self.token {
             request = request.bearer_auth(token);
         }
@@ -135,7 +141,7 @@ impl Witness {
         while let Some(piece) = pieces.next().await {
             body.extend_from_slice(&piece.map_err(unreachable)?);
             if body.len() > limits::WITNESS_ANSWER_BYTES {
-                return Err(WitnessError::Answer(String::from("with more than a list of heads has")));
+                return Err(WitnessProblem::Answer(String::from("with more than a list of heads has")));
             }
         }
         Ok((status, String::from_utf8_lossy(&body).into_owned()))

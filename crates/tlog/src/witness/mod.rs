@@ -10,6 +10,6 @@ mod ledger;
 mod startup;
 
 pub use actions::all;
-pub use client::{Witness, WitnessError, WitnessToken};
+pub use client::{Witness, WitnessProblem, WitnessToken};
 pub use ledger::{WitnessedHead, judge};
 pub use startup::compare_with_witnesses;

@@ -3,7 +3,7 @@
 use orchestr8_outbound::Client;
 use orchestr8_stores::Sqlite;
 
-use super::client::WitnessError;
+use super::client::WitnessProblem;
 use crate::head::TreeHead;
 use crate::recorder::{Error, RecorderSettings};
 
@@ -12,7 +12,7 @@ use crate::recorder::{Error, RecorderSettings};
 pub async fn compare_with_witnesses(
     store: &Sqlite,
     settings: &RecorderSettings,
-) -> Result<Vec<(String, WitnessError)>, Error> {
+) -> Result<Vec<(String, WitnessProblem)>, Error> {
     let (client, key) = (Client::trusted(), settings.key.public());
     let (mut silent, mut answered) = (Vec::new(), false);
     for witness in &settings.witnesses.witnesses {
@@ -27,7 +27,9 @@ pub async fn compare_with_witnesses(
                         agrees(store, source.name, head, &name)?;
                     }
                 }
-                Err(cause @ WitnessError::Forged(_)) => return Err(Error::Witness { witness: name, cause }),
+                Err(cause @ WitnessProblem::Forged(_)) => {
+                    return Err(Error::Witness { witness: name, cause });
+                }
                 Err(cause) => {
                     is_heard = false;
                     silent.push((name, cause));

@@ -76,6 +76,10 @@ pub const TAIL_WRITES: usize = 1_024;
 pub const TAIL_GROUP_BYTES: usize = 64 * 1_024;
 pub const TAIL_BYTES: usize = 1_024 * 1_024;
 
+/// Messages that one audit record names, and records in one entry of the audit chain: an entry stays below some 100 KiB.
+pub const AUDIT_OBJECTS: usize = 500;
+pub const AUDIT_RECORDS: usize = 256;
+
 /// Rows of the tail read at once.
 pub const TAIL_ROWS: i64 = 1_000;
 

@@ -295,10 +295,10 @@ pub fn request_update(cells: Vec<Cell>) -> Statement {
     )
 }
 
-/// Columns: n, tenant, target, position.
+/// Columns: n, tenant, target, position, id.
 pub fn messages_expired(now_ms: i64, limit: i64) -> Statement {
     Statement::new(
-        "SELECT n, tenant, target, position FROM aacp_message WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2",
+        "SELECT n, tenant, target, position, id FROM aacp_message WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2",
         vec![now_ms.into(), limit.into()],
     )
 }

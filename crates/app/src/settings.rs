@@ -373,7 +373,7 @@ mod tokens;
 mod vectors;
 mod workflows;
 
-pub use audit::{AuditSettings, KeySource};
+pub use audit::{AuditSettings, KeySource, witness};
 pub use embedder::{Embedder, model_folder};
 pub use knowledge::Knowledge;
 pub use programs::CONFINE;

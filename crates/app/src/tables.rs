@@ -26,6 +26,7 @@ pub fn migrations() -> Vec<Migration> {
         orchestr8_broker::tables::MIGRATIONS,
         orchestr8_agents::tables::MIGRATIONS,
         orchestr8_tokens::tables::MIGRATIONS,
+        orchestr8_tlog::tables::MIGRATIONS,
         OWN,
     ];
     lists.iter().flat_map(|list| list.iter()).map(|&(name, sql)| Migration { name, sql }).collect()
@@ -81,22 +82,42 @@ pub struct AuditFilter {
     pub action: String,
     pub principal: String,
     pub end: String,
+    /// The id of what an entry is about.
+    pub object: String,
 }
 
-/// Columns: seq, body, entry_hash. The newest first.
-pub fn audit_entries(chain: &'static str, before: i64, filter: &AuditFilter, limit: i64) -> Statement {
+/// A place in the audit trail: the number of an entry, and of a record within it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditPlace {
+    pub sequence: i64,
+    /// -1 for an entry that has no records.
+    pub record: i64,
+}
+
+/// Columns: seq, body, entry_hash, number of the record or -1. The newest first, before a place. An entry of many records is shown as
+/// these: the body is the record's.
+pub fn audit_entries(chain: &'static str, before: AuditPlace, filter: &AuditFilter, limit: i64) -> Statement {
     let text = |text: &str| text.to_owned().into();
     Statement::new(
-        "SELECT seq, body, entry_hash FROM chain WHERE name = ?1 AND seq < ?2 AND json_extract(body, '$.tenant') = ?3 \
-         AND (?4 = '' OR json_extract(body, '$.action') = ?4) AND (?5 = '' OR json_extract(body, '$.principal') = ?5) \
-         AND (?6 = '' OR json_extract(body, '$.end') = ?6) ORDER BY seq DESC LIMIT ?7",
+        "SELECT c.seq, COALESCE(r.value, c.body) AS shown, c.entry_hash, COALESCE(r.key, -1)
+         FROM chain c LEFT JOIN json_each(c.body, '$.records') r
+         WHERE c.name = ?1 AND c.seq <= ?2 AND (c.seq < ?2 OR COALESCE(r.key, -1) < ?3)
+            AND json_extract(c.body, '$.tenant') = ?4
+            AND (?5 = '' OR json_extract(COALESCE(r.value, c.body), '$.action') = ?5)
+            AND (?6 = '' OR json_extract(COALESCE(r.value, c.body), '$.principal') = ?6)
+            AND (?7 = '' OR json_extract(COALESCE(r.value, c.body), '$.end') = ?7)
+            AND (?8 = '' OR json_extract(COALESCE(r.value, c.body), '$.object') = ?8 OR json_extract(COALESCE(r.value, c.body), '$.request') = ?8
+                OR EXISTS (SELECT 1 FROM json_each(COALESCE(r.value, c.body), '$.objects') o WHERE o.value = ?8))
+         ORDER BY c.seq DESC, r.key DESC LIMIT ?9",
         vec![
             chain.into(),
-            before.into(),
+            before.sequence.into(),
+            before.record.into(),
             text(&filter.tenant),
             text(&filter.action),
             text(&filter.principal),
             text(&filter.end),
+            text(&filter.object),
             limit.into(),
         ],
     )

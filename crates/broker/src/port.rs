@@ -4,6 +4,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use orchestr8_contract::Fault;
 use orchestr8_contract::id::Tenant;
+use orchestr8_kernel::ports::store::Link;
 use tokio::sync::watch;
 
 use crate::subject::Subject;
@@ -164,11 +165,21 @@ pub trait Broker: Send + Sync + 'static {
         seq: i64,
     ) -> BoxFuture<'static, Result<Option<DeadLetter>, Fault>>;
 
-    /// Sends a dead letter on its way again.
-    fn redrive(&self, tenant: Option<Tenant>, seq: i64) -> BoxFuture<'static, Result<Redriven, Fault>>;
+    /// Sends a dead letter on its way again. The audit entry is written with it.
+    fn redrive(
+        &self,
+        tenant: Option<Tenant>,
+        seq: i64,
+        audit: Link,
+    ) -> BoxFuture<'static, Result<Redriven, Fault>>;
 
-    /// Forgets a dead letter; whether there was one.
-    fn discard(&self, tenant: Option<Tenant>, seq: i64) -> BoxFuture<'static, Result<bool, Fault>>;
+    /// Forgets a dead letter; whether there was one. The audit entry is written with it.
+    fn discard(
+        &self,
+        tenant: Option<Tenant>,
+        seq: i64,
+        audit: Link,
+    ) -> BoxFuture<'static, Result<bool, Fault>>;
 
     /// What there is, tenant by tenant.
     fn report(&self) -> BoxFuture<'static, Result<Vec<Reported>, Fault>>;

@@ -142,18 +142,22 @@ pub async fn a_dead_letter_is_redriven_with_all_attempts_before_it_or_dropped(op
     let dead = Verdict::Dead { why: "never".to_owned(), reply: None };
     broker.settle(one(&broker).await, dead.clone()).await.unwrap();
     let seq = broker.dead(Some(tenant("acme")), 0, 10).await.unwrap().items[0].seq;
-    assert_eq!(broker.redrive(Some(tenant("zeta")), seq).await.unwrap(), Redriven::Unknown);
-    assert_eq!(broker.redrive(Some(tenant("acme")), seq).await.unwrap(), Redriven::OnItsWay);
-    assert_eq!(broker.redrive(None, seq).await.unwrap(), Redriven::Unknown, "it is on its way already");
+    assert_eq!(broker.redrive(Some(tenant("zeta")), seq, audit()).await.unwrap(), Redriven::Unknown);
+    assert_eq!(broker.redrive(Some(tenant("acme")), seq, audit()).await.unwrap(), Redriven::OnItsWay);
+    assert_eq!(
+        broker.redrive(None, seq, audit()).await.unwrap(),
+        Redriven::Unknown,
+        "it is on its way already"
+    );
     let delivery = one(&broker).await;
     assert_eq!(delivery.receipt.attempt, 1);
     assert!(delivery.round > 0, "a redriven message is a new try");
     broker.settle(delivery, dead).await.unwrap();
     let letter = broker.dead(None, 0, 10).await.unwrap().items.remove(0);
     assert_eq!(letter.redrives, 1);
-    assert!(!broker.discard(Some(tenant("zeta")), letter.seq).await.unwrap());
-    assert!(broker.discard(Some(tenant("acme")), letter.seq).await.unwrap());
-    assert!(!broker.discard(None, letter.seq).await.unwrap());
+    assert!(!broker.discard(Some(tenant("zeta")), letter.seq, audit()).await.unwrap());
+    assert!(broker.discard(Some(tenant("acme")), letter.seq, audit()).await.unwrap());
+    assert!(!broker.discard(None, letter.seq, audit()).await.unwrap());
     assert!(broker.find_dead(None, letter.seq).await.unwrap().is_none());
 }
 
@@ -279,4 +283,9 @@ pub async fn many_publish_at_once_and_each_message_is_delivered_once(open: Open)
     seen.sort_unstable();
     assert_eq!(seen, (0..300).collect::<Vec<_>>());
     assert!(broker.report().await.unwrap().is_empty());
+}
+
+/// The audit entry of an operation.
+fn audit() -> orchestr8_kernel::ports::store::Link {
+    orchestr8_kernel::audit::StateChange::by_server("test", "acme", None).link(0)
 }

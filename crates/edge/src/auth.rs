@@ -1,15 +1,15 @@
 //! Who is calling: the bearer of a token of the settings or of the store, or on loopback the person at this machine.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
 use http::{Extensions, HeaderMap};
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{AccessRole, Code, Fault, RoleSet, api_token};
-use orchestr8_kernel::Principal;
 use orchestr8_kernel::grant::{TokenGrant, TokenHash, TokenTable};
+use orchestr8_kernel::{Principal, Source};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
@@ -58,6 +58,15 @@ pub struct Caller {
     pub verified: bool,
     /// The API token of the store that was shown.
     pub grant: Option<Arc<TokenGrant>>,
+}
+
+/// The address of the peer of a request, kept in its extensions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PeerAddress(pub IpAddr);
+
+/// The source of a request that a face takes in.
+pub fn source(face: &'static str, extensions: &Extensions) -> Source {
+    Source::request(face, extensions.get::<PeerAddress>().map(|peer| peer.0))
 }
 
 /// The name and tenant of whoever calls over loopback.

@@ -162,7 +162,7 @@ pub(crate) fn label(presented: &[u8]) -> String {
 }
 
 /// One subscriber has a whole /64 of IPv6.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

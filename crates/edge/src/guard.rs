@@ -1,6 +1,6 @@
 //! Stands before the router: looks at every request once, cheaply, and lets the honest ones through.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use http::header::{
-    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY,
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST, ORIGIN, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
@@ -18,7 +18,7 @@ use orchestr8_contract::Code;
 use orchestr8_kernel::ports::ids::Ids;
 use tower::Service;
 
-use crate::auth::{Caller, Rejected, Verifier};
+use crate::auth::{Caller, PeerAddress, Rejected, Verifier};
 use crate::body;
 use crate::correlation::{self, CORRELATION};
 use crate::cors::{self, Origins};
@@ -30,7 +30,7 @@ use crate::settings::{OnLoginFailure, OnScopeRefusal, URI_LIMIT_BYTES};
 use crate::signal::ConnectionSignal;
 use crate::sockets;
 use crate::streams::{self, StreamTable};
-use crate::{Error, Pages, Refusal, Settings, Voice};
+use crate::{Error, Pages, Refusal, RejectionLog, RejectionReason, Settings, Voice};
 
 /// On every answer that does not set its own.
 pub(crate) static SECURITY: [(HeaderName, HeaderValue); 4] = [
@@ -58,6 +58,7 @@ pub(crate) struct Guard {
     logins: FailedLogins,
     on_login_failure: Option<OnLoginFailure>,
     on_scope_refusal: Option<OnScopeRefusal>,
+    rejections: Option<Arc<RejectionLog>>,
 }
 
 /// A request on a face that the scope of its token does not include.
@@ -66,6 +67,7 @@ pub struct ScopeRefusal {
     pub caller: Arc<Caller>,
     pub face: &'static str,
     pub path: String,
+    pub address: IpAddr,
 }
 
 impl Guard {
@@ -86,6 +88,7 @@ impl Guard {
             logins: FailedLogins::new(settings.max_failed_logins),
             on_login_failure: settings.on_login_failure.clone(),
             on_scope_refusal: settings.on_scope_refusal.clone(),
+            rejections: settings.rejections.clone(),
         })
     }
 
@@ -109,7 +112,7 @@ impl Guard {
         let given = correlation::given(request.headers());
         // Cheap: a target is shared, not copied.
         let target = request.uri().clone();
-        let page = self.place(&request);
+        let page = self.place(&request, signal);
         let outcome = match &page {
             Err(refusal) => Err(refusal.clone()),
             // Asked by a browser on behalf of the page; it shows no credentials and reaches no face.
@@ -122,6 +125,7 @@ impl Guard {
                         && self.is_own(target.path())
                         && shows_credentials(request.headers());
                     request.extensions_mut().insert(caller);
+                    request.extensions_mut().insert(PeerAddress(signal.address));
                     let routed = self.route(request).await;
                     // A face that checks credentials of its own has found them wrong.
                     match own && routed.as_ref().is_ok_and(|said| said.status() == StatusCode::UNAUTHORIZED) {
@@ -160,8 +164,16 @@ impl Guard {
     }
 
     /// From where it is asked: Ok for our own names, with the page's origin if it is a configured one.
-    fn place<B>(&self, request: &Request<B>) -> Result<Option<HeaderValue>, Refusal> {
+    fn place<B>(
+        &self,
+        request: &Request<B>,
+        signal: &ConnectionSignal,
+    ) -> Result<Option<HeaderValue>, Refusal> {
         let (headers, uri) = (request.headers(), request.uri());
+        let rejected = |reason, name: HeaderName| {
+            let value = headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
+            self.rejected(reason, signal, value, uri.path());
+        };
         if uri.path_and_query().is_some_and(|target| target.as_str().len() > URI_LIMIT_BYTES) {
             return Err(Refusal::uri_too_long());
         }
@@ -169,14 +181,20 @@ impl Guard {
         if !self.names_us(headers)
             || uri.authority().is_some_and(|name| !self.hosts.admits(name.as_str().as_bytes()))
         {
+            rejected(RejectionReason::Host, HOST);
             return Err(Refusal::host());
         }
-        let page = self.origins.check(headers, &self.hosts)?;
+        let page = self
+            .origins
+            .check(headers, &self.hosts)
+            .inspect_err(|_| rejected(RejectionReason::Origin, ORIGIN))?;
         if page.is_none() && sockets::is_handshake(headers) && !sockets::is_own_page(headers, &self.hosts) {
+            rejected(RejectionReason::Origin, ORIGIN);
             return Err(Refusal::origin());
         }
         match &self.pages {
             Some(ours) if page.is_none() && !pages::may_ask(ours, request.method(), headers) => {
+                rejected(RejectionReason::Page, ORIGIN);
                 Err(Refusal::page())
             }
             Some(_) | None => Ok(page),
@@ -200,7 +218,10 @@ impl Guard {
             Ok(caller) => self.admit(caller, request, signal),
             // Probes cannot show a token, and the health routes ask nobody's name. A face with credentials of its own asks itself.
             Err(_) if self.is_open(request) => Ok(Arc::new(Caller::nobody())),
-            Err(Rejected::NoToken) => Err(Refusal::no_token()),
+            Err(Rejected::NoToken) => {
+                self.rejected(RejectionReason::Credentials, signal, b"", path);
+                Err(Refusal::no_token())
+            }
             Err(Rejected::WrongToken(token)) => {
                 Err(self.login_failed(signal, Some(token), path).unwrap_or_else(Refusal::wrong_token))
             }
@@ -244,7 +265,12 @@ impl Guard {
             let refused = face.filter(|face| !grant.scope.allows_face(face) && !self.is_public(request));
             if let Some(face) = refused {
                 if let Some(report) = &self.on_scope_refusal {
-                    report(ScopeRefusal { caller: caller.clone(), face, path: path.to_owned() });
+                    report(ScopeRefusal {
+                        caller: caller.clone(),
+                        face,
+                        path: path.to_owned(),
+                        address: signal.address,
+                    });
                 }
                 return Err(Refusal::out_of_scope());
             }
@@ -254,6 +280,13 @@ impl Guard {
             signal.hold_stream(self.streams.open(&caller).ok_or_else(Refusal::too_many_streams)?);
         }
         Ok(caller)
+    }
+
+    /// Notes a rejected request for the audit log.
+    fn rejected(&self, reason: RejectionReason, signal: &ConnectionSignal, value: &[u8], path: &str) {
+        if let Some(rejections) = &self.rejections {
+            rejections.note(reason, signal.address, value, path);
+        }
     }
 
     /// Counts and reports wrong credentials. Gives the refusal if there were too many.

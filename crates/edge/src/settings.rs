@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use orchestr8_contract::limits::SHUTDOWN_TIMEOUT_MS;
 use orchestr8_kernel::ports::ids::Ids;
 
-use crate::{Auth, Error, LoginFailure, Refusal, ScopeRefusal, Tls};
+use crate::{Auth, Error, LoginFailure, Refusal, RejectionLog, ScopeRefusal, Tls};
 
 /// Loopback, so that nothing is exposed unless somebody says so.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8088);
@@ -96,6 +96,8 @@ pub struct Settings {
     pub faces: Vec<(&'static str, &'static str)>,
     pub on_login_failure: Option<OnLoginFailure>,
     pub on_scope_refusal: Option<OnScopeRefusal>,
+    /// Counts requests that are rejected for where they come from, or for want of credentials.
+    pub rejections: Option<Arc<RejectionLog>>,
     /// Below these paths a face checks credentials of its own; whoever shows none of ours goes through as nobody.
     pub own_credentials: Vec<&'static str>,
     /// With pages, a browser that changes something must show their token.
@@ -128,6 +130,7 @@ impl Settings {
             faces: Vec::new(),
             on_login_failure: None,
             on_scope_refusal: None,
+            rejections: None,
             own_credentials: Vec::new(),
             pages: None,
             voices: Vec::new(),

@@ -14,6 +14,7 @@ use crate::ports::clock::iso;
 use crate::ports::store::Link;
 use crate::redact::Redactor;
 use crate::refusals::RefusedCall;
+use crate::source::Source;
 use crate::submission::Transport;
 
 /// The chain of all actions of this server.
@@ -52,6 +53,8 @@ pub fn link(admitted: &Admitted, stored: &Stored, at_ms: i64, redactor: &Redacto
         "tenant": submission.principal.tenant,
         "timestamp": iso(at_ms),
         "transport": submission.transport.as_str(),
+        "face": submission.source.face,
+        "source": submission.source.origin.to_string(),
     });
     Link { chain: CHAIN.into(), at_ms, body: canonical::text(&body) }
 }
@@ -62,7 +65,8 @@ pub(crate) fn refused(call: &RefusedCall, fault: &Fault, suppressed: u32, at_ms:
         "tool_name": call.action, "action": call.action, "result": "failure", "end": End::Refused,
         "error_code": fault.code, "reason": fault.message, "object": call.object, "suppressed": suppressed,
         "principal": &*call.principal.name, "roles": call.principal.roles, "tenant": call.principal.tenant,
-        "transport": call.transport.as_str(), "correlation_id": call.correlation, "run_id": call.run,
+        "transport": call.transport.as_str(), "face": call.source.face,
+        "source": call.source.origin.to_string(), "correlation_id": call.correlation, "run_id": call.run,
         "timestamp": iso(at_ms),
     });
     Link { chain: CHAIN.into(), at_ms, body: canonical::text(&body) }
@@ -109,7 +113,8 @@ fn output_value(stored: &Stored) -> Option<&Value> {
 pub fn pruned(pruned: &Pruned, at_ms: i64) -> Link {
     let body = json!({
         "tool_name": PRUNE, "action": PRUNE, "result": "success", "end": End::Success, "principal": SERVER,
-        "tenant": Tenant::local(), "timestamp": iso(at_ms), PRUNED: pruned,
+        "tenant": Tenant::local(), "transport": Transport::Internal.as_str(), "face": Source::SERVER.face, "source": SERVER,
+        "timestamp": iso(at_ms), PRUNED: pruned,
     });
     Link { chain: CHAIN.into(), at_ms, body: canonical::text(&body) }
 }
@@ -133,10 +138,58 @@ pub fn security_event(event: &SecurityEvent, at_ms: i64) -> Link {
     let body = json!({
         "tool_name": event.action, "action": event.action, "result": "failure", "end": End::Refused,
         "error_code": event.code, "principal": event.principal, "tenant": event.tenant,
-        "transport": Transport::Http.as_str(), "source": event.source, "detail": event.detail,
+        "transport": Transport::Http.as_str(), "face": "edge", "source": event.source, "detail": event.detail,
         "timestamp": iso(at_ms),
     });
     Link { chain: CHAIN.into(), at_ms, body: canonical::text(&body) }
+}
+
+/// A change that no action made: what the server does by itself, and operations that a face serves without an action.
+#[derive(Debug, Clone)]
+pub struct StateChange<'a> {
+    /// What it is called, such as `schedules.fire`.
+    pub action: &'static str,
+    pub tenant: &'a str,
+    pub principal: &'a str,
+    pub transport: Transport,
+    pub source: Source,
+    pub object: Option<&'a str>,
+    /// Why it is a failure, if it is one.
+    pub code: Option<Code>,
+    /// More about it, without secrets.
+    pub detail: Value,
+}
+
+impl<'a> StateChange<'a> {
+    /// Made by the server itself: a timer, retention, a delivery that is given up.
+    pub fn by_server(action: &'static str, tenant: &'a str, object: Option<&'a str>) -> Self {
+        Self {
+            action,
+            tenant,
+            principal: SERVER,
+            transport: Transport::Internal,
+            source: Source::SERVER,
+            object,
+            code: None,
+            detail: Value::Null,
+        }
+    }
+
+    /// The entry, for the batch that makes the change.
+    pub fn link(&self, at_ms: i64) -> Link {
+        let (result, end) = match self.code {
+            None => ("success", End::Success),
+            Some(_) => ("failure", End::ToolError),
+        };
+        let object = self.object.map(|id| id.chars().take(OBJECT_CHARACTERS).collect::<String>());
+        let body = json!({
+            "tool_name": self.action, "action": self.action, "result": result, "end": end, "error_code": self.code,
+            "object": object, "principal": self.principal, "tenant": self.tenant,
+            "transport": self.transport.as_str(), "face": self.source.face, "source": self.source.origin.to_string(),
+            "detail": self.detail, "timestamp": iso(at_ms),
+        });
+        Link { chain: CHAIN.into(), at_ms, body: canonical::text(&body) }
+    }
 }
 
 /// The hash of the arguments without those that are secret.

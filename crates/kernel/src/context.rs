@@ -14,6 +14,7 @@ use crate::kernel::Kernel;
 use crate::log::Log;
 use crate::outcome::Settled;
 use crate::peer::{About, Answered, Ask, Peer, Severity};
+use crate::source::Source;
 use crate::submission::{Args, Principal, Submission, Transport};
 
 #[derive(Clone)]
@@ -24,6 +25,7 @@ pub struct Context {
     pub trace: Option<TraceParent>,
     pub principal: Arc<Principal>,
     pub transport: Transport,
+    pub source: Source,
     /// Work stops promptly when it fires (MCP-TIMEOUT-3).
     pub cancel: Cancel,
     pub kernel: Kernel,
@@ -125,6 +127,7 @@ impl Context {
     /// Runs another action on behalf of this one: same caller, same correlation, stops with it.
     pub async fn submit(&self, action: impl Into<Arc<str>>, args: Args) -> Settled {
         let mut child = Submission::new(action, args, self.principal.clone(), self.correlation.clone());
+        child.source = self.source;
         child.trace = self.trace;
         child.cancel = self.cancel.child();
         child.peer = self.peer.clone();

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
-use orchestr8_contract::id::{CorrelationId, RunId, Tenant};
+use orchestr8_contract::id::{RunId, Tenant};
 use orchestr8_contract::{Code, Event, Fault, Priority, limits};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -28,11 +28,11 @@ use crate::ports::store::Batch;
 use crate::ports::{Clock, Ids, Random, Store};
 use crate::principals::{PrincipalDirectory, Standing};
 use crate::redact::Redactor;
-use crate::refusals::{self, RefusalBudget, RefusedCall};
+use crate::refusals::{self, RefusalBudget, RefusalSource, RefusedCall};
 use crate::registry::Registry;
 use crate::resilience::Breakers;
 use crate::slots::Slots;
-use crate::submission::{Identity, Principal, Submission, Transport};
+use crate::submission::{Identity, Principal, Submission};
 use crate::versions::Versions;
 
 /// What the kernel uses of the outside.
@@ -137,7 +137,7 @@ impl Kernel {
         &self,
         name: &'static str,
         principal: &Arc<Principal>,
-        source: (Transport, &CorrelationId),
+        source: RefusalSource<'_>,
     ) -> Result<(), Fault> {
         let checked = authorize_operation(name, principal);
         if let Err(fault) = &checked {
@@ -151,7 +151,7 @@ impl Kernel {
         &self,
         action: &str,
         principal: &Arc<Principal>,
-        (transport, correlation): (Transport, &CorrelationId),
+        RefusalSource { transport, source, correlation }: RefusalSource<'_>,
         fault: &Fault,
     ) {
         let call = RefusedCall {
@@ -160,9 +160,17 @@ impl Kernel {
             object: None,
             principal: principal.clone(),
             transport,
+            source,
             correlation: correlation.clone(),
         };
         refusals::record(&self.0, call, fault).await;
+    }
+
+    /// Writes a change that no action made into the audit chain, where it cannot be in the commit of the change itself.
+    pub async fn record_change(&self, change: &audit::StateChange<'_>) -> Result<(), Fault> {
+        let mut batch = Batch::new();
+        batch.link(change.link(self.0.ports.clock.now_ms()));
+        self.0.ports.store.commit(batch).await.map_err(store_fault)
     }
 
     /// Begins a submission. What ends at once costs no task; anything else goes on in one, so that nothing that was

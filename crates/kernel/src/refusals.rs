@@ -15,6 +15,7 @@ use crate::audit;
 use crate::kernel::Core;
 use crate::log;
 use crate::ports::store::Batch;
+use crate::source::Source;
 use crate::submission::{Principal, Submission, Transport};
 
 /// Entries of one principal in one window.
@@ -31,7 +32,16 @@ pub struct RefusedCall {
     pub object: Option<String>,
     pub principal: Arc<Principal>,
     pub transport: Transport,
+    pub source: Source,
     pub correlation: CorrelationId,
+}
+
+/// Where a refused request came from.
+#[derive(Clone, Copy)]
+pub struct RefusalSource<'a> {
+    pub transport: Transport,
+    pub source: Source,
+    pub correlation: &'a CorrelationId,
 }
 
 impl RefusedCall {
@@ -42,6 +52,7 @@ impl RefusedCall {
             object: audit::object(submission.args.as_value(), None),
             principal: submission.principal.clone(),
             transport: submission.transport,
+            source: submission.source,
             correlation: submission.correlation.clone(),
         }
     }

@@ -69,6 +69,7 @@ fn begin(core: &Arc<Core>, admitted: &mut Admitted) -> BoxFuture<'static, Worked
         trace: submission.trace.map(|trace| trace.within(admitted.run.0)),
         principal: submission.principal.clone(),
         transport: submission.transport,
+        source: submission.source,
         cancel: submission.cancel.clone(),
         kernel: Kernel::of(core),
         peer: submission.peer.clone(),

@@ -11,6 +11,7 @@ use crate::fingerprint::Fingerprint;
 use crate::follow::Follow;
 use crate::grant::TokenGrant;
 use crate::peer::Peer;
+use crate::source::Source;
 
 const APPROVAL_LINK: &str = "approval-link";
 
@@ -167,6 +168,7 @@ pub struct Submission {
     pub args: Args,
     pub principal: Arc<Principal>,
     pub transport: Transport,
+    pub source: Source,
     pub correlation: CorrelationId,
     /// The trace it is a part of, if somebody follows one.
     pub trace: Option<TraceParent>,
@@ -200,6 +202,7 @@ impl Submission {
             args,
             principal,
             transport: Transport::Internal,
+            source: Source::SERVER,
             correlation,
             trace: None,
             id: None,

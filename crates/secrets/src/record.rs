@@ -1,8 +1,11 @@
 //! What is stored of a secret beside its value.
 
 use orchestr8_contract::Fault;
+use orchestr8_contract::id::Tenant;
+use orchestr8_kernel::Source;
+use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::ports::clock::iso;
-use orchestr8_kernel::ports::store::{Error, Row};
+use orchestr8_kernel::ports::store::{Error, Link, Row};
 use serde_json::{Value, json};
 
 use crate::binding::SecretBinding;
@@ -98,4 +101,16 @@ impl SecretRecord {
             "source": if self.declared { "settings" } else { "store" },
         })
     }
+}
+
+/// The audit entry of a new key for all records, which a command of the person at this machine makes.
+pub(crate) fn rekeyed(key: &str, records: usize, at_ms: i64) -> Link {
+    let tenant = Tenant::local();
+    let change = StateChange {
+        source: Source::cli(),
+        principal: "local",
+        detail: json!({"records": records}),
+        ..StateChange::by_server("secrets.rekey", tenant.as_str(), Some(key))
+    };
+    change.link(at_ms)
 }

@@ -322,6 +322,7 @@ impl SecretVault {
             let sealed = new.seal(&record.context(&record.binding_text()?), value.expose().as_bytes())?;
             batch.then_one(tables::record_reseal(record, &new.id, sealed));
         }
+        batch.link(crate::record::rekeyed(&new.id, stored.len(), self.0.ports.clock.now_ms()));
         self.0.ports.store.commit(batch).await.map_err(store_fault)?;
         self.0.state.write().data_key = Some(new);
         Ok(stored.len())

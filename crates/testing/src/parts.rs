@@ -5,7 +5,7 @@ use std::sync::Arc;
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::ports::{Clock, Ids, Random, Store, clock, ids, random};
-use orchestr8_kernel::{Args, Kernel, Limits, Log, Ports, Principal, Submission, Transport, tables};
+use orchestr8_kernel::{Args, Kernel, Limits, Log, Ports, Principal, Source, Submission, Transport, tables};
 use orchestr8_stores::sqlite::{self, Options, Place};
 use orchestr8_stores::{Migration, Sqlite};
 use serde_json::Value;
@@ -72,5 +72,6 @@ pub fn submission(action: &str, args: Value) -> Submission {
     let correlation = CorrelationId::parse("test").unwrap();
     let mut submission = Submission::new(action, Args::new(map), Arc::new(Principal::local()), correlation);
     submission.transport = Transport::Stdio;
+    submission.source = Source::stdio("test");
     submission
 }

@@ -19,13 +19,17 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::key::LogPublicKey;
 use crate::limits;
+use crate::witness::Witness;
 
 /// Where heads are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Anchor {
     /// The system's log, by this socket.
     Syslog(PathBuf),
+    /// Another orchestr8 server, which remembers heads and refuses those that contradict them.
+    Witness(Witness),
     /// An HTTP server that is posted `{"heads":[…]}`: a webhook, or the collector of another machine.
     Http(String),
 }
@@ -39,6 +43,7 @@ impl fmt::Display for Anchor {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Anchor::Syslog(socket) => write!(out, "syslog ({})", socket.display()),
+            Anchor::Witness(witness) => witness.fmt(out),
             // The rest of an address may hold a secret.
             Anchor::Http(url) => match reqwest::Url::parse(url) {
                 Ok(url) => write!(out, "{}://{}", url.scheme(), url.host_str().unwrap_or_default()),
@@ -79,6 +84,12 @@ impl AnchorBoard {
         status.iter().filter_map(|(name, status)| Some((name.clone(), status.error.clone()?))).collect()
     }
 
+    /// Whether an anchor fails since before a moment.
+    pub fn fails_since(&self, anchor: &str, before_ms: i64) -> bool {
+        let status = self.status.lock();
+        status.get(anchor).is_some_and(|status| status.error.is_some() && status.since_ms <= before_ms)
+    }
+
     /// Notes how a try ended. True if that is news.
     pub fn note(&self, anchor: &str, result: &Result<(), String>, at_ms: i64) -> bool {
         let mut status = self.status.lock();
@@ -101,6 +112,7 @@ pub(crate) struct AnchorContext {
     pub log: Log,
     pub board: AnchorBoard,
     pub stop: CancellationToken,
+    pub key: LogPublicKey,
 }
 
 /// The way to an anchor: what is put in last is sent.
@@ -136,7 +148,7 @@ async fn run(
     while heads.changed().await.is_ok() {
         loop {
             let line = heads.borrow_and_update().clone();
-            let result = send(&anchor, &client, &line).await;
+            let result = send(&anchor, &client, &line, &context.key).await;
             context.tell(&anchor.to_string(), &result);
             if result.is_ok() {
                 wait = limits::RETRY_FIRST;
@@ -170,9 +182,12 @@ impl AnchorContext {
     }
 }
 
-async fn send(anchor: &Anchor, client: &Client, line: &str) -> Result<(), String> {
+async fn send(anchor: &Anchor, client: &Client, line: &str, key: &LogPublicKey) -> Result<(), String> {
     match anchor {
         Anchor::Syslog(socket) => to_syslog(socket, line).map_err(|cause| cause.to_string()),
+        Anchor::Witness(witness) => {
+            witness.submit(client, line, key).await.map_err(|error| error.to_string())
+        }
         Anchor::Http(url) => post(client, url, line, limits::ANCHOR_TIMEOUT).await,
     }
 }

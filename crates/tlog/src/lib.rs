@@ -9,7 +9,9 @@ pub mod head_file;
 pub mod key;
 pub mod limits;
 pub mod recorder;
+pub mod tables;
 pub mod verify;
+pub mod witness;
 
 pub use anchor::Anchor;
 pub use head::{HeadEvent, TreeHead};
@@ -17,3 +19,4 @@ pub use head_file::HeadFile;
 pub use key::{LogKey, LogPublicKey};
 pub use recorder::{HeadRecorder, RecorderSettings};
 pub use verify::{LogVerification, verify};
+pub use witness::{Witness, WitnessProblem, WitnessToken};

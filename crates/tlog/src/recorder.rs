@@ -2,9 +2,10 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use orchestr8_contract::merkle::Hash;
 use orchestr8_kernel::Log;
 use orchestr8_kernel::ports::Clock;
@@ -21,6 +22,7 @@ use crate::head_file::{self, HeadFile, HeadLine};
 use crate::key::LogKey;
 use crate::limits;
 use crate::verify::{self, LogVerification};
+use crate::witness::{Witness, WitnessProblem};
 
 /// What heads are made with.
 #[derive(Clone)]
@@ -31,7 +33,18 @@ pub struct RecorderSettings {
     /// What the origin of a head begins with: `orchestr8/<data file>`.
     pub origin: String,
     pub every: Duration,
+    /// A head is also made after so many entries; 0: only after time.
+    pub every_entries: u64,
+    pub witnesses: WitnessSettings,
     pub sources: Vec<LogSource>,
+}
+
+/// The witnesses that a start asks.
+#[derive(Debug, Clone, Default)]
+pub struct WitnessSettings {
+    pub witnesses: Vec<Witness>,
+    /// Without one that answers nothing is written.
+    pub require: bool,
 }
 
 /// Why the store must not be used as it is.
@@ -40,6 +53,11 @@ pub enum Error {
     /// The store is not what was signed.
     #[error("the data does not agree with the newest signed head of {at}: {difference}")]
     Tampered { at: String, difference: LogDifference },
+    /// The store is not what a witness remembers.
+    #[error("the data does not agree with the head of {at} that the {witness} remembers: {difference}")]
+    Rewound { witness: String, at: String, difference: LogDifference },
+    #[error("the {witness} is not accepted: {cause}")]
+    Witness { witness: String, cause: WitnessProblem },
     #[error(transparent)]
     Heads(#[from] head_file::Error),
     #[error("the head cannot be written to {path}: {cause}")]
@@ -62,7 +80,12 @@ struct Recorder {
     is_new: bool,
     /// One head at a time.
     turn: tokio::sync::Mutex<()>,
+    /// What is done before each head.
+    before: OnceLock<BeforeHead>,
 }
+
+/// Brings what waits elsewhere into the logs before a head is made.
+pub type BeforeHead = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 #[derive(Default)]
 struct LastHead {
@@ -87,7 +110,8 @@ impl HeadRecorder {
             compare(store, &heads, log, *size)?;
         }
         let board = AnchorBoard::new(settings.file.status_path());
-        let context = AnchorContext { clock, log, board, stop };
+        let key = settings.key.public().clone();
+        let context = AnchorContext { clock, log, board, stop, key };
         let anchors =
             settings.anchors.iter().map(|anchor| anchor::start(anchor.clone(), context.clone())).collect();
         let recorder = Recorder {
@@ -98,6 +122,7 @@ impl HeadRecorder {
             last: Mutex::default(),
             is_new: heads.is_empty(),
             turn: tokio::sync::Mutex::default(),
+            before: OnceLock::new(),
         };
         // Where nothing was ever written there is nothing to vouch for.
         if !heads.is_empty() || states.iter().any(|(_, size, _)| *size > 0) {
@@ -110,6 +135,11 @@ impl HeadRecorder {
         Ok(Self(Arc::new(recorder)))
     }
 
+    /// Sets what is done before each head; the first one set counts.
+    pub fn before_each(&self, before: BeforeHead) {
+        let _ = self.0.before.set(before);
+    }
+
     /// Makes heads at an interval, and checks all rows once, until the server stops.
     pub fn run(&self) {
         let recorder = self.clone();
@@ -120,10 +150,43 @@ impl HeadRecorder {
                 tokio::select! {
                     () = context.stop.cancelled() => return,
                     () = context.clock.sleep(recorder.0.settings.every) => {}
+                    () = recorder.many_entries() => {}
                 }
                 recorder.head(HeadEvent::Interval).await;
+                recorder.check_witnesses();
             }
         });
+    }
+
+    /// Returns once so many entries were added since the newest head that another one is due.
+    async fn many_entries(&self) {
+        let (recorder, limit) = (&self.0, self.0.settings.every_entries);
+        if limit == 0 {
+            return std::future::pending().await;
+        }
+        loop {
+            recorder.context.clock.sleep(limits::SIZE_CHECK).await;
+            let signed: u64 = recorder.last.lock().sizes.iter().sum();
+            let entries = recorder.store.log_entries().unwrap_or(signed);
+            if entries.saturating_sub(signed) >= limit {
+                return;
+            }
+        }
+    }
+
+    /// A server that requires a witness stops when none has taken its heads for too long.
+    fn check_witnesses(&self) {
+        let recorder = &self.0;
+        let witnesses = &recorder.settings.witnesses;
+        if !witnesses.require {
+            return;
+        }
+        let since_ms = recorder.context.clock.now_ms() - limits::WITNESS_GRACE_MS;
+        let is_lost = |witness: &Witness| recorder.context.board.fails_since(&witness.to_string(), since_ms);
+        if witnesses.witnesses.iter().all(is_lost) {
+            recorder.context.log.error("no witness takes the heads of the audit log; the server stops", ());
+            recorder.context.stop.cancel();
+        }
     }
 
     /// The last head: nothing can be committed after it.
@@ -211,6 +274,9 @@ impl HeadRecorder {
     async fn head(&self, event: HeadEvent) {
         let recorder = &self.0;
         let _turn = recorder.turn.lock().await;
+        if let Some(before) = recorder.before.get() {
+            before().await;
+        }
         let states = match event {
             HeadEvent::Shutdown => recorder.store.seal_logs().await,
             HeadEvent::Start | HeadEvent::Interval | HeadEvent::Accepted => {

@@ -2,6 +2,7 @@
 import { ask } from './client'
 
 export interface Entry {
+  id: string
   sequence: number
   at: string
   action: string
@@ -9,6 +10,10 @@ export interface Entry {
   end: string
   errorCode?: string | null
   transport: string
+  source?: string | null
+  face?: string | null
+  objects?: string[] | null
+  outcome?: string | null
   runId?: string
   correlationId?: string
   object?: string | null

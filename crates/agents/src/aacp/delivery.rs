@@ -14,6 +14,7 @@ use orchestr8_outbound::{SIGNATURE, client, signature};
 use reqwest::{StatusCode, Url};
 use serde_json::{Map, Value, json};
 
+use super::audit::Actor;
 use super::desk::{Ack, Wish};
 use super::envelope::{Envelope, Kind, More, Target};
 use super::hub::Hub;
@@ -148,7 +149,7 @@ impl Hub {
             }
             (Brought::Taken | Brought::Answered(_), _) => {
                 let what = Ack::Of { source: item.source.clone(), seq: item.seq };
-                self.acknowledge(address, what).await.map(|_| ())
+                self.acknowledge(address, Actor::server(), what).await.map(|_| ())
             }
             (Brought::Refused(fault), request) => {
                 let (tenant, position) = (address.tenant.clone(), item.position);
@@ -214,7 +215,7 @@ impl Hub {
             timeout_ms: None,
             more: More { causation_id: causation, correlation_id: correlation, ..More::default() },
         };
-        self.send_unchecked(&address.tenant, envelope).await.map(|_| ())
+        self.send_unchecked(&address.tenant, Actor::server(), envelope).await.map(|_| ())
     }
 
     /// Brings it to the callback address, again and again with longer waits: what follows from the same source waits.

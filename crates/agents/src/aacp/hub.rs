@@ -15,6 +15,7 @@ use orchestr8_secrets::SecretVault;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
+use super::audit::Actor;
 use super::desk::{Ack, Done, Recipients, Sent, Wish};
 use super::envelope::{Envelope, Target};
 use super::ledger::{Backoff, Entry, RetryPolicy};
@@ -153,8 +154,8 @@ impl Hub {
         self.0.kernel.ports().clock.now_ms()
     }
 
-    /// Sends a message for somebody; durable when it returns.
-    pub async fn send(&self, principal: &Principal, envelope: Envelope) -> Result<Sent, Fault> {
+    /// Sends a message on behalf of a principal; durable when it returns.
+    pub async fn send(&self, principal: &Principal, by: Actor, envelope: Envelope) -> Result<Sent, Fault> {
         self.ready().await?;
         let tenant = &principal.tenant;
         let source = Address { tenant: tenant.clone(), agent: envelope.source.clone() };
@@ -167,13 +168,18 @@ impl Hub {
             None => {}
         }
         self.0.agents.saw(&source, None, self.now_ms());
-        self.send_unchecked(tenant, envelope).await
+        self.send_unchecked(tenant, by, envelope).await
     }
 
     /// The same for agents of our own.
-    pub(super) async fn send_unchecked(&self, tenant: &Tenant, envelope: Envelope) -> Result<Sent, Fault> {
+    pub(super) async fn send_unchecked(
+        &self,
+        tenant: &Tenant,
+        by: Actor,
+        envelope: Envelope,
+    ) -> Result<Sent, Fault> {
         let to = self.recipients(tenant, &envelope)?;
-        let wish = Wish::Send { tenant: tenant.clone(), envelope: Box::new(envelope), to };
+        let wish = Wish::Send { tenant: tenant.clone(), envelope: Box::new(envelope), to, by };
         match self.wish(wish).await? {
             Done::Sent(sent) => Ok(*sent),
             Done::Acknowledged { .. } | Done::Noted => Err(Fault::internal("a message got another answer")),
@@ -205,9 +211,9 @@ impl Hub {
     }
 
     /// Notes what an agent has, and says how much still waits for it.
-    pub async fn acknowledge(&self, address: &Address, what: Ack) -> Result<usize, Fault> {
+    pub async fn acknowledge(&self, address: &Address, by: Actor, what: Ack) -> Result<usize, Fault> {
         let (tenant, agent) = (address.tenant.clone(), address.agent.clone());
-        match self.wish(Wish::Acknowledge { tenant, agent, what }).await? {
+        match self.wish(Wish::Acknowledge { tenant, agent, what, by }).await? {
             Done::Acknowledged { waiting } => Ok(waiting),
             Done::Sent(_) | Done::Noted => Err(Fault::internal("an acknowledgement got another answer")),
         }
@@ -219,8 +225,8 @@ impl Hub {
         answered.await.unwrap_or_else(|_| Err(Fault::internal("the message could not be worked on")))
     }
 
-    /// Returns once everything that was answered for is in the tables.
-    pub(super) async fn filed(&self) -> Result<(), Fault> {
+    /// Returns once everything that was answered for is in the tables, and its audit records are in the chain.
+    pub async fn filed(&self) -> Result<(), Fault> {
         match self.0.unfiled.is_none() {
             true => Ok(()),
             false => self.wish(Wish::File).await.map(|_| ()),

@@ -6,6 +6,7 @@
 //!
 //! What is in memory is a part of what is in the store: dropped after a failed commit, and read anew.
 
+pub(crate) mod audit;
 mod delivery;
 pub(crate) mod desk;
 mod envelope;

@@ -12,6 +12,7 @@ use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::Error;
 use tokio::sync::oneshot;
 
+use super::audit::Actor;
 use super::desk::{Ack, Around, Desk, Done, Looked, Recipients, Stop, Told, Wish};
 use super::envelope::{Kind, Target};
 use super::hub::{Settings, Shared, topic};
@@ -96,10 +97,11 @@ impl Post {
         self.gather(group, look).await?;
         let ports = &self.ports;
         let (policy, fresh) = (self.settings.policy.clone(), || ports.ids.fresh(For::Record));
-        let mut decided = Vec::with_capacity(group.len());
+        let (server, mut decided) = (Actor::server(), Vec::with_capacity(group.len()));
         for order in group {
             let around = Around {
                 at: Moment { now_ms: ports.clock.now_ms(), unit: ports.random.unit() },
+                by: &server,
                 policy: &*policy,
                 fresh: &fresh,
                 ttl_ms: self.settings.ttl_ms,
@@ -121,7 +123,8 @@ impl Post {
             return Ok(());
         }
         let is_kept = self.tail.has_room(&writes);
-        let mut batch = if is_kept { self.tail.append(&writes)? } else { self.tail.filing() };
+        let now_ms = self.ports.clock.now_ms();
+        let mut batch = if is_kept { self.tail.append(&writes)? } else { self.tail.filing(&writes, now_ms) };
         if !is_kept {
             for write in &writes {
                 rows::put(&mut batch, write.clone());
@@ -150,7 +153,8 @@ impl Post {
         if self.tail.is_empty() {
             return Ok(());
         }
-        match self.ports.store.commit(self.tail.filing()).await {
+        let batch = self.tail.filing(&[], self.ports.clock.now_ms());
+        match self.ports.store.commit(batch).await {
             Ok(()) => {
                 self.tail.filed();
                 Ok(())
@@ -276,7 +280,7 @@ impl Post {
 impl Needs {
     fn of(&mut self, wish: &Wish, look: bool) {
         match wish {
-            Wish::Send { tenant, envelope, to } => {
+            Wish::Send { tenant, envelope, to, .. } => {
                 let from = Address { tenant: tenant.clone(), agent: envelope.source.clone() };
                 let pair = |target| Pair { tenant: tenant.clone(), source: envelope.source.clone(), target };
                 let targets = match (&envelope.target, to) {
@@ -304,7 +308,7 @@ impl Needs {
                     self.messages.push((tenant.clone(), id.clone()));
                 }
             }
-            Wish::Acknowledge { tenant, agent, what } => {
+            Wish::Acknowledge { tenant, agent, what, .. } => {
                 self.inboxes.push(Address { tenant: tenant.clone(), agent: agent.clone() });
                 if let Ack::Of { source, .. } = what {
                     let (tenant, source, target) = (tenant.clone(), source.clone(), agent.clone());
@@ -351,7 +355,7 @@ fn numbered(wish: &Wish) -> Option<(Pair, u64)> {
 
 fn placed(wish: &Wish) -> Option<Address> {
     match wish {
-        Wish::Acknowledge { tenant, agent, what: Ack::UpTo(_) } => {
+        Wish::Acknowledge { tenant, agent, what: Ack::UpTo(_), .. } => {
             Some(Address { tenant: tenant.clone(), agent: agent.clone() })
         }
         Wish::Acknowledge { .. }

@@ -7,6 +7,7 @@ use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use super::audit::AuditRecord;
 use super::envelope::Kind;
 use super::ledger::{Entry, Status};
 
@@ -143,6 +144,8 @@ pub enum Write {
         /// Everything up to here was acknowledged.
         floor: u64,
     },
+    /// Who did it, for the audit chain.
+    Audit(Box<AuditRecord>),
 }
 
 /// What is known of a message that came before, to tell a repeat from another message.

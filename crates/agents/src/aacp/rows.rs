@@ -9,6 +9,7 @@ use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::ports::store::{Batch, Cell, Error, Row, Statement};
 use serde_json::Value;
 
+use super::audit::{self, AuditRecord};
 use super::desk::{Inbox, PairState, Waiting};
 use super::envelope::Kind;
 use super::ledger::{Entry, Status};
@@ -50,7 +51,25 @@ pub fn put(batch: &mut Batch, write: Write) {
         }
         Write::Pair { pair, received, acked } => batch.then(tables::pair_put(&pair, received, acked)),
         Write::Inbox { address, last, floor } => batch.then(tables::inbox_put(&address, last, floor)),
+        // Many become one entry of the chain: see `put_audit`.
+        Write::Audit(_) => batch,
     };
+}
+
+/// The audit records among some changes, as entries of the chain.
+pub fn put_audit<'a>(batch: &mut Batch, writes: impl Iterator<Item = &'a Write>, now_ms: i64) {
+    let record = |write: &Write| match write {
+        Write::Audit(record) => Some((**record).clone()),
+        Write::Message(_)
+        | Write::Release { .. }
+        | Write::Repost { .. }
+        | Write::Ended { .. }
+        | Write::Request { .. }
+        | Write::Pair { .. }
+        | Write::Inbox { .. } => None,
+    };
+    let records: Vec<AuditRecord> = writes.filter_map(record).collect();
+    batch.links.extend(audit::links(&records, now_ms));
 }
 
 /// The columns of a request that change, after the two that name it.

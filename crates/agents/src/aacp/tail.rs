@@ -49,13 +49,15 @@ pub struct Tail {
     /// The number of the last row.
     last: i64,
     writes: Vec<Write>,
+    /// How many of them have a place in the tables.
+    changes: usize,
     bytes: usize,
     messages: HashSet<(Tenant, MessageId)>,
 }
 
 impl Tail {
     pub fn new(unfiled: Arc<Unfiled>) -> Self {
-        Self { unfiled, last: 0, writes: Vec::new(), bytes: 0, messages: HashSet::new() }
+        Self { unfiled, last: 0, writes: Vec::new(), changes: 0, bytes: 0, messages: HashSet::new() }
     }
 
     pub fn is_known(&self) -> bool {
@@ -68,10 +70,10 @@ impl Tail {
 
     /// Whether these are few enough to be kept here.
     pub fn has_room(&self, writes: &[Write]) -> bool {
-        let bytes = bytes(writes);
-        writes.len() <= limits::TAIL_GROUP_WRITES
+        let (bytes, changes) = (bytes(writes), changes(writes));
+        changes <= limits::TAIL_GROUP_WRITES
             && bytes <= limits::TAIL_GROUP_BYTES
-            && self.writes.len() + writes.len() <= limits::TAIL_WRITES
+            && self.changes + changes <= limits::TAIL_WRITES
             && self.bytes + bytes <= limits::TAIL_BYTES
     }
 
@@ -103,7 +105,8 @@ impl Tail {
                 | Write::Repost { .. }
                 | Write::Ended { .. }
                 | Write::Pair { .. }
-                | Write::Inbox { .. } => {}
+                | Write::Inbox { .. }
+                | Write::Audit(_) => {}
             }
         }
         let text = serde_json::to_string(writes).map_err(|error| Error::Refused(error.to_string()))?;
@@ -131,17 +134,20 @@ impl Tail {
                 | Write::Repost { .. }
                 | Write::Ended { .. }
                 | Write::Pair { .. }
-                | Write::Inbox { .. } => {}
+                | Write::Inbox { .. }
+                | Write::Audit(_) => {}
             }
         }
         self.bytes += bytes(&writes);
+        self.changes += changes(&writes);
         self.writes.extend(writes);
         self.unfiled.any.store(true, Ordering::SeqCst);
     }
 
-    /// What files everything here, and ends it here.
-    pub fn filing(&self) -> Batch {
+    /// What files everything here, and ends it here; the audit records of further changes go with those of the tail.
+    pub fn filing(&self, more: &[Write], now_ms: i64) -> Batch {
         let mut batch = Batch::new();
+        rows::put_audit(&mut batch, self.writes.iter().chain(more), now_ms);
         if self.writes.is_empty() {
             return batch;
         }
@@ -156,6 +162,7 @@ impl Tail {
                 Write::Message(_) | Write::Release { .. } | Write::Repost { .. } | Write::Ended { .. } => {
                     true
                 }
+                Write::Audit(_) => false,
             };
             if is_last {
                 kept.push(write);
@@ -176,7 +183,7 @@ impl Tail {
     /// Everything is in the tables.
     pub fn filed(&mut self) {
         self.writes.clear();
-        self.bytes = 0;
+        (self.changes, self.bytes) = (0, 0);
         self.messages.clear();
         self.unfiled.requests.lock().clear();
         self.unfiled.any.store(false, Ordering::SeqCst);
@@ -222,7 +229,8 @@ fn new_request(write: &Write) -> Option<(&Tenant, &RequestId)> {
         | Write::Repost { .. }
         | Write::Ended { .. }
         | Write::Pair { .. }
-        | Write::Inbox { .. } => None,
+        | Write::Inbox { .. }
+        | Write::Audit(_) => None,
     }
 }
 
@@ -235,7 +243,13 @@ fn bytes(writes: &[Write]) -> usize {
         | Write::Repost { .. }
         | Write::Ended { .. }
         | Write::Pair { .. }
-        | Write::Inbox { .. } => 0,
+        | Write::Inbox { .. }
+        | Write::Audit(_) => 0,
     };
     writes.iter().map(of).sum()
+}
+
+/// How many of these have a place in the tables.
+fn changes(writes: &[Write]) -> usize {
+    writes.iter().filter(|write| !matches!(write, Write::Audit(_))).count()
 }

@@ -1,15 +1,17 @@
 //! What goes on by itself: taking up what was left, what is due, deleting what has expired.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use orchestr8_contract::Fault;
-use orchestr8_contract::id::{AgentId, RequestId, Tenant};
+use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::{Cancel, log};
 use serde_json::json;
 
+use super::audit::{self, Actor, AuditRecord, MessageEvent};
 use super::desk::Wish;
 use super::hub::Hub;
 use super::record::Address;
@@ -70,6 +72,7 @@ impl Hub {
             }
             purged += messages.len() + requests.len();
             let (mut batch, mut gone, mut ended) = (Batch::new(), Vec::new(), Vec::new());
+            let mut expired: BTreeMap<Tenant, Vec<MessageId>> = BTreeMap::new();
             for row in &messages {
                 batch.then(tables::message_delete(row.int(0).map_err(store_fault)?));
                 let (tenant, agent) = (row.text(1).map_err(store_fault)?, row.text(2).map_err(store_fault)?);
@@ -78,7 +81,12 @@ impl Hub {
                 {
                     gone.push((Address { tenant, agent }, position));
                 }
+                let (tenant, id) = (row.text(1).map_err(store_fault)?, row.text(4).map_err(store_fault)?);
+                if let (Ok(tenant), Ok(id)) = (Tenant::parse(tenant), MessageId::parse(id)) {
+                    expired.entry(tenant).or_default().push(id);
+                }
             }
+            batch.links.extend(audit::links(&expired_records(expired, now_ms), now_ms));
             for row in &requests {
                 let (tenant, id) = (row.text(0).map_err(store_fault)?, row.text(1).map_err(store_fault)?);
                 batch.then(tables::request_delete(tenant, id));
@@ -114,4 +122,14 @@ impl Hub {
         self.0.next_due_ms.fetch_min(due_ms, Ordering::SeqCst);
         Ok(u64::try_from(due_ms.saturating_sub(self.now_ms())).unwrap_or(0))
     }
+}
+
+/// The audit records of messages that are deleted for their age.
+fn expired_records(expired: BTreeMap<Tenant, Vec<MessageId>>, now_ms: i64) -> Vec<AuditRecord> {
+    let server = Actor::server();
+    let record = |(tenant, objects): (Tenant, Vec<MessageId>)| AuditRecord {
+        objects,
+        ..AuditRecord::new(MessageEvent::Expired, &tenant, &server, now_ms)
+    };
+    expired.into_iter().map(record).collect()
 }

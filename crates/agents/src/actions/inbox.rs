@@ -9,6 +9,7 @@ use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
 use serde_json::{Value, json};
 
 use super::{agent_id, agent_schema, answer, number, object, reading, recording, wait_schema, working};
+use crate::aacp::audit::Actor;
 use crate::aacp::desk::Ack;
 use crate::aacp::record::Address;
 use crate::aacp::{Hub, rows, topic};
@@ -95,7 +96,7 @@ pub fn acknowledge(hub: &Hub) -> Result<Action, schema::Error> {
                     .into());
             }
         };
-        let waiting = hub.acknowledge(&address, what).await?;
+        let waiting = hub.acknowledge(&address, Actor::of(&context), what).await?;
         answer(json!({"agentId": address.agent, "waiting": waiting}))
     })?;
     Ok(action.titled("Acknowledge messages"))

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::requests::shown;
 use super::{agent_schema, answer, number, object, reading, recording, wait_schema, working};
+use crate::aacp::audit::Actor;
 use crate::aacp::desk::Sent;
 use crate::aacp::{Envelope, Hub, Kind, Status, check_reserved};
 use crate::limits::WAIT_MS;
@@ -54,7 +55,7 @@ async fn send_one(hub: &Hub, args: Args, context: &Context) -> Result<Reply, Hal
     check_reserved(&envelope.source, context.transport)?;
     let tenant = &context.principal.tenant;
     if wait_ms == 0 || envelope.kind != Kind::Request {
-        return answer(told(hub.send(&context.principal, envelope).await?));
+        return answer(told(hub.send(&context.principal, Actor::of(context), envelope).await?));
     }
     // Whoever listens before sending hears the end without looking for it.
     let request = match envelope.request.take() {
@@ -65,7 +66,7 @@ async fn send_one(hub: &Hub, args: Args, context: &Context) -> Result<Reply, Hal
     };
     envelope.request = Some(request.clone());
     let ended = hub.listen(tenant, &request);
-    let mut sent = match hub.send(&context.principal, envelope).await {
+    let mut sent = match hub.send(&context.principal, Actor::of(context), envelope).await {
         Ok(sent) => sent,
         Err(fault) => {
             drop(ended);

@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use orchestr8_contract::Code;
-use orchestr8_kernel::Ports;
+use orchestr8_contract::id::Tenant;
+use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::log::Level;
+use orchestr8_kernel::ports::store::Link;
+use orchestr8_kernel::{Ports, Source};
 use orchestr8_tools::remote::{Changed, Pin, accept, pins};
 use serde_json::json;
 
@@ -54,7 +57,10 @@ impl Accept {
         let diff = unified(name, &format!("{:#}\n", pin.definition), &format!("{:#}\n", changed.definition));
         let accepted = match self.dry_run {
             true => false,
-            false => accept(ports, &pin.server, &pin.tool, Some(&changed.hash)).await.map(|_| true)?,
+            false => {
+                let (hash, audit) = (Some(changed.hash.as_str()), Some(audited(name, &changed.hash, ports)));
+                accept(ports, &pin.server, &pin.tool, hash, audit).await.map(|_| true)?
+            }
         };
         if shell.terminal.json {
             shell.terminal.value(
@@ -68,6 +74,18 @@ impl Accept {
         }
         Ok(())
     }
+}
+
+/// The audit entry of an acceptance by the person at this machine.
+fn audited(name: &str, hash: &str, ports: &Ports) -> Link {
+    let tenant = Tenant::local();
+    let change = StateChange {
+        principal: "local",
+        source: Source::cli(),
+        detail: json!({"accepted": hash}),
+        ..StateChange::by_server("tools.accept", tenant.as_str(), Some(name))
+    };
+    change.link(ports.clock.now_ms())
 }
 
 async fn list(shell: &Shell, ports: &Ports) -> Result<(), Failure> {

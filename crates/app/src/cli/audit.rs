@@ -1,4 +1,4 @@
-//! `orchestr8 audit tail|verify|export|key|accept`: the audit trail of this server, or of a governed workspace.
+//! `orchestr8 audit list|tail|verify|export|key|accept`: the audit trail of this server, or of a governed workspace.
 
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,9 @@ use serde_json::{Value, json};
 
 use super::Shell;
 use super::signed_logs::{self, SignedLogs, Trusted};
+use crate::config::Flags;
 use crate::failure::Failure;
+use crate::settings::{Mode, Settings};
 use crate::terminal::styled_line;
 
 #[derive(Subcommand)]
@@ -32,10 +34,15 @@ pub enum Audit {
         /// A head noted earlier: it must still be in the trail.
         #[arg(long, value_name = "HASH")]
         head: Option<String>,
+        /// Also compare with what this witness remembers [default: audit.witnesses].
+        #[arg(long, value_name = "URL", conflicts_with_all = ["file", "workspace"])]
+        witness: Option<String>,
         #[command(flatten)]
         trusted: Trusted,
     },
-    /// Print the newest entries.
+    /// List entries: who did what to which object, from where, and how it ended.
+    List(super::audit_list::List),
+    /// Print the newest entries of the data file.
     Tail {
         #[command(flatten)]
         of: Of,
@@ -81,9 +88,11 @@ const SLICE: i64 = 1000;
 impl Audit {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
         match self {
-            Audit::Verify { of, file, head, trusted } => {
-                verify(shell, of, file.as_deref(), head.as_deref(), trusted)
+            Audit::Verify { of, file, head, witness, trusted } => {
+                let wanted = Wanted { head: head.as_deref(), witness: witness.as_deref(), trusted };
+                verify(shell, of, file.as_deref(), &wanted)
             }
+            Audit::List(list) => list.run(shell),
             Audit::Tail { of, lines } => tail(shell, of, *lines),
             Audit::Export { of, output, all } => export(shell, of, output.as_deref(), *all),
             Audit::Key { data_dir } => signed_logs::show_key(shell, data_dir.clone()),
@@ -99,6 +108,10 @@ enum Trail {
 }
 
 impl Of {
+    fn settings(&self, shell: &Shell) -> Result<Settings, Failure> {
+        shell.settings(Flags::new(), Mode { data_dir: self.data_dir.clone(), ..Mode::default() })
+    }
+
     fn open(&self, shell: &Shell) -> Result<Trail, Failure> {
         match &self.workspace {
             None => {
@@ -122,21 +135,19 @@ impl Of {
     }
 }
 
-fn verify(
-    shell: &Shell,
-    of: &Of,
-    file: Option<&Path>,
-    head: Option<&str>,
-    trusted: &Trusted,
-) -> Result<(), Failure> {
-    let mut signed = None;
+fn verify(shell: &Shell, of: &Of, file: Option<&Path>, wanted: &Wanted<'_>) -> Result<(), Failure> {
+    let (mut signed, head) = (None, wanted.head);
     let (verified, has_head) = match file {
         Some(file) => prove(file, Lines::of_file(file), head)?,
         None => match of.open(shell)? {
             Trail::Workspace(root) => prove(root.path(), Lines::of(&root), head)?,
             Trail::Store { path, look } => {
                 let verified = look.verify_chain(CHAIN).map_err(|error| broken_store(&path, error))?;
-                signed = Some(SignedLogs::of(shell, of.data_dir.clone(), trusted)?.check(&path, &look)?);
+                let settings = of.settings(shell)?;
+                let heads = SignedLogs::with(&settings.audit, wanted.trusted)?;
+                let heads = heads.with_witnesses(&settings.audit, wanted.witness)?;
+                heads.silent_witnesses().iter().for_each(|silent| shell.terminal.note(silent));
+                signed = Some(heads.check(&path, &look)?);
                 let found =
                     head.map(|head| look.entry_of(CHAIN, head)).transpose().map_err(failed)?.flatten();
                 (verified, found.is_some())
@@ -170,6 +181,13 @@ fn verify(
         }
     }
     Ok(())
+}
+
+/// What a trail is compared with.
+struct Wanted<'a> {
+    head: Option<&'a str>,
+    witness: Option<&'a str>,
+    trusted: &'a Trusted,
 }
 
 /// From where the trail was proven, if not from its very beginning.

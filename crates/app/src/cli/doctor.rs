@@ -186,6 +186,7 @@ fn audit_log(settings: &Settings, path: &Path) -> Vec<Check> {
     const NAME: &str = "audit log";
     let hint = "see docs/guide/operations.md#audit";
     let checked = SignedLogs::with(&settings.audit, &Trusted::default()).and_then(|signed| {
+        let signed = signed.with_witnesses(&settings.audit, None)?;
         Ok((signed.check(path, &Look::at(path).map_err(crate::runtime::store::failure)?)?, signed))
     });
     let (found, signed) = match checked {
@@ -199,7 +200,8 @@ fn audit_log(settings: &Settings, path: &Path) -> Vec<Check> {
     let failing = signed.failing_anchors().into_iter().map(|(anchor, error)| {
         check("anchor", Verdict::Warn, format!("{anchor} does not have the newest head: {error}"), hint)
     });
-    std::iter::once(verdict).chain(failing).collect()
+    let silent = signed.silent_witnesses().iter().map(|why| check("witness", Verdict::Warn, why, hint));
+    std::iter::once(verdict).chain(failing).chain(silent).collect()
 }
 
 /// Whether other users can get at the data.

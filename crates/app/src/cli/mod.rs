@@ -5,6 +5,7 @@ mod access;
 mod agents;
 mod approve;
 mod audit;
+mod audit_list;
 mod backup;
 mod cancel;
 mod chat;
@@ -56,6 +57,8 @@ mod tools;
 mod trust;
 mod validate;
 mod version;
+mod witness;
+mod witnessed_heads;
 mod words;
 mod workflows;
 
@@ -167,6 +170,9 @@ enum Command {
     /// Manage named secrets: values that steps send to bound destinations.
     #[command(subcommand)]
     Secrets(secrets::Secrets),
+    /// Look after the heads of other servers' audit logs that this server remembers.
+    #[command(subcommand)]
+    Witness(witness::Witness),
     /// Print what happens to executions.
     Events(events::Events),
     /// See a workflow survive being killed.
@@ -351,6 +357,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Workflows(command) => command.run(shell).map(ok),
         Command::Schedule(command) => command.run(shell),
         Command::Secrets(command) => command.run(shell).map(ok),
+        Command::Witness(command) => command.run(shell).map(ok),
         Command::Events(command) => command.run(shell).map(ok),
         Command::Demo(command) => command.run(shell),
         Command::DemoStep(command) => command.run(shell).map(ok),

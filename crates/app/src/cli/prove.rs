@@ -13,7 +13,7 @@ use orchestr8_workflows::merkle::tables as journals;
 use serde_json::{Value, json};
 
 use super::Shell;
-use super::signed_logs::{SignedLogs, Trusted, entry_json};
+use super::signed_logs::{SignedLogs, entry_json};
 use crate::failure::Failure;
 use crate::tables::JOURNAL_LOG;
 
@@ -33,7 +33,7 @@ pub struct Prove {
 impl Prove {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
         // The heads first: whatever they cover is in the data file by then.
-        let signed = SignedLogs::of(shell, self.data_dir.clone(), &Trusted::default())?;
+        let signed = SignedLogs::local(shell, self.data_dir.clone())?;
         let (path, look) = super::look(shell, self.data_dir.clone())?;
         let missing = || {
             Failure::new(Code::NotFound, format!("{} is not in {}", self.what, path.display()))

@@ -17,7 +17,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Running, Shell, WhenUntrusted, version};
 use crate::failure::Failure;
 use crate::reach::{INSTANCE_PATH, PublishedInstance};
-use crate::runtime::{Purpose, Runtime, WhenHeld, block_on, descriptors, examples, knowledge, tls, tokens};
+use crate::runtime::{
+    Purpose, Runtime, WhenHeld, block_on, descriptors, examples, knowledge, rejections, tls, tokens,
+};
 use crate::settings::Place;
 
 #[derive(Args)]
@@ -133,7 +135,9 @@ async fn guarded(runtime: &Runtime) -> Result<edge::Settings, Failure> {
     descriptors::provide(own.max_connections + beside, log);
     let on_login_failure = Some(tokens::watch_logins(&runtime.kernel));
     let on_scope_refusal = Some(tokens::watch_scopes(&runtime.kernel));
-    Ok(edge::Settings { tls, on_login_failure, on_scope_refusal, ..own })
+    let (rejections, task) = rejections::watch(&runtime.kernel, &runtime.stop);
+    runtime.finish(task);
+    Ok(edge::Settings { tls, on_login_failure, on_scope_refusal, rejections: Some(rejections), ..own })
 }
 
 /// Writes down that this server owns the data directory, for commands that look for it. Data in memory has no directory.
@@ -169,6 +173,7 @@ async fn beside(
         tls: first.tls.clone(),
         on_login_failure: first.on_login_failure.clone(),
         on_scope_refusal: first.on_scope_refusal.clone(),
+        rejections: first.rejections.clone(),
         ..edge_settings(runtime)
     };
     let listener = edge::bind(&settings).await.map_err(failure)?;
@@ -242,6 +247,7 @@ fn edge_settings(runtime: &Runtime) -> edge::Settings {
         faces: FACES.to_vec(),
         on_login_failure: None,
         on_scope_refusal: None,
+        rejections: None,
         tls: None,
         max_streams_per_principal: http.max_streams_per_principal,
         max_failed_logins: http.max_failed_logins_per_minute,

@@ -21,7 +21,7 @@ use orchestr8_tlog::{
 };
 use serde_json::{Value, json};
 
-use super::Shell;
+use super::{Shell, witnessed_heads};
 use crate::config::Flags;
 use crate::failure::Failure;
 use crate::runtime::transparency;
@@ -45,6 +45,8 @@ pub struct SignedLogs {
     file: Option<HeadFile>,
     key: Option<LogPublicKey>,
     heads: Vec<TreeHead>,
+    /// Witnesses that did not answer.
+    silent: Vec<String>,
 }
 
 /// Logs that agree with their heads.
@@ -54,9 +56,25 @@ pub struct AgreedLogs {
 }
 
 impl SignedLogs {
-    pub fn of(shell: &Shell, data_dir: Option<PathBuf>, trusted: &Trusted) -> Result<Self, Failure> {
+    /// The heads of this machine alone.
+    pub fn local(shell: &Shell, data_dir: Option<PathBuf>) -> Result<Self, Failure> {
         let settings = shell.settings(Flags::new(), Mode { data_dir, ..Mode::default() })?;
-        Self::with(&settings.audit, trusted)
+        Self::with(&settings.audit, &Trusted::default())
+    }
+
+    /// Takes in the heads that the witnesses remember, where they answer: one that is named must.
+    pub fn with_witnesses(mut self, audit: &AuditSettings, named: Option<&str>) -> Result<Self, Failure> {
+        if let Some(key) = &self.key {
+            let found = witnessed_heads::ask(audit, named, key)?;
+            self.heads.extend(found.heads);
+            self.silent = found.silent;
+        }
+        Ok(self)
+    }
+
+    /// The witnesses that did not answer, and why.
+    pub fn silent_witnesses(&self) -> &[String] {
+        &self.silent
     }
 
     pub fn with(audit: &AuditSettings, trusted: &Trusted) -> Result<Self, Failure> {
@@ -74,7 +92,7 @@ impl SignedLogs {
             }
             (Some(_) | None, _) => Vec::new(),
         };
-        Ok(Self { origin: audit.origin.clone(), file, key, heads })
+        Ok(Self { origin: audit.origin.clone(), file, key, heads, silent: Vec::new() })
     }
 
     /// Compares all rows with the heads.
@@ -157,6 +175,7 @@ fn own_key(audit: &AuditSettings) -> Result<Option<LogPublicKey>, Failure> {
     match &audit.key {
         KeySource::None => Ok(None),
         KeySource::Given(key) => Ok(Some(key.public().clone())),
+        KeySource::Command(command) => Ok(Some(transparency::key_of_command(command)?.public().clone())),
         KeySource::File { path, .. } if !path.exists() => Ok(None),
         KeySource::File { path, .. } => {
             let text = crate::settings::read_private("audit.keyFile", path)?;
@@ -169,7 +188,7 @@ fn own_key(audit: &AuditSettings) -> Result<Option<LogPublicKey>, Failure> {
 
 /// `audit key`.
 pub fn show_key(shell: &Shell, data_dir: Option<PathBuf>) -> Result<(), Failure> {
-    let logs = SignedLogs::of(shell, data_dir, &Trusted::default())?;
+    let logs = SignedLogs::local(shell, data_dir)?;
     let Some(key) = &logs.key else {
         return Err(Failure::new(Code::NotFound, "there is no key yet")
             .hinting("it is made when orchestr8 first runs"));
@@ -194,7 +213,7 @@ pub fn export(
     look: &Look,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let signed = SignedLogs::of(shell, data_dir, &Trusted::default())?;
+    let signed = SignedLogs::local(shell, data_dir)?;
     let failed =
         |error: Error| Failure::new(Code::StoreFailed, error.to_string()).hinting("see `orchestr8 doctor`");
     let first = json!({"format": "orchestr8-log/1", "origin": signed.origin});

@@ -11,7 +11,7 @@ use orchestr8_kernel::log::Level;
 use orchestr8_kernel::peer::Alone;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::submission::{Identity, Scope};
-use orchestr8_kernel::{Args, Principal, Settled, Submission, Why};
+use orchestr8_kernel::{Args, Principal, Settled, Source, Submission, Why};
 use orchestr8_tools::remote::{KnownTool, known_tools};
 use serde_json::{Map, Value, json};
 
@@ -180,6 +180,7 @@ impl Call {
         let correlation = CorrelationId::from_uuid(kernel.ports().ids.fresh(For::Correlation));
         let mut submission =
             Submission::new(self.name, Args::new(self.args), Principal::local().into(), correlation);
+        submission.source = Source::cli();
         submission.timeout_ms = self.timeout_ms;
         let scope = Scope(format!("cli:{}", tool.name).into());
         submission.identities.extend(self.key.map(|key| Identity {

@@ -287,8 +287,13 @@ pub struct Store {
 pub struct Audit {
     pub key_file: Option<PathBuf>,
     pub key_env_var: Option<String>,
+    pub key_command: Vec<String>,
     pub anchors: Vec<String>,
     pub head_seconds: u64,
+    pub head_entries: u64,
+    pub witnesses: Vec<String>,
+    pub witness_token_env_var: Option<String>,
+    pub require_witness: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

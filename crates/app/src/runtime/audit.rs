@@ -1,5 +1,6 @@
 //! `audit.entries` and `audit.verify`: the audit trail for whoever may see it, and the proof that it is whole.
 
+use orchestr8_agents::aacp::Hub as Messages;
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::action::Slotting;
 use orchestr8_kernel::audit::CHAIN;
@@ -9,24 +10,29 @@ use orchestr8_stores::{Sqlite, chain};
 use orchestr8_tlog::HeadRecorder;
 use serde_json::{Map, Value, json};
 
-use crate::tables;
+use crate::tables::{self, AuditPlace};
 
 /// Entries on a page.
 const PAGE: i64 = 100;
 const PAGE_LIMIT: i64 = 500;
 
-pub fn actions(store: &Sqlite, heads: Option<&HeadRecorder>) -> Result<Vec<Action>, schema::Error> {
+pub fn actions(
+    store: &Sqlite,
+    messages: &Messages,
+    heads: Option<&HeadRecorder>,
+) -> Result<Vec<Action>, schema::Error> {
     let text = json!({"type": "string", "minLength": 1, "maxLength": 256});
     let input = json!({
         "type": "object", "additionalProperties": false,
         "properties": {
-            "action": text, "principal": text, "end": text, "cursor": {"type": "string", "pattern": "^[0-9]{1,18}$"},
+            "action": text, "principal": text, "end": text, "object": text,
+            "cursor": {"type": "string", "pattern": "^[0-9]{1,18}([.][0-9]{1,9})?$"},
             "limit": {"type": "integer", "minimum": 1, "maximum": PAGE_LIMIT},
         },
     });
     let nothing = json!({"type": "object", "properties": {}, "additionalProperties": false});
     let policy = Policy { slotting: Slotting::Free, ..Policy::read() };
-    let (read, prove, heads) = (store.clone(), store.clone(), heads.cloned());
+    let (read, prove, heads) = ((store.clone(), messages.clone()), store.clone(), heads.cloned());
     let entries =
         Action::tool("audit.entries", "Lists the audit trail, the newest first.", input, policy.clone(), {
             move |args, context| entries(read.clone(), args, context)
@@ -37,20 +43,23 @@ pub fn actions(store: &Sqlite, heads: Option<&HeadRecorder>) -> Result<Vec<Actio
     Ok([entries, verify].map(|action| action.hidden()).into())
 }
 
-async fn entries(store: Sqlite, args: Args, context: Context) -> Result<Reply, Halt> {
+async fn entries((store, messages): (Sqlite, Messages), args: Args, context: Context) -> Result<Reply, Halt> {
+    // What was done with messages is in the trail once their tail is filed.
+    messages.filed().await?;
     let limit = args.get("limit").and_then(Value::as_i64).unwrap_or(PAGE).clamp(1, PAGE_LIMIT);
-    let before = args.text("cursor").and_then(|cursor| cursor.parse().ok()).unwrap_or(i64::MAX);
+    let before = args.text("cursor").map_or(AuditPlace { sequence: i64::MAX, record: -1 }, place);
     let wanted = |name| args.text(name).unwrap_or_default().to_owned();
     let filter = tables::AuditFilter {
         tenant: context.principal.tenant.as_str().to_owned(),
         action: wanted("action"),
         principal: wanted("principal"),
         end: wanted("end"),
+        object: wanted("object"),
     };
     let rows = store.query(tables::audit_entries(CHAIN, before, &filter, limit)).await.map_err(unreadable)?;
     let shown: Vec<Value> = rows.iter().map(entry).collect::<Result<_, Fault>>()?;
     let more = i64::try_from(rows.len()).is_ok_and(|count| count == limit);
-    let next = shown.last().filter(|_| more).map(|last| last["sequence"].to_string());
+    let next = shown.last().filter(|_| more).map(|last| last["id"].clone());
     Ok(Output::json(json!({"entries": shown, "nextCursor": next})).into())
 }
 
@@ -60,12 +69,22 @@ fn entry(row: &store::Row) -> Result<Value, Fault> {
             Fault::new(Code::StoreCorrupt, "an entry of the audit trail cannot be read").because(cause)
         })?;
     let of = |name: &str| body.get(name).cloned().unwrap_or_default();
+    let (sequence, record) = (row.int(0).map_err(unreadable)?, row.int(3).map_err(unreadable)?);
+    let id = if record < 0 { sequence.to_string() } else { format!("{sequence}.{record}") };
     Ok(json!({
-        "sequence": row.int(0).map_err(unreadable)?, "at": of("timestamp"), "action": of("action"), "principal": of("principal"),
-        "tenant": of("tenant"), "object": of("object"),
+        "id": id, "sequence": sequence, "at": of("timestamp"), "action": of("action"), "principal": of("principal"),
+        "tenant": of("tenant"), "object": of("object"), "objects": body.get("objects"),
+        "source": of("source"), "face": of("face"), "agent": body.get("agent"), "outcome": body.get("outcome"),
+        "detail": body.get("detail"), "requestId": body.get("request"),
         "end": of("end"), "errorCode": of("error_code"), "transport": of("transport"), "runId": of("run_id"),
         "correlationId": of("correlation_id"), "argsHash": of("args_hash"), "hash": row.text(2).map_err(unreadable)?,
     }))
+}
+
+/// The place that a cursor names: everything before it is older.
+fn place(cursor: &str) -> AuditPlace {
+    let (sequence, record) = cursor.split_once('.').unwrap_or((cursor, "-1"));
+    AuditPlace { sequence: sequence.parse().unwrap_or(i64::MAX), record: record.parse().unwrap_or(-1) }
 }
 
 async fn verify(store: Sqlite, heads: Option<HeadRecorder>) -> Result<Reply, Halt> {

@@ -10,6 +10,7 @@ pub mod knowledge;
 pub(crate) mod log_retention;
 mod messages;
 mod principals;
+pub mod rejections;
 mod seal;
 pub mod secrets;
 mod sessions;
@@ -42,8 +43,10 @@ use orchestr8_tlog::HeadRecorder;
 use orchestr8_tokens::ApiTokens;
 use orchestr8_tools::remote::{self, Remote};
 use orchestr8_workflows::Hub;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
@@ -94,6 +97,8 @@ pub struct Runtime {
     pub tokens: ApiTokens,
     /// Told by SIGHUP, where there is something to reload.
     pub reload: Option<Arc<Notify>>,
+    /// Tasks that still have something to write when the server stops.
+    finishing: Mutex<Vec<JoinHandle<()>>>,
     sink: Stderr,
 }
 
@@ -167,10 +172,8 @@ impl Runtime {
             }
         }
         let remote = Remote::start(&kernel, other_servers(&settings, purpose.starts_servers));
-        let of_audit = audit::actions(&store, heads.as_ref()).map_err(broken)?;
-        for action in remote.actions().map_err(broken)?.into_iter().chain(of_audit) {
-            offer(&kernel, action)?;
-        }
+        cover_messages(heads.as_ref(), &messages);
+        offer_own(&kernel, &remote, audit::actions(&store, &messages, heads.as_ref()))?;
         Ok(Self {
             settings,
             kernel,
@@ -188,6 +191,7 @@ impl Runtime {
             sandbox,
             tokens,
             reload,
+            finishing: Mutex::default(),
             sink,
         })
     }
@@ -212,6 +216,11 @@ impl Runtime {
         self.vault.load().await?;
         self.sessions.start_alone().await.map_err(Failure::from)?;
         self.workflows.start_alone().await.map_err(Failure::from)
+    }
+
+    /// Waits for a task when the server stops. It must end by itself once `stop` fires.
+    pub fn finish(&self, task: JoinHandle<()>) {
+        self.finishing.lock().push(task);
     }
 
     /// The REST faces over this kernel that commands call too.
@@ -263,6 +272,11 @@ impl Runtime {
         }
         self.sessions.close().await;
         self.remote.stop().await;
+        let finishing = std::mem::take(&mut *self.finishing.lock());
+        futures::future::join_all(finishing).await;
+        if let Err(fault) = self.messages.filed().await {
+            self.kernel.log().warn("messages could not be filed", json!({"cause": fault.message}));
+        }
         if let Some(heads) = &self.heads {
             heads.close().await;
         }
@@ -305,6 +319,29 @@ fn other_servers(settings: &Settings, are_started: bool) -> remote::Settings {
     }
 }
 
+/// Before each head the records of messages become entries of the log that it covers.
+fn cover_messages(heads: Option<&HeadRecorder>, messages: &orchestr8_agents::aacp::Hub) {
+    let Some(heads) = heads else { return };
+    let messages = messages.clone();
+    heads.before_each(Arc::new(move || {
+        let messages = messages.clone();
+        // A failure leaves the records in the tail, where they are durable, for the next head.
+        Box::pin(async move { drop(messages.filed().await) })
+    }));
+}
+
+/// What the program itself offers: over its audit trail, as a witness, over other servers.
+fn offer_own(
+    kernel: &Kernel,
+    remote: &Remote,
+    of_audit: Result<Vec<Action>, orchestr8_kernel::schema::Error>,
+) -> Result<(), Failure> {
+    let of_witness = orchestr8_tlog::witness::all().map_err(broken)?;
+    let of_others = remote.actions().map_err(broken)?;
+    let mut all = of_others.into_iter().chain(of_audit.map_err(broken)?).chain(of_witness);
+    all.try_for_each(|action| offer(kernel, action))
+}
+
 fn broken(error: orchestr8_kernel::schema::Error) -> Failure {
     Failure::new(Code::Internal, format!("an action is wrong: {error}"))
 }
@@ -341,36 +378,4 @@ fn register(kernel: &Kernel, settings: &Settings) -> Result<(), Failure> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{self, Environment};
-    use crate::settings::Mode;
-
-    /// The schemas of unlisted actions are compiled when they are first needed, so a wrong one would be found late.
-    #[tokio::test(flavor = "multi_thread")]
-    async fn the_schemas_of_all_actions_compile() {
-        let environment = Environment::of(&[("HOME", "/nowhere")]);
-        let folder = tempfile::tempdir().unwrap();
-        let empty = folder.path().join("orchestr8.toml");
-        std::fs::write(&empty, "").unwrap();
-        let loaded = config::load(Some(&empty), Vec::new(), &environment).unwrap();
-        let mode = Mode { ephemeral: true, conformance: true, ..Mode::default() };
-        let settings = Settings::new(loaded, mode, &environment).unwrap();
-        let purpose = Purpose {
-            when_held: WhenHeld::Refuse,
-            at_least: Level::Error,
-            lasting: false,
-            starts_servers: true,
-        };
-        let runtime = Runtime::build(settings, purpose).unwrap();
-        let table = runtime.kernel.registry().table();
-        let wrong: Vec<String> = table
-            .all()
-            .iter()
-            .filter_map(|action| action.prove().err().map(|error| format!("{}: {error}", action.name)))
-            .collect();
-        assert_eq!(wrong, Vec::<String>::new());
-        assert!(table.all().len() > 100, "{} actions", table.all().len());
-        runtime.close().await;
-    }
-}
+mod tests;

@@ -48,7 +48,9 @@ impl KeySource for InstallationKey {
                 Ok(vec![MasterKey::parse(value.expose())?])
             }
             KeyLocation::File(path) => Ok(vec![read(path)?]),
-            KeyLocation::Command(command) => Ok(vec![MasterKey::parse(&print(command)?)?]),
+            KeyLocation::Command(command) => {
+                Ok(vec![MasterKey::parse(&print("secrets.key.command", command)?)?])
+            }
             KeyLocation::Created(Some(path)) => {
                 let there: Vec<PathBuf> =
                     [path.clone(), next(path)].into_iter().filter(|path| path.exists()).collect();
@@ -101,9 +103,9 @@ fn read(path: &Path) -> Result<MasterKey, Fault> {
     MasterKey::parse(&read_private("secrets.key", path).map_err(|failure| unavailable(failure.message))?)
 }
 
-/// What the command prints. It gets no input, and it is ended when it takes too long.
-fn print(command: &[String]) -> Result<String, Fault> {
-    let failed = |what: String| unavailable(format!("secrets.key.command {what}"));
+/// What the command of a setting prints. It gets no input, and it is ended when it takes too long.
+pub fn print(setting: &str, command: &[String]) -> Result<String, Fault> {
+    let failed = |what: String| unavailable(format!("{setting} {what}"));
     let Some((program, args)) = command.split_first() else { return Err(failed(String::from("is empty"))) };
     let mut child = Command::new(program)
         .args(args)

@@ -8,7 +8,9 @@ use orchestr8_edge::settings::{OnLoginFailure, OnScopeRefusal};
 use orchestr8_edge::{LoginFailure, ScopeRefusal};
 use orchestr8_kernel::audit::SecurityEvent;
 use orchestr8_kernel::ports::ids::For;
-use orchestr8_kernel::{Kernel, Transport};
+use orchestr8_kernel::refusals::RefusalSource;
+use orchestr8_kernel::source::Origin;
+use orchestr8_kernel::{Kernel, Source, Transport};
 use orchestr8_tokens::ApiTokens;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -58,7 +60,11 @@ async fn record_scope_refusal(kernel: &Kernel, refusal: &ScopeRefusal) {
     let correlation = CorrelationId::from_uuid(kernel.ports().ids.fresh(For::Correlation));
     let message = format!("the scope of the token does not include face:{} ({})", refusal.face, refusal.path);
     let fault = Fault::new(Code::Unauthorized, message);
-    let source = (Transport::Http, &correlation);
+    let source = RefusalSource {
+        transport: Transport::Http,
+        source: Source { face: refusal.face, origin: Origin::Address(refusal.address) },
+        correlation: &correlation,
+    };
     kernel.record_refusal("auth.scope", &Arc::new(principal), source, &fault).await;
 }
 

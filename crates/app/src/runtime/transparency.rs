@@ -7,7 +7,8 @@ use orchestr8_kernel::Log;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::{Clock, Ids};
 use orchestr8_stores::Sqlite;
-use orchestr8_tlog::{HeadRecorder, LogKey, RecorderSettings, head_file, recorder};
+use orchestr8_tlog::witness::compare_with_witnesses;
+use orchestr8_tlog::{HeadRecorder, LogKey, RecorderSettings, WitnessProblem, head_file, recorder};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
@@ -25,13 +26,38 @@ pub fn start(
     stop: &CancellationToken,
 ) -> Result<Option<HeadRecorder>, Failure> {
     let Some(recorder) = recorder_settings(settings, ids, log)? else { return Ok(None) };
-    match HeadRecorder::start(store, recorder, clock.clone(), log.clone(), stop.clone()) {
+    let asked = ask_witnesses(store, &recorder, log);
+    match asked.and_then(|()| HeadRecorder::start(store, recorder, clock.clone(), log.clone(), stop.clone()))
+    {
         Ok(heads) => Ok(Some(heads)),
         Err(error) => {
             log.error("the data must not be used as it is", json!({"cause": error.to_string()}));
             Err(failure(&error))
         }
     }
+}
+
+/// Compares the store with what the witnesses remember. It cannot wait elsewhere: nothing may be written before it.
+fn ask_witnesses(store: &Sqlite, settings: &RecorderSettings, log: &Log) -> Result<(), recorder::Error> {
+    if settings.witnesses.witnesses.is_empty() {
+        return Ok(());
+    }
+    let asking = compare_with_witnesses(store, settings);
+    let silent = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(asking))?;
+    for (witness, cause) in silent {
+        let fields = json!({"witness": witness, "cause": cause.to_string()});
+        log.warn("a witness of the audit log did not answer; the data was not compared with it", fields);
+    }
+    Ok(())
+}
+
+/// The key that a program prints.
+pub fn key_of_command(command: &[String]) -> Result<LogKey, Failure> {
+    let text = super::secrets::print("audit.keyCommand", command)?;
+    LogKey::parse(&text).ok_or_else(|| {
+        Failure::new(Code::Configuration, "audit.keyCommand does not print a key of a log")
+            .hinting("see docs/guide/operations.md#audit")
+    })
 }
 
 /// What heads are made with, with a key that is made if there is none yet.
@@ -54,6 +80,7 @@ pub fn recorder_settings(
             );
             return Ok(None);
         }
+        KeySource::Command(command) => key_of_command(command)?,
         KeySource::File { path, explicit } => match LogKey::load_or_create(path, || seed(ids)) {
             Ok(key) => key,
             Err(cause) if *explicit || path.exists() => {
@@ -79,6 +106,8 @@ pub fn recorder_settings(
         anchors: audit.anchors.clone(),
         origin: audit.origin.clone(),
         every: audit.every,
+        every_entries: audit.every_entries,
+        witnesses: audit.witnesses.clone(),
         sources: tables::LOGS.to_vec(),
     }))
 }
@@ -89,6 +118,18 @@ pub fn failure(error: &recorder::Error) -> Failure {
                           with `orchestr8 audit accept --reason TEXT`";
     let (code, hint) = match error {
         recorder::Error::Tampered { .. } => (Code::StoreCorrupt, ACCEPT),
+        recorder::Error::Rewound { .. } => (
+            Code::StoreCorrupt,
+            "an old copy of the data was put back, or the data was changed; after a planned restore let the witness forget the log \
+             with `orchestr8 witness forget`",
+        ),
+        recorder::Error::Witness { cause: WitnessProblem::Forged(_), .. } => (
+            Code::StoreCorrupt,
+            "the key of the log was changed, or the witness is not to be trusted; see `orchestr8 witness list` there",
+        ),
+        recorder::Error::Witness { .. } => {
+            (Code::Unavailable, "audit.requireWitness is set: see that the witness runs and knows the token")
+        }
         recorder::Error::Heads(head_file::Error::Note { .. }) => (
             Code::StoreCorrupt,
             "use the key that signed it; after a planned change of the key run `orchestr8 audit accept --reason TEXT`",

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use orchestr8_contract::id::Tenant;
+use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::ports::store::Error;
 use orchestr8_kernel::{Kernel, audit};
 use orchestr8_stores::Sqlite;
@@ -74,6 +76,14 @@ async fn keep_short(
             Ok(deleted) if deleted.values().all(|rows| *rows == 0) => {}
             Ok(rows) => {
                 kernel.log().info("old records were deleted", json!({"rows": rows}));
+                let tenant = Tenant::local();
+                let change = StateChange {
+                    detail: json!({"rows": rows}),
+                    ..StateChange::by_server("retention.delete", tenant.as_str(), None)
+                };
+                if let Err(fault) = kernel.record_change(&change).await {
+                    kernel.log().warn("a deletion could not be audited", json!({"cause": fault.message}));
+                }
                 if let Err(error) = store.shrink(SHRINK_PAGES).await {
                     kernel
                         .log()

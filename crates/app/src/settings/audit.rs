@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use orchestr8_contract::Code;
 use orchestr8_contract::canonical::hex;
-use orchestr8_tlog::{Anchor, HeadFile, LogKey};
+use orchestr8_tlog::recorder::WitnessSettings;
+use orchestr8_tlog::{Anchor, HeadFile, LogKey, Witness, WitnessToken};
+use reqwest::Url;
 use sha2::{Digest, Sha256};
 
 use super::Place;
@@ -24,6 +26,8 @@ pub enum KeySource {
         explicit: bool,
     },
     Given(Box<LogKey>),
+    /// A program that prints it.
+    Command(Vec<String>),
 }
 
 #[derive(Clone)]
@@ -33,6 +37,8 @@ pub struct AuditSettings {
     pub head_file: Option<HeadFile>,
     pub anchors: Vec<Anchor>,
     pub every: Duration,
+    pub every_entries: u64,
+    pub witnesses: WitnessSettings,
     /// What the origin of every head begins with.
     pub origin: String,
 }
@@ -58,10 +64,12 @@ impl AuditSettings {
         if files.len() > 1 {
             return Err(wrong("audit.anchors", "names more than one file"));
         }
+        let witnesses = witnesses(config, environment)?;
+        anchors.extend(witnesses.iter().cloned().map(Anchor::Witness));
         let id = data.as_ref().map(|data| id_of(data)).unwrap_or_default();
         let beside = match &key {
             KeySource::File { path, .. } => path.parent().map(Path::to_owned),
-            KeySource::None | KeySource::Given(_) => folder,
+            KeySource::None | KeySource::Given(_) | KeySource::Command(_) => folder,
         };
         let file = files.pop().or_else(|| beside.map(|beside| beside.join(format!("{id}.heads"))));
         if let Some(folder) = data.as_ref().and_then(|data| data.parent()) {
@@ -77,6 +85,8 @@ impl AuditSettings {
             head_file: file.filter(|_| data.is_some()).map(HeadFile::new),
             anchors,
             every: Duration::from_secs(config.head_seconds),
+            every_entries: config.head_entries,
+            witnesses: WitnessSettings { witnesses, require: config.require_witness },
             origin: format!("orchestr8/{id}"),
         })
     }
@@ -97,12 +107,50 @@ fn key(
             )),
         };
     }
+    if !config.key_command.is_empty() {
+        return Ok(KeySource::Command(config.key_command.clone()));
+    }
     let default = || folder.map(|folder| folder.join(KEY_FILE));
     let explicit = config.key_file.is_some();
     Ok(match config.key_file.clone().or_else(default) {
         Some(path) => KeySource::File { path, explicit },
         None => KeySource::None,
     })
+}
+
+/// The witnesses, all known by one token.
+fn witnesses(config: &config::Audit, environment: &Environment) -> Result<Vec<Witness>, Failure> {
+    let token = match &config.witness_token_env_var {
+        None => None,
+        Some(variable) => match environment.get(variable).filter(|token| !token.trim().is_empty()) {
+            Some(token) => Some(WitnessToken::new(token)),
+            None => {
+                return Err(wrong(
+                    "audit.witnessTokenEnvVar",
+                    &format!("names {variable}, which is not set"),
+                ));
+            }
+        },
+    };
+    if config.require_witness && config.witnesses.is_empty() {
+        return Err(wrong("audit.requireWitness", "needs a witness: set audit.witnesses"));
+    }
+    config.witnesses.iter().map(|url| witness(url, token.clone())).collect()
+}
+
+/// A token is sent over TLS, or stays on this machine.
+pub fn witness(url: &str, token: Option<WitnessToken>) -> Result<Witness, Failure> {
+    let parsed =
+        Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let Some(url) = parsed else {
+        return Err(wrong("audit.witnesses", "takes addresses such as https://witness.example:8088"));
+    };
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_local = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    match url.scheme() == "https" || is_local {
+        true => Ok(Witness { url, token }),
+        false => Err(wrong("audit.witnesses", "takes http:// for this machine only; use https://")),
+    }
 }
 
 fn elsewhere(anchor: &str) -> Result<Anchor, Failure> {
@@ -155,6 +203,11 @@ mod tests {
         let config = config::Audit {
             key_file: key_file.map(PathBuf::from),
             key_env_var: None,
+            key_command: Vec::new(),
+            head_entries: 0,
+            witnesses: Vec::new(),
+            witness_token_env_var: None,
+            require_witness: false,
             anchors: keys.iter().map(|key| (*key).to_owned()).collect(),
             head_seconds: 10,
         };

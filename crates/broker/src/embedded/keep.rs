@@ -3,7 +3,7 @@
 use orchestr8_contract::Fault;
 use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::ledger::store_fault;
-use orchestr8_kernel::ports::store::{Batch, Error, Statement};
+use orchestr8_kernel::ports::store::{Batch, Error, Link, Statement};
 
 use super::{Shared, rows};
 use crate::port::{DeadLetter, Page, Redriven, Reply, Reported};
@@ -58,13 +58,19 @@ impl Shared {
         Ok(page.items.into_iter().next().filter(|letter| letter.seq == seq))
     }
 
-    pub(super) async fn redrive(&self, tenant: Option<&Tenant>, seq: i64) -> Result<Redriven, Fault> {
+    pub(super) async fn redrive(
+        &self,
+        tenant: Option<&Tenant>,
+        seq: i64,
+        audit: Link,
+    ) -> Result<Redriven, Fault> {
         let Some(letter) = self.find_dead(tenant, seq).await? else { return Ok(Redriven::Unknown) };
         let (tenant, bytes) = (&letter.message.tenant, letter.message.body.len());
         self.lines.lock().admit(tenant, bytes, &self.settings)?;
         let mut batch = Batch::new();
         batch.then_one(tables::redrive(tenant.as_str(), seq, self.clock.now_ms()));
         batch.then_one(tables::discard(tenant.as_str(), seq));
+        batch.link(audit);
         match self.store.commit(batch).await {
             Ok(()) => {
                 self.stir(tenant);
@@ -81,10 +87,16 @@ impl Shared {
         }
     }
 
-    pub(super) async fn discard(&self, tenant: Option<&Tenant>, seq: i64) -> Result<bool, Fault> {
+    pub(super) async fn discard(
+        &self,
+        tenant: Option<&Tenant>,
+        seq: i64,
+        audit: Link,
+    ) -> Result<bool, Fault> {
         let Some(letter) = self.find_dead(tenant, seq).await? else { return Ok(false) };
         let mut batch = Batch::new();
         batch.then_one(tables::discard(letter.message.tenant.as_str(), seq));
+        batch.link(audit);
         match self.store.commit(batch).await {
             Ok(()) => Ok(true),
             Err(Error::Conflict { .. }) => Ok(false),

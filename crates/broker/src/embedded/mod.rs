@@ -14,11 +14,13 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::ledger::store_fault;
-use orchestr8_kernel::ports::store::{Batch, Error, Store};
+use orchestr8_kernel::ports::store::{Batch, Error, Link, Store};
 use orchestr8_kernel::ports::{Clock, Random};
 use orchestr8_kernel::resilience::retry::{Jitter, delay_ms};
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::sync::{Notify, watch};
 
 use crate::lines::Lines;
@@ -136,6 +138,9 @@ impl Shared {
                 (Ended::Again { wait_ms: 0 }, None)
             }
         };
+        if matches!(ended, Ended::Dead) {
+            batch.link(given_up(message).link(self.clock.now_ms()));
+        }
         let gone = matches!(ended, Ended::Gone | Ended::Dead);
         if gone {
             self.move_up(&mut batch, message);
@@ -269,14 +274,24 @@ impl Broker for Embedded {
         async move { shared.find_dead(tenant.as_ref(), seq).await }.boxed()
     }
 
-    fn redrive(&self, tenant: Option<Tenant>, seq: i64) -> BoxFuture<'static, Result<Redriven, Fault>> {
+    fn redrive(
+        &self,
+        tenant: Option<Tenant>,
+        seq: i64,
+        audit: Link,
+    ) -> BoxFuture<'static, Result<Redriven, Fault>> {
         let shared = self.0.clone();
-        async move { shared.redrive(tenant.as_ref(), seq).await }.boxed()
+        async move { shared.redrive(tenant.as_ref(), seq, audit).await }.boxed()
     }
 
-    fn discard(&self, tenant: Option<Tenant>, seq: i64) -> BoxFuture<'static, Result<bool, Fault>> {
+    fn discard(
+        &self,
+        tenant: Option<Tenant>,
+        seq: i64,
+        audit: Link,
+    ) -> BoxFuture<'static, Result<bool, Fault>> {
         let shared = self.0.clone();
-        async move { shared.discard(tenant.as_ref(), seq).await }.boxed()
+        async move { shared.discard(tenant.as_ref(), seq, audit).await }.boxed()
     }
 
     fn report(&self) -> BoxFuture<'static, Result<Vec<Reported>, Fault>> {
@@ -287,5 +302,14 @@ impl Broker for Embedded {
     fn sweep(&self) -> BoxFuture<'static, Result<(), Fault>> {
         let shared = self.0.clone();
         async move { shared.sweep().await }.boxed()
+    }
+}
+
+/// The audit entry of a message that becomes a dead letter.
+fn given_up(message: &Message) -> StateChange<'_> {
+    StateChange {
+        code: Some(Code::Unavailable),
+        detail: json!({"principal": message.principal, "subject": message.subject.as_str()}),
+        ..StateChange::by_server("broker.give_up", message.tenant.as_str(), Some(&message.id))
     }
 }

@@ -9,7 +9,8 @@ use http::request::Parts;
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Fault, Output};
 use orchestr8_edge::{Arrival, Intake, Params};
-use orchestr8_kernel::{Args, Halt, Principal, Settled, Submission, Transport};
+use orchestr8_kernel::refusals::RefusalSource;
+use orchestr8_kernel::{Args, Halt, Principal, Settled, Source, Submission, Transport};
 use serde_json::{Map, Value};
 
 use crate::calls;
@@ -76,6 +77,19 @@ impl Call {
         self.parts.extensions.get()
     }
 
+    /// From where it came. What was published before comes from the server's own queue.
+    pub fn source(&self) -> Source {
+        match self.delivery() {
+            Some(_) => Source { face: "knowledge", ..Source::SERVER },
+            None => orchestr8_edge::source("knowledge", &self.parts.extensions),
+        }
+    }
+
+    /// Where it comes from, for the record of a refusal.
+    pub fn refusal_source(&self) -> RefusalSource<'_> {
+        RefusalSource { transport: Transport::Http, source: self.source(), correlation: &self.correlation }
+    }
+
     /// Who sends it, and what was signed of it.
     pub async fn authenticate(&self, kind: Kind) -> Result<(Who, Bytes), Failure> {
         let store = &self.face.kernel.ports().store;
@@ -102,8 +116,7 @@ impl Call {
         operation: &'static str,
         principal: &Arc<Principal>,
     ) -> Result<(), Failure> {
-        let source = (Transport::Http, &self.correlation);
-        Ok(self.face.kernel.authorize_operation(operation, principal, source).await?)
+        Ok(self.face.kernel.authorize_operation(operation, principal, self.refusal_source()).await?)
     }
 
     /// Counts this call as one of the caller's, or refuses it as one too many.
@@ -135,6 +148,7 @@ impl Call {
         let args = Args::new(args);
         let mut submission = Submission::new(action, args, principal.clone(), self.correlation.clone());
         submission.transport = Transport::Http;
+        submission.source = self.source();
         submission.trace = orchestr8_edge::trace(&self.parts.headers);
         if let Some(key) = headers::idempotency_key(&self.parts.headers)? {
             let ttl_ms = self.face.settings.key_ttl_ms;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::Response;
 use orchestr8_edge::{Caller, Endpoint};
+use orchestr8_kernel::refusals::RefusalSource;
 use orchestr8_kernel::{Kernel, Transport};
 
 use crate::answer;
@@ -61,6 +62,7 @@ impl Face {
     ) -> Response {
         let told = Told::default();
         let (kernel, caller) = (self.kernel.clone(), Caller::of(request.extensions()).cloned());
+        let source = orchestr8_edge::source("knowledge", request.extensions());
         let (call, correlation) = Call::open(self, request, told.clone()).await;
         let outcome = match call {
             Ok(call) => endpoint.run(call).await,
@@ -69,7 +71,7 @@ impl Face {
         if let Some(fault) = outcome.as_ref().err().and_then(Failure::own_refusal)
             && let Some(Ok(Some(principal))) = caller.map(|caller| caller.principal())
         {
-            let source = (Transport::Http, &correlation);
+            let source = RefusalSource { transport: Transport::Http, source, correlation: &correlation };
             kernel.record_refusal(CLAIM, &Arc::new(principal), source, fault).await;
         }
         let mut response = outcome.unwrap_or_else(|failure| failure.into_response(&correlation));

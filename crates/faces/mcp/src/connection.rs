@@ -13,7 +13,7 @@ use orchestr8_contract::id::{CorrelationId, Key};
 use orchestr8_kernel::action::Action;
 use orchestr8_kernel::peer::Severity;
 use orchestr8_kernel::ports::ids::For;
-use orchestr8_kernel::{Cancel, Principal, Transport, Why};
+use orchestr8_kernel::{Cancel, Principal, Source, Transport, Why};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,6 +44,8 @@ pub struct Incoming<'a> {
     /// Who sends this message, where that is somebody else than the one the connection belongs to (HTTP: with an admin's
     /// token beside the caller's own).
     pub who: Option<Arc<Principal>>,
+    /// From where it was sent (HTTP: the address of the client). None: over stdio.
+    pub source: Option<Source>,
     /// Used where the message itself carries no idempotency key (HTTP: the `Idempotency-Key` header).
     pub idempotency_key: Option<Key>,
     /// Used where the message itself carries no correlation id (HTTP: the `X-Correlation-ID` header).

@@ -8,7 +8,7 @@ use orchestr8_contract::{Code, Fault, canonical};
 use orchestr8_kernel::action::{Action, Halt, Shown};
 use orchestr8_kernel::outcome::{End, Settled};
 use orchestr8_kernel::peer::Peer;
-use orchestr8_kernel::{Args, Kernel, Principal, Submission, Transport};
+use orchestr8_kernel::{Args, Kernel, Principal, Source, Submission, Transport};
 use serde_json::{Map, Value};
 
 use crate::request::Request;
@@ -71,6 +71,7 @@ pub struct Witness {
     args_hash: String,
     principal: Arc<Principal>,
     transport: Transport,
+    source: Source,
     peer: Arc<dyn Peer>,
 }
 
@@ -81,6 +82,7 @@ impl Witness {
             args_hash: canonical::sha256_hex(args.as_value()),
             principal: request.who().clone(),
             transport: request.connection.transport,
+            source: request.source(),
             peer,
         }
     }
@@ -92,6 +94,7 @@ impl Witness {
         let action = full(REFUSED_CALL);
         let mut submission = Submission::new(action, args, self.principal, settled.correlation.clone());
         submission.transport = self.transport;
+        submission.source = self.source;
         submission.peer = Some(self.peer);
         let recorded = kernel.submit(submission).await;
         match recorded.end {

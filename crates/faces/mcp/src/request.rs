@@ -11,7 +11,8 @@ use orchestr8_kernel::authorize::authorize;
 use orchestr8_kernel::peer::Severity;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::principals::Standing;
-use orchestr8_kernel::{Args, Cancel, Kernel, Principal, Submission};
+use orchestr8_kernel::refusals::RefusalSource;
+use orchestr8_kernel::{Args, Cancel, Kernel, Principal, Source, Submission};
 
 use crate::body::Body;
 use crate::connection::{Connection, Incoming};
@@ -50,6 +51,11 @@ impl Request<'_> {
         self.incoming.who.as_ref().unwrap_or(&self.connection.who)
     }
 
+    /// From where it asks.
+    pub fn source(&self) -> Source {
+        self.incoming.source.unwrap_or(Source::stdio("mcp"))
+    }
+
     /// The wish that an action run for this request.
     pub fn submission(&self, action: Arc<str>, args: Args) -> Submission {
         // Written out, since `Submission::new` would make a cancel token and a scope that are thrown away at once.
@@ -58,6 +64,7 @@ impl Request<'_> {
             args,
             principal: self.who().clone(),
             transport: self.connection.transport,
+            source: self.source(),
             correlation: self.correlation(),
             trace: self.trace(),
             id: None,
@@ -80,8 +87,10 @@ impl Request<'_> {
         let (who, transport) = (self.who().clone(), self.connection.transport);
         let fault = authorize(action, &who, transport, Standing::Unknown).err()?;
         let (kernel, name, correlation) = (self.kernel().clone(), action.name.clone(), self.correlation());
+        let source = self.source();
         Some(Answer::Later(Box::pin(async move {
-            kernel.record_refusal(name.as_str(), &who, (transport, &correlation), &fault).await;
+            let source = RefusalSource { transport, source, correlation: &correlation };
+            kernel.record_refusal(name.as_str(), &who, source, &fault).await;
             let error = to_wire::protocol_error(&fault, RunId(kernel.ports().ids.fresh(For::Run)));
             Outcome { result: Err(error), correlation: Some(correlation) }
         })))

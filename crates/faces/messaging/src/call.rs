@@ -139,6 +139,7 @@ impl Call {
         let args = Args::new(args);
         let mut submission = Submission::new(action, args, self.principal.clone(), self.correlation.clone());
         submission.transport = Transport::Http;
+        submission.source = orchestr8_edge::source("messaging", &self.parts.extensions);
         submission.trace = orchestr8_edge::trace(&self.parts.headers);
         submission
     }

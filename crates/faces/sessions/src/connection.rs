@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::ports::ids::For;
-use orchestr8_kernel::{Args, Principal, Submission, Transport};
+use orchestr8_kernel::{Args, Principal, Source, Submission, Transport};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
@@ -30,6 +30,7 @@ pub struct Connection {
     pub face: Arc<Inner>,
     pub principal: Arc<Principal>,
     pub transport: Transport,
+    pub source: Source,
     pub outbox: Arc<Outbox>,
     pub audience: Arc<Audience>,
     /// Commands that have not been answered.
@@ -43,7 +44,12 @@ pub struct Open(pub Arc<Connection>);
 
 impl Open {
     /// None when there are too many already.
-    pub fn new(face: &Arc<Inner>, principal: Arc<Principal>, transport: Transport) -> Option<Self> {
+    pub fn new(
+        face: &Arc<Inner>,
+        principal: Arc<Principal>,
+        transport: Transport,
+        source: Source,
+    ) -> Option<Self> {
         let limit = face.settings.connections;
         if face.metrics.connections.fetch_add(1, Ordering::AcqRel) >= limit {
             face.metrics.connections.fetch_sub(1, Ordering::AcqRel);
@@ -56,6 +62,7 @@ impl Open {
             face: face.clone(),
             principal,
             transport,
+            source,
             outbox,
             audience,
             pending: AtomicUsize::new(0),

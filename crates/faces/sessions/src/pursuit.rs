@@ -99,6 +99,7 @@ fn submission(
     let mut submission =
         Submission::new(known.action_name.clone(), args, connection.principal.clone(), correlation);
     submission.transport = connection.transport;
+    submission.source = connection.source;
     submission.lane = lane;
     submission.depends_on = command.depends_on.iter().filter_map(|id| kernel_id(id)).collect();
     submission.version = subject

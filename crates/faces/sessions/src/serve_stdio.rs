@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestr8_kernel::Transport;
+use orchestr8_kernel::{Source, Transport};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,9 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> Ended {
     let principal = inner.principal(None);
-    let Some(open) = principal.and_then(|local| Open::new(inner, local, Transport::Stdio)) else {
+    let Some(open) =
+        principal.and_then(|local| Open::new(inner, local, Transport::Stdio, Source::stdio("sessions")))
+    else {
         return Ended::TurnedAway;
     };
     inner.listen();

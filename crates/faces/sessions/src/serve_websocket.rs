@@ -17,7 +17,7 @@ use http::header::UPGRADE;
 use http::{HeaderValue, StatusCode};
 use orchestr8_edge::{Caller, SOCKET_PROTOCOL};
 use orchestr8_kernel::ports::Clock;
-use orchestr8_kernel::{Principal, Transport};
+use orchestr8_kernel::{Principal, Source, Transport};
 use serde_json::json;
 
 use crate::connection::{Connection, Open};
@@ -77,6 +77,7 @@ pub fn router(face: &Arc<Inner>) -> Router {
 async fn upgrade(face: Arc<Inner>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let principal = face.principal(Caller::of(&parts.extensions).map(|caller| &**caller));
+    let source = orchestr8_edge::source("sessions", &parts.extensions);
     let Ok(upgrade) = WebSocketUpgrade::from_request_parts(&mut parts, &()).await else {
         let header = [(UPGRADE, HeaderValue::from_static("websocket"))];
         return (StatusCode::UPGRADE_REQUIRED, header, "this path speaks WebSocket\n").into_response();
@@ -88,15 +89,15 @@ async fn upgrade(face: Arc<Inner>, request: Request) -> Response {
         .write_buffer_size(SOCKET_WRITE_BYTES)
         .max_message_size(limit)
         .max_frame_size(limit)
-        .on_upgrade(move |socket| run(socket, face, principal))
+        .on_upgrade(move |socket| run(socket, face, principal, source))
 }
 
-async fn run(mut socket: WebSocket, face: Arc<Inner>, principal: Option<Arc<Principal>>) {
+async fn run(mut socket: WebSocket, face: Arc<Inner>, principal: Option<Arc<Principal>>, source: Source) {
     let Some(principal) = principal else { return close(&mut socket, &face, End::Stranger).await };
     if face.is_shutting_down() {
         return close(&mut socket, &face, End::Shutdown).await;
     }
-    let Some(open) = Open::new(&face, principal, Transport::WebSocket) else {
+    let Some(open) = Open::new(&face, principal, Transport::WebSocket, source) else {
         return close(&mut socket, &face, End::Full).await;
     };
     face.listen();

@@ -172,6 +172,7 @@ impl Call {
         }
         let mut submission = Submission::new(action, args, self.principal.clone(), self.correlation.clone());
         submission.transport = Transport::Http;
+        submission.source = orchestr8_edge::source("workflows", &self.parts.extensions);
         submission.trace = orchestr8_edge::trace(self.headers());
         Ok(submission)
     }

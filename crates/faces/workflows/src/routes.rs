@@ -8,7 +8,7 @@ use orchestr8_kernel::Kernel;
 
 use crate::endpoints::{
     approvals, audit, control, execute, execution, journal, lists, program, schedules, secrets, tokens,
-    workers, workflows,
+    witness, workers, workflows,
 };
 use crate::face::{Face, at};
 use crate::live;
@@ -72,6 +72,10 @@ fn paths(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
         ("/tools/accept", post(at(face, program::accept_tool))),
         ("/audit", get(at(face, audit::list))),
         ("/audit/verify", get(at(face, audit::verify))),
+        (
+            "/witness/heads",
+            get(at(face, witness::list)).post(at(face, witness::submit)).delete(at(face, witness::forget)),
+        ),
         ("/events", get(at(face, live::events))),
         ("/ws", get(at(face, live::socket))),
         ("/health", get(at(face, program::health))),

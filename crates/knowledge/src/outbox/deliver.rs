@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::ports::store::{Batch, Row};
 use orchestr8_kernel::resilience::retry::{Jitter, delay_ms};
 use orchestr8_outbound::{SIGNATURE, client, signature};
@@ -50,7 +51,7 @@ impl Hub {
         let rows = self.rows(tables::due(self.now_ms(), DELIVERIES)).await?;
         let parcels = rows.iter().map(parcel).collect::<Result<Vec<_>, _>>()?;
         let ended = join_all(parcels.iter().map(|parcel| self.send(parcel))).await;
-        let (mut batch, mut taken) = (Batch::new(), 0);
+        let (mut batch, mut taken, mut given_up) = (Batch::new(), 0, Vec::new());
         for (parcel, ended) in parcels.iter().zip(ended) {
             let which = Which { tenant: &parcel.tenant, id: &parcel.id, webhook: &parcel.webhook };
             let attempts = parcel.attempts + 1;
@@ -66,10 +67,17 @@ impl Hub {
                 Ended::Refused(why) | Ended::Gone(why) => {
                     let word = json!({"tenant": parcel.tenant, "webhook": parcel.webhook, "why": why});
                     self.kernel().log().warn("a delivery was given up", word);
+                    let change = StateChange {
+                        code: Some(Code::Unavailable),
+                        detail: json!({"delivery": parcel.id, "attempts": attempts}),
+                        ..StateChange::by_server("webhooks.give_up", &parcel.tenant, Some(&parcel.webhook))
+                    };
+                    given_up.push(change.link(self.now_ms()));
                     tables::put_off(which, attempts, None, Some(self.now_ms()), &why)
                 }
             });
         }
+        batch.links.extend(given_up);
         if !batch.is_empty() {
             self.store().commit(batch).await.map_err(read)?;
         }

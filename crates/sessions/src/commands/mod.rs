@@ -288,7 +288,8 @@ fn policy(class: Class, settings: &crate::hub::Settings) -> Policy {
         payload_bytes: Some(limits::PAYLOAD_BYTES),
         slotting: Slotting::Free,
         journalled: changes,
-        audited: changes,
+        // The answer to a question of an extension too: it decides what a session may do.
+        audited: class != Class::Read,
         destructive: class == Class::Remove,
         ..Policy::read()
     }

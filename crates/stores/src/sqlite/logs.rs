@@ -53,6 +53,11 @@ impl Logs {
         self.0.iter().map(|log| &log.source)
     }
 
+    /// How many entries all logs have together.
+    pub fn entries(&self) -> u64 {
+        self.0.iter().map(|live| live.frontier.size()).sum()
+    }
+
     pub fn frontier(&self, log: &str) -> Option<&Frontier> {
         self.0.iter().find(|live| live.source.name == log).map(|live| &live.frontier)
     }

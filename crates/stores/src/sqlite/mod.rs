@@ -164,6 +164,12 @@ impl Sqlite {
         }))
     }
 
+    /// How many entries all logs have together. Does not wait: None while a commit is under way.
+    pub fn log_entries(&self) -> Option<u64> {
+        let held = self.0.desk.pen.try_lock()?;
+        Some(held.as_ref()?.engine.logs.entries())
+    }
+
     /// The size and root of each log. Blocks, and waits for the writer.
     pub fn log_heads(
         &self,

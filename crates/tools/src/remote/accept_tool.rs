@@ -40,6 +40,6 @@ async fn take(args: Args, context: Context) -> Result<Reply, Halt> {
         return Err(Fault::new(Code::Unauthorized, what).with("reason", "other_tenants").into());
     }
     let (server, tool) = (args.text("server").unwrap_or_default(), args.text("tool").unwrap_or_default());
-    let pin = accept(context.kernel.ports(), server, tool, args.text("changed")).await?;
+    let pin = accept(context.kernel.ports(), server, tool, args.text("changed"), None).await?;
     Ok(Output::json(json!({"server": server, "tool": tool, "accepted": pin.accepted})).into())
 }

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault, canonical};
 use orchestr8_kernel::Ports;
-use orchestr8_kernel::ports::store::{self, Batch, Row};
+use orchestr8_kernel::audit::StateChange;
+use orchestr8_kernel::ports::store::{self, Batch, Link, Row};
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
@@ -63,8 +64,14 @@ pub async fn pins(ports: &Ports) -> Result<Vec<Pin>, Fault> {
 }
 
 /// Accepts the changed definition of a tool. With `hash`, only if it is that one, so that what is accepted is what was
-/// looked at.
-pub async fn accept(ports: &Ports, server: &str, tool: &str, hash: Option<&str>) -> Result<Pin, Fault> {
+/// looked at. The audit entry, if the caller has one, is written with it.
+pub async fn accept(
+    ports: &Ports,
+    server: &str,
+    tool: &str,
+    hash: Option<&str>,
+    audit: Option<Link>,
+) -> Result<Pin, Fault> {
     let tenant = Tenant::local();
     let name = format!("{server}/{tool}");
     let nothing = || {
@@ -83,6 +90,7 @@ pub async fn accept(ports: &Ports, server: &str, tool: &str, hash: Option<&str>)
     }
     let mut batch = Batch::new();
     batch.then_one(tables::pin_accept(tenant.as_str(), server, tool, &changed.hash, ports.clock.now_ms()));
+    batch.links.extend(audit);
     batch.wake(ACCEPTED);
     match ports.store.commit(batch).await {
         Ok(()) => Ok(Pin { accepted: changed.hash, definition: changed.definition, changed: None, ..pin }),
@@ -150,6 +158,12 @@ fn compare(pin: &Pin, row: &tables::PinRow<'_>, batch: &mut Batch) -> Standing {
     }
     if changed != Some(row.hash) {
         batch.then(tables::pin_changed(row));
+        let name = format!("{}/{}", row.server, row.tool);
+        let change = StateChange {
+            detail: json!({"accepted": pin.accepted, "changed": row.hash}),
+            ..StateChange::by_server("tools.quarantine", row.tenant, Some(&name))
+        };
+        batch.link(change.link(row.now_ms));
     }
     Standing::Quarantined
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::Code;
 use orchestr8_kernel::bus::Filter;
+use orchestr8_kernel::ports::store::Statement;
 use orchestr8_kernel::registry;
 use orchestr8_kernel::{Principal, Transport};
 use orchestr8_testing::settled::{fault, text, value};
@@ -20,6 +21,10 @@ async fn a_changed_definition_is_quarantined_until_it_is_accepted() {
     assert_eq!(text(world.call("other.change", json!({})).await), "changed");
     within(news.next()).await.unwrap();
     assert_eq!(world.seen().quarantined, ["echo"]);
+    let chain = "SELECT body FROM chain WHERE json_extract(body, '$.action') = 'tools.quarantine'";
+    let entries = world.kernel.ports().store.query(Statement::new(chain, vec![])).await.unwrap();
+    assert_eq!(entries.len(), 1, "it is in the audit trail");
+    assert!(entries[0].text(0).unwrap().contains("other/echo"));
     assert!(!world.listed().contains(&"other.echo".to_owned()), "it is not listed");
     let refused = fault(world.call("other.echo", json!({"message": "a"})).await);
     assert_eq!((refused.code, &refused.details.unwrap()["tool"]), (Code::Quarantined, &json!("echo")));
@@ -64,13 +69,13 @@ async fn definitions_are_remembered_over_restarts() {
     let ports = world.kernel.ports();
     let changed =
         pins(ports).await.unwrap().into_iter().find(|pin| pin.tool == "echo").unwrap().changed.unwrap();
-    let outdated = accept(ports, "other", "echo", Some("0000")).await.unwrap_err();
+    let outdated = accept(ports, "other", "echo", Some("0000"), None).await.unwrap_err();
     assert_eq!(outdated.code, Code::VersionMismatch);
-    let pin = accept(ports, "other", "echo", None).await.unwrap();
+    let pin = accept(ports, "other", "echo", None, None).await.unwrap();
     assert_eq!((pin.accepted, pin.changed), (changed.hash, None));
     until("it to be offered again", || world.listed().contains(&"other.echo".to_owned())).await;
     for (server, tool) in [("other", "echo"), ("other", "none"), ("none", "echo")] {
-        assert_eq!(accept(ports, server, tool, None).await.unwrap_err().code, Code::NotFound);
+        assert_eq!(accept(ports, server, tool, None, None).await.unwrap_err().code, Code::NotFound);
     }
     world.remote.stop().await;
 }

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Code, Fault, RoleSet};
+use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::{self, Batch, Statement};
@@ -236,6 +237,11 @@ async fn stop_orphaned(hub: &Hub, schedule: Schedule, now_ms: i64) -> Result<(),
     let fields = json!({"scheduleId": schedule.id, "author": schedule.spec.principal});
     hub.ports().log.warn("a schedule was paused: the credentials of its author were revoked", fields);
     let mut batch = Batch::new();
+    let change = StateChange {
+        detail: json!({"reason": "principal_revoked", "author": schedule.spec.principal}),
+        ..StateChange::by_server("schedules.pause", &schedule.tenant, Some(&schedule.id))
+    };
+    batch.link(change.link(now_ms));
     batch.then(switch(&schedule.switched(true, now_ms)?));
     hub.ports().store.commit(batch).await.map_err(fault)
 }
@@ -245,6 +251,11 @@ async fn skip(hub: &Hub, schedule: &Schedule, now_ms: i64) -> Result<(), Fault> 
     let next_ms = schedule.spec.next_after(now_ms)?;
     let mut batch = Batch::new();
     batch.then(tables::advance(&schedule.tenant, &schedule.id, due_ms, next_ms, due_ms, None));
+    let change = StateChange {
+        code: Some(Code::Unavailable),
+        ..StateChange::by_server("schedules.skip", &schedule.tenant, Some(&schedule.id))
+    };
+    batch.link(change.link(now_ms));
     hub.ports().store.commit(batch).await.map_err(fault)
 }
 
@@ -285,6 +296,12 @@ async fn start_due(hub: &Hub, schedule: &Schedule, now_ms: i64) -> Result<(), Fa
     for _ in 0..times {
         let mut accepted = hub.accept(request(hub, schedule).await?)?;
         batch.merge(std::mem::take(&mut accepted.batch));
+        let change = StateChange {
+            principal: &schedule.spec.principal,
+            detail: json!({"scheduleId": schedule.id}),
+            ..StateChange::by_server("schedules.fire", &schedule.tenant, Some(&accepted.id))
+        };
+        batch.link(change.link(now_ms));
         started.push(accepted);
     }
     let last = started.last().map(|accepted| accepted.id.clone());

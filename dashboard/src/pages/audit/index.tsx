@@ -19,7 +19,7 @@ const STATES: Record<string, string> = {
 }
 
 const COLUMNS: Column<Entry>[] = [
-  { name: '#', width: '4.5rem', right: true, wideOnly: true, cell: (entry) => <span className="figures text-xs text-faint">{entry.sequence}</span> },
+  { name: '#', width: '4.5rem', right: true, wideOnly: true, cell: (entry) => <span className="figures text-xs text-faint">{entry.id}</span> },
   { name: 'Action', width: 'minmax(10rem, 1.5fr)', cell: (entry) => <span className="font-medium">{entry.action}</span> },
   { name: 'Who', width: 'minmax(0, 1fr)', wideOnly: true, cell: (entry) => <span className="text-soft">{entry.principal}</span> },
   { name: 'Over', width: '6rem', wideOnly: true, cell: (entry) => <span className="text-soft">{entry.transport}</span> },
@@ -63,13 +63,13 @@ export default function Audit() {
             label="Audit trail"
             columns={COLUMNS}
             rows={rows}
-            keyOf={(entry) => String(entry.sequence)}
+            keyOf={(entry) => entry.id}
             open={setOpen}
             more={found.hasNextPage && !found.isFetchingNextPage ? () => void found.fetchNextPage() : undefined}
           />
         )}
       </div>
-      {open && <Dialog title={`Entry ${open.sequence}`} close={() => setOpen(null)} wide><Code value={open} label="Entry" /></Dialog>}
+      {open && <Dialog title={`Entry ${open.id}`} close={() => setOpen(null)} wide><Code value={open} label="Entry" /></Dialog>}
     </>
   )
 }

@@ -7,6 +7,7 @@ use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::clock::iso;
 
 use super::{Around, Desk, PairState, Recipients, Sent, Stop, Told, Waiting};
+use crate::aacp::audit::{AuditRecord, MessageEvent};
 use crate::aacp::envelope::{Envelope, Kind, More, Target, Written, wrong};
 use crate::aacp::ledger::{self, Act, Answer, Entry, Fact, Status};
 use crate::aacp::record::{Held, Known, Pair, Placed, Row, Write};
@@ -103,9 +104,13 @@ impl Desk {
         if judged.place && envelope.kind != Kind::Response {
             self.check_room(&pair, around)?;
         }
+        let mut record = sent_record(tenant, &envelope, &message, &judged, around);
         if let Some(ack) = envelope.ack {
-            self.acknowledge_pair(&pair.back(), ack);
+            // What it acknowledges on the way is named in its own record.
+            let acknowledged = self.acknowledge_pair(&pair.back(), ack);
+            acknowledged.into_iter().for_each(|id| record.name(id));
         }
+        self.audit(record);
         let place = judged.place;
         let entry = self.record_request(tenant, judged, around);
         let row = self.row(&pair, &envelope, &message, seq, around);
@@ -325,6 +330,25 @@ impl Desk {
         static NONE: std::sync::LazyLock<PairState> = std::sync::LazyLock::new(PairState::default);
         self.pairs.get(pair).unwrap_or(&NONE)
     }
+}
+
+/// The audit record of a message; an answer that ends its request says so, and names the request's message too.
+fn sent_record(
+    tenant: &Tenant,
+    envelope: &Envelope,
+    message: &MessageId,
+    judged: &Judged,
+    around: &Around<'_>,
+) -> AuditRecord {
+    let mut record = AuditRecord::new(MessageEvent::Sent, tenant, around.by, around.at.now_ms);
+    record.agent = Some(envelope.source.clone());
+    record.objects.push(message.clone());
+    record.request.clone_from(&envelope.request);
+    if let Some((entry, Act::Settle)) = &judged.entry {
+        record.outcome = Some(entry.status);
+        record.objects.push(entry.message.clone());
+    }
+    record
 }
 
 fn pair_of(tenant: &Tenant, envelope: &Envelope) -> Option<Pair> {

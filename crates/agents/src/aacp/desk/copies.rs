@@ -6,6 +6,7 @@ use orchestr8_kernel::resilience::retry::RETRY_AFTER_MS;
 
 use super::accept::target_name;
 use super::{Around, Desk, Sent, Stop};
+use crate::aacp::audit::{AuditRecord, MessageEvent};
 use crate::aacp::envelope::Envelope;
 use crate::aacp::record::Pair;
 use crate::limits;
@@ -38,6 +39,11 @@ impl Desk {
             self.take_in(&pair, row, true, arrival);
             sent.copies.push((agent, id));
         }
+        let mut record = AuditRecord::new(MessageEvent::Sent, tenant, around.by, around.at.now_ms);
+        record.agent = Some(envelope.source.clone());
+        record.objects.push(message.clone());
+        record.objects.extend(sent.copies.iter().map(|(_, copy)| copy.clone()));
+        self.audit(record);
         // The message itself is recorded too, so that a repeat of its id is recognised.
         let own =
             Pair { tenant: tenant.clone(), source: envelope.source.clone(), target: envelope.source.clone() };

@@ -8,6 +8,7 @@ use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
 use serde_json::Value;
 
 use super::{Ack, Around, Desk, Done, Told, Waiting};
+use crate::aacp::audit::{AuditRecord, MessageEvent};
 use crate::aacp::envelope::wrong;
 use crate::aacp::ledger::{self, Act, Entry, Fact, Status};
 use crate::aacp::record::{Address, Known, Pair, Row, Write};
@@ -29,6 +30,7 @@ impl Desk {
         tenant: &Tenant,
         agent: &AgentId,
         what: &Ack,
+        around: &Around<'_>,
     ) -> Result<Done, Fault> {
         let address = Address { tenant: tenant.clone(), agent: agent.clone() };
         let pair =
@@ -41,7 +43,7 @@ impl Desk {
                     let what = format!("{seq} was never sent; the last is {sent}");
                     return Err(wrong("/seq", &what).with("lastSeq", sent));
                 }
-                self.acknowledge_pair(&pair, *seq);
+                self.acknowledge_audited(&pair, *seq, around);
             }
             Ack::UpTo(position) => {
                 let inbox = self.inboxes.entry(address.clone()).or_default();
@@ -57,7 +59,7 @@ impl Desk {
                     }
                 }
                 for (source, seq) in reached {
-                    self.acknowledge_pair(&pair(&source), seq);
+                    self.acknowledge_audited(&pair(&source), seq, around);
                 }
             }
         }
@@ -65,8 +67,22 @@ impl Desk {
         Ok(Done::Acknowledged { waiting })
     }
 
-    /// The target of the pair has everything up to this number, and nothing beyond a gap.
-    pub(super) fn acknowledge_pair(&mut self, pair: &Pair, ack: u64) {
+    /// Notes an acknowledgement and puts it on record, unless it changes nothing.
+    pub(super) fn acknowledge_audited(&mut self, pair: &Pair, ack: u64, around: &Around<'_>) {
+        let acked = self.state(pair).acked;
+        let objects = self.acknowledge_pair(pair, ack);
+        if objects.is_empty() && self.state(pair).acked == acked {
+            return;
+        }
+        let mut record =
+            AuditRecord::new(MessageEvent::Acknowledged, &pair.tenant, around.by, around.at.now_ms);
+        record.agent = Some(pair.target.clone());
+        record.objects = objects;
+        self.audit(record);
+    }
+
+    /// The target of the pair has everything up to this number, and nothing beyond a gap. Gives the messages that leave its inbox.
+    pub(super) fn acknowledge_pair(&mut self, pair: &Pair, ack: u64) -> Vec<MessageId> {
         let state = self.state(pair);
         let acked = ack.min(state.receiving.ack());
         if acked > state.acked {
@@ -75,17 +91,21 @@ impl Desk {
         let address = pair.to();
         let covers = |waiting: &Waiting| waiting.source == pair.source && waiting.seq <= ack;
         if !self.inboxes.get(&address).is_some_and(|inbox| inbox.waiting.values().any(covers)) {
-            return;
+            return Vec::new();
         }
-        let mut again = Vec::new();
+        let (mut again, mut left) = (Vec::new(), Vec::new());
         self.changing_inbox(&address).waiting.retain(|_, waiting| {
             let covered = covers(waiting);
+            if covered {
+                left.push(waiting.message.clone());
+            }
             if covered && waiting.reposted {
                 again.push(ended(&pair.tenant, &waiting.message, Status::Completed, None));
             }
             !covered
         });
         self.writes.extend(again);
+        left
     }
 
     /// Records what the ledger says, and does what follows from it.
@@ -123,15 +143,31 @@ impl Desk {
 
     fn apply(&mut self, tenant: &Tenant, request: &RequestId, fact: Fact, around: &Around<'_>) {
         let Some(entry) = self.requests.get(&(tenant.clone(), request.clone())) else { return };
+        let error = match &fact {
+            Fact::Broke(fault) => Some(fault.code),
+            Fact::Answered(_) | Fact::Due | Fact::AskedAgain => None,
+        };
+        let before = entry.status;
         let (entry, act) = ledger::next(entry, fact, around.policy, around.at);
+        if entry.status != before {
+            let mut record = request_record(MessageEvent::Unanswered, tenant, &entry, around);
+            record.error = error;
+            self.audit(record);
+        }
         self.follow(tenant, entry, act, false, around);
     }
 
-    pub(super) fn give_up(&mut self, address: &Address, position: u64, fault: Fault) {
+    pub(super) fn give_up(&mut self, address: &Address, position: u64, fault: Fault, around: &Around<'_>) {
         if !self.inboxes.contains_key(address) {
             return;
         }
         let Some(waiting) = self.changing_inbox(address).waiting.remove(&position) else { return };
+        let mut record =
+            AuditRecord::new(MessageEvent::GivenUp, &address.tenant, around.by, around.at.now_ms);
+        record.agent = Some(address.agent.clone());
+        record.objects.push(waiting.message.clone());
+        record.error = Some(fault.code);
+        self.audit(record);
         let error = Some(StoredFault::from(&fault));
         self.writes.push(ended(&address.tenant, &waiting.message, Status::Failed, error));
         self.told.push(Told::Ended(address.tenant.clone(), waiting.message, Some(fault)));
@@ -157,6 +193,7 @@ impl Desk {
             });
             let sent_as = MessageId::from_uuid((around.fresh)());
             self.writes.push(Write::Repost { tenant: tenant.clone(), message, position, sent_as });
+            self.audit(request_record(MessageEvent::Redelivered, tenant, entry, around));
             place = position;
         }
         self.told.push(Told::Arrived(address, place, None));
@@ -171,6 +208,16 @@ impl Desk {
         self.changing_inbox(&address).waiting.remove(&position);
         self.writes.push(ended(tenant, &entry.message, entry.status, None));
     }
+}
+
+/// The audit record of a change of a request.
+fn request_record(event: MessageEvent, tenant: &Tenant, entry: &Entry, around: &Around<'_>) -> AuditRecord {
+    let mut record = AuditRecord::new(event, tenant, around.by, around.at.now_ms);
+    record.agent = Some(entry.target.clone());
+    record.objects.push(entry.message.clone());
+    record.request = Some(entry.request.clone());
+    record.outcome = Some(entry.status);
+    record
 }
 
 fn ended(tenant: &Tenant, message: &MessageId, status: Status, error: Option<StoredFault>) -> Write {

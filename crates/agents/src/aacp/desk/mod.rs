@@ -11,6 +11,7 @@ use orchestr8_contract::Fault;
 use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
 use uuid::Uuid;
 
+use super::audit::{Actor, AuditRecord};
 use super::envelope::Envelope;
 use super::ledger::{Entry, Moment, RetryPolicy};
 use super::record::{Address, Held, Known, Pair, Placed, Write};
@@ -105,11 +106,13 @@ pub enum Wish {
         tenant: Tenant,
         envelope: Box<Envelope>,
         to: Recipients,
+        by: Actor,
     },
     Acknowledge {
         tenant: Tenant,
         agent: AgentId,
         what: Ack,
+        by: Actor,
     },
     /// The work on a request broke off.
     Broke {
@@ -197,6 +200,8 @@ impl From<Fault> for Stop {
 /// What decisions need from around them.
 pub struct Around<'a> {
     pub at: Moment,
+    /// Who causes it.
+    pub by: &'a Actor,
     pub policy: &'a dyn RetryPolicy,
     pub fresh: &'a dyn Fn() -> Uuid,
     pub ttl_ms: i64,
@@ -207,10 +212,14 @@ pub struct Around<'a> {
 impl Desk {
     pub fn decide(&mut self, wish: Wish, around: &Around<'_>) -> Result<Done, Stop> {
         match wish {
-            Wish::Send { tenant, envelope, to } => {
+            Wish::Send { tenant, envelope, to, by } => {
+                let around = &Around { by: &by, ..*around };
                 self.send(&tenant, *envelope, to, around).map(|sent| Done::Sent(Box::new(sent)))
             }
-            Wish::Acknowledge { tenant, agent, what } => Ok(self.acknowledge(&tenant, &agent, &what)?),
+            Wish::Acknowledge { tenant, agent, what, by } => {
+                let around = &Around { by: &by, ..*around };
+                Ok(self.acknowledge(&tenant, &agent, &what, around)?)
+            }
             Wish::Broke { tenant, request, fault } => {
                 self.broke(&tenant, &request, fault, around);
                 Ok(Done::Noted)
@@ -220,7 +229,7 @@ impl Desk {
                 Ok(Done::Noted)
             }
             Wish::GiveUp { address, position, fault } => {
-                self.give_up(&address, position, fault);
+                self.give_up(&address, position, fault, around);
                 Ok(Done::Noted)
             }
             Wish::File => Ok(Done::Noted),
@@ -254,6 +263,11 @@ impl Desk {
         }
         self.looked = None;
         (writes, std::mem::take(&mut self.told))
+    }
+
+    /// Puts a change on record.
+    fn audit(&mut self, record: AuditRecord) {
+        self.writes.push(Write::Audit(Box::new(record)));
     }
 
     /// The state of a pair that is about to change.

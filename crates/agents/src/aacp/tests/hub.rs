@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use crate::aacp::audit::Actor;
 use crate::aacp::desk::Wish;
 use crate::aacp::ledger::Backoff;
 use crate::aacp::record::Address;
@@ -99,7 +100,8 @@ async fn however_many_send_at_once_they_share_flushes() {
     let world = world();
     let local = Principal::local();
     world.hub.ready().await.unwrap();
-    let sends = (0..200).map(|n| world.hub.send(&local, request(&format!("r{n}"), "ann", "echo")));
+    let sends =
+        (0..200).map(|n| world.hub.send(&local, Actor::server(), request(&format!("r{n}"), "ann", "echo")));
     let sent = join_all(sends).await;
     let mut seqs: Vec<u64> = sent.into_iter().map(|sent| sent.unwrap().seq).collect();
     seqs.sort_unstable();
@@ -110,10 +112,10 @@ async fn however_many_send_at_once_they_share_flushes() {
     let commits = world.store.commits.load(Ordering::SeqCst);
     assert!(commits <= 400, "{commits} flushes for 200 messages and 200 answers");
     // What came at once was read from the store in part; once that is over, what comes is handed over.
-    world.hub.send(&local, request("calm", "ann", "echo")).await.unwrap();
+    world.hub.send(&local, Actor::server(), request("calm", "ann", "echo")).await.unwrap();
     assert_eq!(outcome(&world.hub, "calm").await.0, Status::Completed);
     let alone = world.store.commits.load(Ordering::SeqCst);
-    world.hub.send(&local, request("alone", "ann", "echo")).await.unwrap();
+    world.hub.send(&local, Actor::server(), request("alone", "ann", "echo")).await.unwrap();
     assert_eq!(outcome(&world.hub, "alone").await.0, Status::Completed);
     assert_eq!(
         world.store.commits.load(Ordering::SeqCst) - alone,
@@ -127,12 +129,12 @@ async fn what_could_not_be_written_did_not_happen_and_can_be_sent_again() {
     let world = world();
     let local = Principal::local();
     *world.store.failing.lock() = 1;
-    let refused = world.hub.send(&local, request("r1", "ann", "echo")).await.unwrap_err();
+    let refused = world.hub.send(&local, Actor::server(), request("r1", "ann", "echo")).await.unwrap_err();
     assert_eq!(refused.code, Code::StoreFailed);
-    let sent = world.hub.send(&local, request("r1", "ann", "echo")).await.unwrap();
+    let sent = world.hub.send(&local, Actor::server(), request("r1", "ann", "echo")).await.unwrap();
     assert_eq!((sent.seq, sent.duplicate), (1, false), "no number was lost");
     assert_eq!(outcome(&world.hub, "r1").await.0, Status::Completed);
-    let again = world.hub.send(&local, request("r1", "ann", "echo")).await.unwrap();
+    let again = world.hub.send(&local, Actor::server(), request("r1", "ann", "echo")).await.unwrap();
     assert!(again.duplicate);
 }
 
@@ -166,7 +168,7 @@ async fn aacp_6_sixty_four_repeats_at_once_are_worked_on_once() {
         let mut envelope = request("r1", "ann", "moody");
         envelope.message = None;
         let (hub, local) = (world.hub.clone(), &local);
-        async move { hub.send(local, envelope).await.map(|sent| (n, sent.seq)) }
+        async move { hub.send(local, Actor::server(), envelope).await.map(|sent| (n, sent.seq)) }
     };
     let mut seqs: Vec<u64> =
         join_all((0..64).map(send)).await.into_iter().map(|sent| sent.unwrap().1).collect();
@@ -186,7 +188,7 @@ async fn aacp_retry_a_passing_failure_is_tried_again_and_another_is_told() {
         let (hub, stop) = (world.hub.clone(), stop.clone());
         async move { hub.run(stop).await }
     });
-    world.hub.send(&local, request("r1", "ann", "moody")).await.unwrap();
+    world.hub.send(&local, Actor::server(), request("r1", "ann", "moody")).await.unwrap();
     let (status, answer) = outcome(&world.hub, "r1").await;
     assert_eq!((status, answer), (Status::Completed, Some(Answer::Payload(Arc::new(json!("r1"))))));
     assert_eq!(agent.worked.load(Ordering::SeqCst), 2);
@@ -198,7 +200,7 @@ async fn a_lasting_failure_is_an_outcome() {
     let world = world();
     let agent = moody(&world, 9, Fault::invalid("nonsense"));
     let local = Principal::local();
-    world.hub.send(&local, request("r1", "ann", "moody")).await.unwrap();
+    world.hub.send(&local, Actor::server(), request("r1", "ann", "moody")).await.unwrap();
     let (status, answer) = outcome(&world.hub, "r1").await;
     assert_eq!(status, Status::Failed);
     assert!(matches!(answer, Some(Answer::Error(fault)) if fault.code == Code::InvalidArgument));
@@ -209,7 +211,7 @@ async fn a_lasting_failure_is_an_outcome() {
 async fn what_waits_in_the_tail_is_found_by_whoever_looks_and_by_the_next_process() {
     let world = world();
     let local = Principal::local();
-    world.hub.send(&local, request("r1", "ann", "echo")).await.unwrap();
+    world.hub.send(&local, Actor::server(), request("r1", "ann", "echo")).await.unwrap();
     assert_eq!(outcome(&world.hub, "r1").await.0, Status::Completed);
     let tail = || world.store.query(tables::tail_after(0, 10));
     assert!(
@@ -223,7 +225,7 @@ async fn what_waits_in_the_tail_is_found_by_whoever_looks_and_by_the_next_proces
     let id = RequestId::parse("r1").unwrap();
     assert_eq!(next.request(&local.tenant, &id).await.unwrap().unwrap().status, Status::Completed);
     assert_eq!(tail().await.unwrap().len(), 0, "it has filed what it found");
-    let again = next.send(&local, request("r1", "ann", "echo")).await.unwrap();
+    let again = next.send(&local, Actor::server(), request("r1", "ann", "echo")).await.unwrap();
     assert!(again.duplicate, "an id is known, wherever it is kept");
     let found = next.query(tables::message_find(local.tenant.as_str(), "m-r1")).await.unwrap();
     assert_eq!(found.len(), 1);
@@ -234,21 +236,62 @@ async fn what_is_large_is_filed_at_once() {
     let world = world();
     let mut envelope = request("r1", "ann", "echo");
     envelope.payload = json!({"type": "t", "payload": "x".repeat(crate::limits::TAIL_GROUP_BYTES)});
-    world.hub.send(&Principal::local(), envelope).await.unwrap();
+    world.hub.send(&Principal::local(), Actor::server(), envelope).await.unwrap();
     assert!(world.store.query(tables::tail_after(0, 10)).await.unwrap().is_empty());
     assert_eq!(outcome(&world.hub, "r1").await.0, Status::Completed);
+}
+
+/// The audit records, filed: what was done with which message, and by whom.
+async fn audited(world: &World) -> Vec<(String, String, String)> {
+    world.hub.filed().await.unwrap();
+    let sql = "SELECT json_extract(r.value, '$.action'), json_extract(r.value, '$.object'), json_extract(r.value, '$.principal')
+        FROM chain c JOIN json_each(c.body, '$.records') r ORDER BY c.seq, r.key";
+    let rows = world.store.query(Statement::new(sql, vec![])).await.unwrap();
+    let text = |row: &Row, at: usize| row.text(at).unwrap().to_owned();
+    rows.iter().map(|row| (text(row, 0), text(row, 1), text(row, 2))).collect()
+}
+
+#[tokio::test]
+async fn a_message_alone_costs_one_row_and_its_audit_record_none() {
+    let world = world();
+    world.hub.send(&Principal::local(), Actor::server(), request("warm", "ann", "echo")).await.unwrap();
+    outcome(&world.hub, "warm").await;
+    world.hub.filed().await.unwrap();
+    let chain = || world.store.query(Statement::new("SELECT seq FROM chain", vec![]));
+    let before = chain().await.unwrap().len();
+    let by = Actor { principal: "ann".into(), ..Actor::server() };
+    world.hub.send(&Principal::local(), by, request("r1", "ann", "echo")).await.unwrap();
+    assert_eq!(outcome(&world.hub, "r1").await.0, Status::Completed);
+    assert_eq!(chain().await.unwrap().len(), before, "it waits in the tail");
+    let records = audited(&world).await;
+    let of_it: Vec<_> = records.iter().filter(|(_, _, by)| by == "ann").collect();
+    assert_eq!(of_it, [&("aacp.send".to_owned(), "m-r1".to_owned(), "ann".to_owned())]);
+    assert_eq!(chain().await.unwrap().len(), before + 1, "one entry for all of it");
+}
+
+#[tokio::test]
+async fn what_expires_is_on_record() {
+    let world = world();
+    world.hub.send(&Principal::local(), Actor::server(), request("r1", "ann", "echo")).await.unwrap();
+    outcome(&world.hub, "r1").await;
+    assert!(world.hub.purge_expired(i64::MAX).await.unwrap() > 0);
+    let expired: Vec<_> =
+        audited(&world).await.into_iter().filter(|(action, _, _)| action == "aacp.expire").collect();
+    assert_eq!(expired.len(), 1, "one record for all messages of a tenant");
+    assert_eq!((expired[0].1.as_str(), expired[0].2.as_str()), ("m-r1", "server"));
 }
 
 #[tokio::test]
 async fn a_panic_at_the_post_is_told_and_the_next_message_goes_through() {
     let world = world();
     let local = Principal::local();
-    world.hub.send(&local, request("r1", "ann", "echo")).await.unwrap();
+    world.hub.send(&local, Actor::server(), request("r1", "ann", "echo")).await.unwrap();
     assert_eq!(outcome(&world.hub, "r1").await.0, Status::Completed);
     world.store.breaking.store(true, Ordering::SeqCst);
-    let refused = within(world.hub.send(&local, request("r2", "ann", "echo"))).await.unwrap_err();
+    let refused =
+        within(world.hub.send(&local, Actor::server(), request("r2", "ann", "echo"))).await.unwrap_err();
     assert_eq!(refused.code, Code::Internal);
-    let sent = within(world.hub.send(&local, request("r2", "ann", "echo"))).await.unwrap();
+    let sent = within(world.hub.send(&local, Actor::server(), request("r2", "ann", "echo"))).await.unwrap();
     assert_eq!((sent.seq, sent.duplicate), (2, false), "nothing of it was left behind");
     assert_eq!(outcome(&world.hub, "r2").await.0, Status::Completed);
 }
@@ -263,7 +306,10 @@ async fn whoever_comes_while_the_post_is_worked_is_answered_by_whoever_works_it(
         senders.push(tokio::spawn(async move {
             let (local, name) = (Principal::local(), format!("sender-{sender}"));
             for n in 1..=50 {
-                let sent = hub.send(&local, request(&format!("{name}-{n}"), &name, "echo")).await.unwrap();
+                let sent = hub
+                    .send(&local, Actor::server(), request(&format!("{name}-{n}"), &name, "echo"))
+                    .await
+                    .unwrap();
                 assert_eq!(sent.seq, n, "each sender's messages are numbered in its order");
             }
         }));
@@ -300,7 +346,7 @@ async fn what_waits_behind_a_gap_keeps_its_turn_when_its_time_is_over() {
     );
     let mut second = request("r2", "ann", "bob");
     second.seq = Some(2);
-    assert!(hub.send(&local, second).await.unwrap().held);
+    assert!(hub.send(&local, Actor::server(), second).await.unwrap().held);
     let id = RequestId::parse("r2").unwrap();
     let attempts = async {
         while hub.request(&local.tenant, &id).await.unwrap().unwrap().attempts < 3 {
@@ -313,7 +359,7 @@ async fn what_waits_behind_a_gap_keeps_its_turn_when_its_time_is_over() {
     assert_eq!(hub.bounds(&bob).await.unwrap().0, 0, "nothing was handed out of its turn");
     let mut first = request("r1", "ann", "bob");
     first.seq = Some(1);
-    assert_eq!(hub.send(&local, first).await.unwrap().ack, 2);
+    assert_eq!(hub.send(&local, Actor::server(), first).await.unwrap().ack, 2);
     let inbox = hub.query(tables::inbox_after(&bob, 0, 10)).await.unwrap();
     let seqs: Vec<i64> = inbox.iter().map(|row| row.int(2).unwrap()).collect();
     assert_eq!(seqs, [1, 2]);

@@ -1,6 +1,7 @@
 //! Attacks that were tried from outside, one file per family. Each must fail.
 
 mod actors;
+mod audit;
 mod canaries;
 mod directory;
 mod environment;

@@ -1,6 +1,7 @@
 //! Someone who can write the data file, and knows how hashes are made, changes the record of what was done.
 
 mod proofs;
+mod witness;
 
 use std::fs;
 use std::path::{Path, PathBuf};

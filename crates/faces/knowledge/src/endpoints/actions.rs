@@ -135,6 +135,7 @@ async fn submitted(
     let live = call.delivery().and_then(Delivery::live).unwrap_or_default();
     let mut submission = Submission::new(action.name.as_str(), Args::new(Map::new()), principal, correlation);
     submission.transport = Transport::Http;
+    submission.source = call.source();
     submission.trace = envelope.trace.or_else(|| orchestr8_edge::trace(&call.parts.headers));
     identify(call, action, &envelope, &mut submission)?;
     let subject = envelope.subject().to_owned();

@@ -7,10 +7,12 @@ use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderValue, StatusCode};
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{AccessRole, Fault, RoleSet};
-use orchestr8_kernel::Principal;
+
+use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::clock;
 use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::{Principal, Transport};
 use serde_json::{Map, Value, json};
 
 use crate::actions;
@@ -21,10 +23,13 @@ use crate::failure::Failure;
 use crate::limits::ARTIFACT_KEPT_MS;
 use crate::tables;
 
+/// The row of the access table for uploads.
+const CREATE: &str = "artifacts.create";
+
 /// `POST /artifacts`: keeps the body for a day and gives a link to it.
 pub(crate) async fn upload(call: Call) -> Outcome {
     let principal = call.person(&call.query(&[])?).await?;
-    call.authorize("artifacts.create", &principal).await?;
+    call.authorize(CREATE, &principal).await?;
     let media = call.parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let mime_type = artifact::media(media.unwrap_or_default());
     artifact::check_type(&mime_type)?;
@@ -36,6 +41,14 @@ pub(crate) async fn upload(call: Call) -> Outcome {
     let (tenant, kept_ms) = (principal.tenant.as_str(), now_ms.saturating_add(ARTIFACT_KEPT_MS));
     let mut batch = Batch::new();
     batch.then(tables::artifact_put(tenant, &name, &mime_type, call.body.to_vec(), kept_ms));
+    let change = StateChange {
+        principal: &principal.name,
+        transport: Transport::Http,
+        source: call.source(),
+        detail: json!({"bytes": call.body.len()}),
+        ..StateChange::by_server(CREATE, tenant, Some(&name))
+    };
+    batch.link(change.link(now_ms));
     face.kernel.ports().store.commit(batch).await.map_err(store_fault)?;
     let link = Link { to: To::Upload, tenant: tenant.to_owned(), name: name.clone() };
     signed(&call, &link, name, &mime_type, StatusCode::CREATED).await

@@ -3,11 +3,13 @@
 use bytes::Bytes;
 use orchestr8_broker::{Message, Subject};
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::authorize::authorize;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::principals::Standing;
 use orchestr8_kernel::{Principal, Transport};
+use serde_json::json;
 
 use crate::call::{Call, Outcome};
 use crate::endpoints::actions::{acknowledged, admitted, count, key};
@@ -47,7 +49,7 @@ async fn checked(
 ) -> Result<(), Failure> {
     let (action, principal) = admitted(call, who.clone(), envelope, labels)?;
     if let Err(fault) = authorize(&action, &principal, Transport::Http, Standing::Unknown) {
-        let source = (Transport::Http, &call.correlation);
+        let source = call.refusal_source();
         call.face.kernel.record_refusal(action.name.as_str(), &principal, source, &fault).await;
         return Err(fault.into());
     }
@@ -91,6 +93,14 @@ async fn queue(call: &Call, message: Message, action: &str) -> Result<(), Failur
     };
     let mut batch = Batch::new();
     batch.then(tables::request_ack(&acked));
+    let change = StateChange {
+        principal: &message.principal,
+        transport: Transport::Http,
+        source: call.source(),
+        detail: json!({"action": action}),
+        ..StateChange::by_server("broker.publish", message.tenant.as_str(), Some(&message.id))
+    };
+    batch.link(change.link(acked.now_ms));
     let noted = call.face.kernel.ports().store.commit(batch);
     let (noted, published) = futures::future::join(noted, broker.publish(message)).await;
     noted.map_err(store_fault)?;

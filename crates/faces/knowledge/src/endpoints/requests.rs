@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use orchestr8_contract::{AccessRole, Code, Fault};
+use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::clock;
 use orchestr8_kernel::ports::store::{Batch, Error, Row};
-use orchestr8_kernel::{Principal, Settled};
-use serde_json::Value;
+use orchestr8_kernel::{Principal, Settled, Transport};
+use serde_json::{Value, json};
 
 use crate::answer;
 use crate::call::{Call, Outcome};
@@ -62,6 +63,19 @@ async fn change(
     let mut batch = Batch::new();
     let place = (principal.tenant.as_str(), seen.id.as_str());
     batch.then_one(tables::request_change(place, was, new, call.face.now_ms()));
+    let action = match state {
+        State::Cancelled | State::Compensated => "requests.cancel",
+        // Found out while it was looked at: it ended while nobody wrote it down.
+        State::Acked | State::Running | State::Failed | State::Succeeded => "requests.settle",
+    };
+    let change = StateChange {
+        principal: &principal.name,
+        transport: Transport::Http,
+        source: call.source(),
+        detail: json!({"state": state.as_str()}),
+        ..StateChange::by_server(action, principal.tenant.as_str(), Some(&seen.id))
+    };
+    batch.link(change.link(call.face.now_ms()));
     match call.face.kernel.ports().store.commit(batch).await {
         Ok(()) => Ok(Seen { state, live: None, answer: answer.or(seen.answer), ..seen }),
         Err(Error::Conflict { .. }) => stored(call, principal, &seen.id).await?.ok_or_else(unknown),

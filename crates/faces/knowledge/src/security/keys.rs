@@ -4,7 +4,7 @@ use ed25519_dalek::SigningKey;
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault, canonical};
 use orchestr8_kernel::ledger::store_fault;
-use orchestr8_kernel::ports::store::{Batch, Cell, Error, Row, Store};
+use orchestr8_kernel::ports::store::{Batch, Cell, Error, Link, Row, Store};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -101,14 +101,15 @@ pub async fn new(
     now_ms: i64,
 ) -> Result<Pair, Fault> {
     let (pair, record) = make(kid, owner, seed, now_ms);
-    add(store, &record).await?;
+    add(store, &record, None).await?;
     Ok(pair)
 }
 
 /// Takes up a key that somebody else made.
-pub async fn add(store: &dyn Store, record: &Record) -> Result<(), Fault> {
+pub async fn add(store: &dyn Store, record: &Record, audit: Option<Link>) -> Result<(), Fault> {
     let mut batch = Batch::new();
     batch.then_one(insert(record)?);
+    batch.links.extend(audit);
     store.commit(batch).await.map_err(|error| taken(error, &record.kid))
 }
 
@@ -121,12 +122,17 @@ pub async fn rotate(
     now_ms: i64,
 ) -> Result<Pair, Fault> {
     let (pair, record) = make(kid, Owner::default(), seed, now_ms);
-    replace(store, old, record).await?;
+    replace(store, old, record, None).await?;
     Ok(pair)
 }
 
 /// Puts a key somebody else made in the place of an old one: it speaks for whom that one speaks for.
-pub async fn replace(store: &dyn Store, old: &str, mut record: Record) -> Result<Record, Fault> {
+pub async fn replace(
+    store: &dyn Store,
+    old: &str,
+    mut record: Record,
+    audit: Option<Link>,
+) -> Result<Record, Fault> {
     let Some(known) = find(store, old).await? else { return Err(unknown(old)) };
     if known.revoked_ms.is_some_and(|revoked_ms| revoked_ms <= record.created_ms) {
         return Err(Fault::new(Code::StateConflict, format!("the key {old} is revoked; make a new one")));
@@ -135,18 +141,20 @@ pub async fn replace(store: &dyn Store, old: &str, mut record: Record) -> Result
     let mut batch = Batch::new();
     batch.then_one(insert(&record)?);
     batch.then(tables::key_revoke(old, record.created_ms.saturating_add(limits::ROTATION_GRACE_MS)));
+    batch.links.extend(audit);
     store.commit(batch).await.map_err(|error| taken(error, &record.kid))?;
     Ok(record)
 }
 
 /// From now on the key signs nothing.
-pub async fn revoke(store: &dyn Store, kid: &str, now_ms: i64) -> Result<(), Fault> {
+pub async fn revoke(store: &dyn Store, kid: &str, now_ms: i64, audit: Option<Link>) -> Result<(), Fault> {
     let Some(known) = find(store, kid).await? else { return Err(unknown(kid)) };
     if known.revoked_ms.is_some_and(|revoked_ms| revoked_ms <= now_ms) {
         return Ok(());
     }
     let mut batch = Batch::new();
     batch.then(tables::key_revoke(kid, now_ms));
+    batch.links.extend(audit);
     store.commit(batch).await.map_err(store_fault)
 }
 
@@ -236,10 +244,10 @@ mod tests {
         assert_eq!(kept.iter().map(|key| key.kid.as_str()).collect::<Vec<_>>(), ["k-1", "k-2"]);
         assert_eq!(kept[0].revoked_ms, Some(2000 + limits::ROTATION_GRACE_MS));
         assert_eq!((&kept[1].owner, kept[1].created_ms), (&owner(), 2000));
-        revoke(&store, "k-1", 3000).await.unwrap();
-        revoke(&store, "k-1", 4000).await.unwrap();
+        revoke(&store, "k-1", 3000, None).await.unwrap();
+        revoke(&store, "k-1", 4000, None).await.unwrap();
         assert_eq!(find(&store, "k-1").await.unwrap().unwrap().revoked_ms, Some(3000));
-        assert_eq!(revoke(&store, "nobody", 1).await.unwrap_err().code, Code::NotFound);
+        assert_eq!(revoke(&store, "nobody", 1, None).await.unwrap_err().code, Code::NotFound);
         assert_eq!(rotate(&store, "nobody", "k-3", [3; 32], 1).await.unwrap_err().code, Code::NotFound);
     }
 
@@ -260,7 +268,7 @@ mod tests {
             with(|key| key.owner.roles = vec!["king".into()]),
             with(|key| key.public = [0; 32]),
         ] {
-            assert_eq!(add(&store, &wrong).await.unwrap_err().code, Code::InvalidArgument, "{wrong:?}");
+            assert_eq!(add(&store, &wrong, None).await.unwrap_err().code, Code::InvalidArgument, "{wrong:?}");
         }
     }
 }

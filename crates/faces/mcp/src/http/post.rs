@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use orchestr8_contract::id::Key;
 use orchestr8_edge::Caller;
-use orchestr8_kernel::{Principal, Transport};
+use orchestr8_kernel::{Principal, Source, Transport};
 
 use crate::connection::{Connection, Facts, Incoming, Pending, Phase, Received, Reply};
 use crate::wire;
@@ -30,6 +30,7 @@ struct Call {
     text: Bytes,
     who: Arc<Principal>,
     elevated: Option<Arc<Principal>>,
+    source: Source,
     key: Option<Key>,
 }
 
@@ -40,6 +41,7 @@ impl Call {
         let incoming = Incoming {
             modern,
             who: self.elevated.clone(),
+            source: Some(self.source),
             idempotency_key: self.key.clone(),
             correlation: headers::correlation(&self.headers),
             trace: orchestr8_edge::trace(&self.headers),
@@ -70,7 +72,8 @@ impl Endpoint {
             Err(error) => return self.refuse(&error, Some(&text)),
         };
         let elevated = self.gate.elevated(&parts.headers, &who);
-        let call = Call { headers: parts.headers, text, who, elevated, key };
+        let source = orchestr8_edge::source("mcp", &parts.extensions);
+        let call = Call { headers: parts.headers, text, who, elevated, source, key };
         if modern { self.post_modern(call).await } else { self.post_legacy(call).await }
     }
 

@@ -13,11 +13,12 @@ const TEXT: usize = 256;
 
 /// `GET /audit`, the newest first.
 pub(crate) async fn list(call: Call) -> Outcome {
-    let query = call.query(&["action", "principal", "end", "cursor", "limit"])?;
+    let query = call.query(&["action", "principal", "end", "object", "cursor", "limit"])?;
     let args = page(&query)?
         .maybe("action", query.bounded("action", TEXT)?)
         .maybe("principal", query.bounded("principal", TEXT)?)
-        .maybe("end", query.bounded("end", TEXT)?);
+        .maybe("end", query.bounded("end", TEXT)?)
+        .maybe("object", query.bounded("object", TEXT)?);
     Ok(answer::json(StatusCode::OK, &call.ask(AUDIT, args.into_map()).await?))
 }
 

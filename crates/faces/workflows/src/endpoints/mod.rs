@@ -13,6 +13,7 @@ pub(crate) mod program;
 pub(crate) mod schedules;
 pub(crate) mod secrets;
 pub(crate) mod tokens;
+pub(crate) mod witness;
 pub(crate) mod workers;
 pub(crate) mod workflows;
 

@@ -11,6 +11,7 @@ mod schemas;
 mod secrets;
 mod shapes;
 mod tokens;
+mod witness;
 mod workers;
 mod workflows;
 
@@ -48,6 +49,7 @@ pub fn document() -> Value {
             {"name": "approvals", "description": "What waits for a person's word."},
             {"name": "schedules", "description": "What runs at which times."},
             {"name": "secrets", "description": "Values that steps send to bound destinations, and that no answer shows."},
+            {"name": "witness", "description": "Signed heads of other servers' audit logs, which this server remembers for them."},
             {"name": "workers", "description": "The protocol of programs that do the work of steps."},
             {"name": "tokens", "description": "API tokens: who may call, and as what."},
             {"name": "program", "description": "The program itself: figures, health, live events."},
@@ -75,6 +77,7 @@ fn all() -> Vec<Path> {
     paths.extend(approvals::paths());
     paths.extend(schedules::paths());
     paths.extend(secrets::paths());
+    paths.extend(witness::paths());
     paths.extend(workers::paths());
     paths.extend(tokens::paths());
     paths.extend(program::paths());

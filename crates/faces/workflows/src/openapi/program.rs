@@ -104,17 +104,23 @@ fn audit() -> Operation {
     let entry = json!({
         "sequence": whole(), "at": text(), "action": text(), "principal": text(), "tenant": or_null(text()),
         "object": or_null(text()), "end": text(), "errorCode": or_null(text()), "transport": text(), "runId": or_null(text()), "correlationId": or_null(text()),
-        "argsHash": or_null(text()), "hash": text(),
+        "argsHash": or_null(text()), "hash": text(), "id": text(), "source": or_null(text()), "face": or_null(text()),
+        "objects": or_null(list(text())), "agent": or_null(text()), "outcome": or_null(text()), "requestId": or_null(text()), "detail": {},
     });
-    let entry = open(entry, &["sequence", "at", "action", "principal", "end", "transport", "hash"]);
+    let entry = open(entry, &["id", "sequence", "at", "action", "principal", "end", "transport", "hash"]);
     let page = json!({"entries": list(entry), "nextCursor": or_null(text())});
     Operation::new("listAudit", TAG, "The audit trail, the newest first; for owners.")
         .query("action", text_of(256), "Only this action.")
         .query("principal", text_of(256), "Only what this one did.")
         .query("end", text_of(256), "Only what ended so.")
         .query(
+            "object",
+            text_of(256),
+            "Only what is about this id: an execution, a session, a document, a message, a request.",
+        )
+        .query(
             "cursor",
-            json!({"type": "string", "pattern": "^[0-9]{1,18}$"}),
+            json!({"type": "string", "pattern": "^[0-9]{1,18}([.][0-9]{1,9})?$"}),
             "The nextCursor of the page before.",
         )
         .query("limit", number_of(1, PAGE_LIMIT), "Entries on the page.")

@@ -5,7 +5,7 @@ use orchestr8_broker::{DeadLetter, Redriven};
 use orchestr8_kernel::ports::clock;
 use serde_json::{Value, json};
 
-use super::tenant;
+use super::{audited, tenant};
 use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::endpoints::publish::bus;
@@ -55,7 +55,8 @@ pub(crate) async fn redrive(call: Call) -> Outcome {
     let query = call.query(&[])?;
     let whose = tenant(&call, query.text("tenant_id")).await?;
     let seq = seq(&call)?;
-    match bus(&call)?.broker.redrive(whose, seq).await? {
+    let audit = audited(&call, "broker.redrive", whose.as_ref(), &seq.to_string(), Value::Null);
+    match bus(&call)?.broker.redrive(whose, seq, audit).await? {
         Redriven::OnItsWay => Ok(answer::success(StatusCode::OK, &json!({"seq": seq, "redriven": true}))),
         Redriven::Unknown => Err(unknown()),
     }
@@ -65,7 +66,8 @@ pub(crate) async fn discard(call: Call) -> Outcome {
     let query = call.query(&[])?;
     let whose = tenant(&call, query.text("tenant_id")).await?;
     let seq = seq(&call)?;
-    match bus(&call)?.broker.discard(whose, seq).await? {
+    let audit = audited(&call, "broker.discard", whose.as_ref(), &seq.to_string(), Value::Null);
+    match bus(&call)?.broker.discard(whose, seq, audit).await? {
         true => Ok(answer::success(StatusCode::OK, &json!({"seq": seq, "dropped": true}))),
         false => Err(unknown()),
     }

@@ -5,7 +5,7 @@ use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::ports::clock;
 use serde_json::{Map, Value, json};
 
-use super::{may_grant, tenant, whose};
+use super::{audited, may_grant, tenant, whose};
 use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::failure::Failure;
@@ -40,7 +40,9 @@ pub(crate) async fn add(call: Call) -> Outcome {
     };
     may_grant(&call, &owner.roles)?;
     let record = record(&call, &body, owner)?;
-    keys::add(&*call.face.kernel.ports().store, &record).await?;
+    let detail = json!({"principal": record.owner.principal, "roles": record.owner.roles});
+    let audit = audited(&call, "keys.add", Some(&of), &record.kid, detail);
+    keys::add(&*call.face.kernel.ports().store, &record, Some(audit)).await?;
     Ok(answer::success(StatusCode::CREATED, &shown(&record, call.face.now_ms())))
 }
 
@@ -50,14 +52,18 @@ pub(crate) async fn rotate(call: Call) -> Outcome {
     let old = known(&call).await?;
     may_grant(&call, &old.owner.roles)?;
     let record = record(&call, &body, Owner::default())?;
-    let record = keys::replace(&*call.face.kernel.ports().store, &old.kid, record).await?;
+    let of = Tenant::parse(&old.owner.tenant).ok();
+    let audit = audited(&call, "keys.rotate", of.as_ref(), &old.kid, json!({"newKid": record.kid}));
+    let record = keys::replace(&*call.face.kernel.ports().store, &old.kid, record, Some(audit)).await?;
     Ok(answer::success(StatusCode::CREATED, &shown(&record, call.face.now_ms())))
 }
 
 pub(crate) async fn revoke(call: Call) -> Outcome {
     let old = known(&call).await?;
     let (store, now_ms) = (&call.face.kernel.ports().store, call.face.now_ms());
-    keys::revoke(&**store, &old.kid, now_ms).await?;
+    let of = Tenant::parse(&old.owner.tenant).ok();
+    let audit = audited(&call, "keys.revoke", of.as_ref(), &old.kid, Value::Null);
+    keys::revoke(&**store, &old.kid, now_ms, Some(audit)).await?;
     let record = keys::find(&**store, &old.kid).await?.unwrap_or(old);
     Ok(answer::success(StatusCode::OK, &shown(&record, now_ms)))
 }

@@ -11,6 +11,10 @@ use http::header::{FORWARDED, HOST};
 use orchestr8_contract::AccessRole;
 use orchestr8_contract::id::Tenant;
 use orchestr8_edge::Caller;
+use orchestr8_kernel::Transport;
+use orchestr8_kernel::audit::StateChange;
+use orchestr8_kernel::ports::store::Link;
+use serde_json::Value;
 
 use crate::call::Call;
 use crate::failure::Failure;
@@ -45,6 +49,29 @@ pub(super) async fn whose(call: &Call) -> Result<Option<Tenant>, Failure> {
     let Some(principal) = caller.principal()?.map(Arc::new) else { return Ok(None) };
     call.authorize(MANAGE, &principal).await?;
     Ok((!principal.administers_machine()).then(|| principal.tenant.clone()))
+}
+
+/// The audit entry of an operation of these endpoints. It is about one tenant, or else in the operator's own trail.
+pub(super) fn audited(
+    call: &Call,
+    action: &'static str,
+    tenant: Option<&Tenant>,
+    object: &str,
+    detail: Value,
+) -> Link {
+    let principal = Caller::of(&call.parts.extensions).map_or("local", |caller| caller.name.as_str());
+    let own = Tenant::local();
+    let change = StateChange {
+        action,
+        tenant: tenant.unwrap_or(&own).as_str(),
+        principal,
+        transport: Transport::Http,
+        source: call.source(),
+        object: Some(object),
+        code: None,
+        detail,
+    };
+    change.link(call.face.now_ms())
 }
 
 /// Refuses to hand out a role that the caller does not have. A person at this machine has all of them.

@@ -1,0 +1,157 @@
+//! Sends heads to a witness, and asks it for those it remembers.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use orchestr8_outbound::Client;
+use reqwest::{StatusCode, Url};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::head::TreeHead;
+use crate::head_file::HeadLine;
+use crate::key::LogPublicKey;
+use crate::limits;
+
+/// The token that a witness knows this server by. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WitnessToken(Arc<str>);
+
+impl WitnessToken {
+    pub fn new(token: &str) -> Self {
+        Self(token.trim().into())
+    }
+}
+
+impl fmt::Debug for WitnessToken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("WitnessToken(..)")
+    }
+}
+
+/// Another orchestr8 server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Witness {
+    /// Its address, without a path.
+    pub url: Url,
+    pub token: Option<WitnessToken>,
+}
+
+/// Why a witness did not help.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WitnessProblem {
+    #[error("it cannot be reached: {0}")]
+    Unreachable(String),
+    #[error("it answered {0}")]
+    Answer(String),
+    /// It remembers a head that the one that was sent contradicts.
+    #[error("it refuses the head: {0}")]
+    Conflict(String),
+    /// It shows a head of our log that our key has not signed.
+    #[error("it shows a head that is not ours: {0}")]
+    Forged(String),
+}
+
+#[derive(Deserialize)]
+struct Shown {
+    heads: Vec<ShownHead>,
+}
+
+#[derive(Deserialize)]
+struct ShownHead {
+    note: String,
+}
+
+impl fmt::Display for Witness {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "witness {}://{}", self.url.scheme(), self.url.host_str().unwrap_or_default())?;
+        self.url.port().map_or(Ok(()), |port| write!(out, ":{port}"))
+    }
+}
+
+impl Witness {
+    /// Sends a line of heads.
+    pub async fn submit(
+        &self,
+        client: &Client,
+        line: &str,
+        key: &LogPublicKey,
+    ) -> Result<(), WitnessProblem> {
+        let line: HeadLine =
+            serde_json::from_str(line).map_err(|cause| WitnessProblem::Answer(cause.to_string()))?;
+        let body = json!({"key": key.to_string(), "heads": line.heads}).to_string();
+        let client = client.get().map_err(|fault| WitnessProblem::Unreachable(fault.message.into()))?;
+        let request = client.post(self.heads_url()).header("content-type", "application/json").body(body);
+        let (status, text) = self.send(request, limits::ANCHOR_TIMEOUT).await?;
+        match status {
+            status if status.is_success() => Ok(()),
+            StatusCode::CONFLICT => Err(WitnessProblem::Conflict(said(&text))),
+            status => Err(WitnessProblem::Answer(format!("{status} {}", said(&text)))),
+        }
+    }
+
+    /// The heads of one log that the witness remembers, the newest first. Each is verified with our own key: a witness cannot make
+    /// one up.
+    pub async fn heads(
+        &self,
+        client: &Client,
+        origin: &str,
+        key: &LogPublicKey,
+    ) -> Result<Vec<TreeHead>, WitnessProblem> {
+        let client = client.get().map_err(|fault| WitnessProblem::Unreachable(fault.message.into()))?;
+        let mut url = self.heads_url();
+        url.query_pairs_mut().append_pair("origin", origin);
+        let (status, text) = self.send(client.get(url), limits::WITNESS_ASK_TIMEOUT).await?;
+        if !status.is_success() {
+            return Err(WitnessProblem::Answer(format!("{status} {}", said(&text))));
+        }
+        let shown: Shown = serde_json::from_str(&text)
+            .map_err(|_| WitnessProblem::Answer(String::from("no list of heads")))?;
+        let open = |shown: &ShownHead| match TreeHead::open(&shown.note, key) {
+            Ok(head) if head.origin == origin => Ok(head),
+            Ok(head) => Err(WitnessProblem::Forged(format!("it is of another log: {}", head.origin))),
+            Err(cause) => Err(WitnessProblem::Forged(cause.to_string())),
+        };
+        shown.heads.iter().map(open).collect()
+    }
+
+    fn heads_url(&self) -> Url {
+        let mut url = self.url.clone();
+        url.set_path("/v1/witness/heads");
+        url.set_query(None);
+        url
+    }
+
+    async fn send(
+        &self,
+        mut request: reqwest::RequestBuilder,
+        limit: Duration,
+    ) -> Result<(StatusCode, String), WitnessProblem> {
+        let unreachable =
+            |cause: reqwest::Error| WitnessProblem::Unreachable(cause.without_url().to_string());
+        if let Some(WitnessToken(token)) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        let response = request.timeout(limit).send().await.map_err(unreachable)?;
+        let status = response.status();
+        let mut pieces = response.bytes_stream();
+        let mut body = Vec::new();
+        while let Some(piece) = pieces.next().await {
+            body.extend_from_slice(&piece.map_err(unreachable)?);
+            if body.len() > limits::WITNESS_ANSWER_BYTES {
+                return Err(WitnessProblem::Answer(String::from("with more than a list of heads has")));
+            }
+        }
+        Ok((status, String::from_utf8_lossy(&body).into_owned()))
+    }
+}
+
+/// What an error says, shortened.
+fn said(text: &str) -> String {
+    const CHARACTERS: usize = 300;
+    let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let message = value["error"]["message"].as_str().or(value["message"].as_str()).unwrap_or_default();
+    message.chars().take(CHARACTERS).collect()
+}

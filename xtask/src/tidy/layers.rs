@@ -52,12 +52,9 @@ fn may_use(user: Layer, used: Layer) -> bool {
         Layer::Contract | Layer::SqliteVfs => &[],
         Layer::Kernel => &[Layer::Contract],
         Layer::Stores => &[Layer::Contract, Layer::Kernel, Layer::SqliteVfs],
-        Layer::Models
-        | Layer::Process
-        | Layer::Outbound
-        | Layer::Secrets
-        | Layer::Broker
-        | Layer::Edge => &[Layer::Contract, Layer::Kernel],
+        Layer::Models | Layer::Process | Layer::Outbound | Layer::Secrets | Layer::Broker | Layer::Edge => {
+            &[Layer::Contract, Layer::Kernel]
+        }
         Layer::Domain => {
             &[Layer::Contract, Layer::Kernel, Layer::Models, Layer::Process, Layer::Outbound, Layer::Secrets]
         }

@@ -3,6 +3,7 @@
 mod actors;
 mod canaries;
 mod directory;
+mod encryption;
 mod environment;
 mod exec;
 mod files;

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use orchestr8_sqlite_vfs::{
     Attachment, EncryptionKey, FRAME_SLOT_BYTES, FileFormat, PAGE_BYTES, file_format,
 };
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 
-use super::errors::store_error;
 use super::limits;
 use super::lock;
 use super::open::Error;
@@ -24,10 +23,30 @@ pub(super) enum DataAccess {
 
 impl DataAccess {
     /// The file must be there, and its path must be the real one.
+    ///
+    /// An encrypted file must never be opened with the default VFS: SQLite would take its log for an empty one and delete it. So
+    /// the format is looked at first, which only a process without a connection to the file may do: closing a file releases the
+    /// locks that SQLite holds on it for the whole process.
     pub fn new(path: &Path, key: Option<&EncryptionKey>) -> Result<Self, Error> {
+        let Some(key) = key else {
+            let format = file_format(path).map_err(|cause| Error::Io { path: path.to_owned(), cause })?;
+            return match format {
+                FileFormat::Sealed => Err(Error::KeyMissing { path: path.to_owned() }),
+                FileFormat::Plain | FileFormat::Empty | FileFormat::Unknown => {
+                    Ok(Self::Plain(path.to_owned()))
+                }
+            };
+        };
+        Ok(Self::Encrypted(Attachment::open(path, key)?))
+    }
+
+    /// The same beside a store that this process may have open.
+    pub fn again(path: &Path, key: Option<&EncryptionKey>) -> Result<Self, Error> {
+        let is_own = lock::holder(path) == Some(std::process::id()) && lock::is_held(path);
         match key {
-            None => Ok(Self::Plain(path.to_owned())),
-            Some(key) => Ok(Self::Encrypted(Attachment::open(path, key)?)),
+            // It was opened without a key, so it is plain.
+            None if is_own => Ok(Self::Plain(path.to_owned())),
+            None | Some(_) => Self::new(path, key),
         }
     }
 
@@ -79,17 +98,6 @@ impl DataAccess {
             Self::Plain(_) => limits::LOG_FRAME_BYTES,
             Self::Encrypted(_) => FRAME_SLOT_BYTES as u64,
         }
-    }
-
-    /// Why a file could not be read: if it is an encrypted one that was opened without a key, that is the reason.
-    pub fn explain(&self, error: rusqlite::Error) -> Error {
-        if let Self::Plain(path) = self
-            && error.sqlite_error_code() == Some(ErrorCode::NotADatabase)
-            && matches!(file_format(path), Ok(FileFormat::Sealed))
-        {
-            return Error::KeyMissing { path: path.clone() };
-        }
-        store_error(error).into()
     }
 }
 

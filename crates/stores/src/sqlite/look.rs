@@ -30,10 +30,10 @@ impl Look {
     pub fn at(path: &Path, key: Option<&EncryptionKey>) -> Result<Self, Error> {
         let io = |cause| Error::Io { path: path.to_owned(), cause };
         let path = path.canonicalize().map_err(io)?;
-        let access = DataAccess::new(&path, key)?;
+        let access = DataAccess::again(&path, key)?;
         access.check_idle_log()?;
-        let connection = open::reader(&access).map_err(|error| access.explain(error))?;
-        match open::is_ours(&connection).map_err(|error| access.explain(error))? {
+        let connection = open::reader(&access).map_err(store_error)?;
+        match open::is_ours(&connection).map_err(store_error)? {
             true => Ok(Self { connection, access }),
             false => Err(Error::Foreign { path }),
         }

@@ -151,8 +151,8 @@ fn is_fresh(path: &Path) -> bool {
 
 pub(super) fn writer(access: &DataAccess, sync: Sync) -> Result<Connection, Error> {
     let connection = access.connect().map_err(store_error)?;
-    guard(&connection).map_err(|error| access.explain(error))?;
-    if !is_ours(&connection).map_err(|error| access.explain(error))? {
+    guard(&connection).map_err(store_error)?;
+    if !is_ours(&connection).map_err(store_error)? {
         return Err(Error::Foreign { path: access.path().to_owned() });
     }
     let set = || {

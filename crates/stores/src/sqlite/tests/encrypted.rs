@@ -5,7 +5,7 @@ use std::path::Path;
 use orchestr8_kernel::ports::store::{self, Store};
 
 use super::{beside, file, insert, items, link, path};
-use crate::sqlite::{EncryptionKey, Error, Look, Options, Place, Sqlite, open};
+use crate::sqlite::{EncryptionKey, Error, Look, Options, Place, Sqlite, conversion, open};
 use crate::suite::TABLES;
 
 pub fn key() -> EncryptionKey {
@@ -78,6 +78,24 @@ async fn another_key_no_key_and_a_plain_file_are_refused_and_nothing_changes() {
     assert!(matches!(open(options(file(&plain), Some(key()))), Err(Error::NotEncrypted { .. })));
     assert!(matches!(Look::at(&path(&plain), Some(&key())), Err(Error::NotEncrypted { .. })));
     assert_eq!(std::fs::read(path(&plain)).unwrap(), before);
+}
+
+#[tokio::test]
+async fn what_is_opened_without_the_key_keeps_the_log_of_a_killed_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(&folder);
+    fill(&store, 30).await;
+    let left = tempfile::tempdir().unwrap();
+    std::fs::create_dir(left.path().join("data")).unwrap();
+    for ending in ["", "-wal"] {
+        std::fs::copy(beside(&path(&folder), ending), beside(&path(&left), ending)).unwrap();
+    }
+    for key in [None, Some(other_key())] {
+        assert!(open(options(file(&left), key.clone())).is_err());
+        assert!(Look::at(&path(&left), key.as_ref()).is_err());
+        assert!(matches!(conversion::encrypt(&path(&left), &other_key()), Err(Error::KeyMissing { .. })));
+    }
+    assert_eq!(items(&opened(&left)).await.len(), 30);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 
-use crate::codec::{BlockAddress, CodecError, PageCodec};
+use crate::codec::{self, BlockAddress, PageCodec};
 use crate::layout::{HEADER_SLOT_BYTES, LOG_HEADER_BYTES, PAGE_BYTES, RESERVED_BYTES};
 
 pub(crate) const TAG_BYTES: usize = 16;
@@ -26,8 +26,8 @@ pub struct AeadCodec {
 }
 
 impl AeadCodec {
-    pub(crate) fn new(data_key: &[u8], file_id: FileId) -> Result<Self, CodecError> {
-        let key = RandomizedNonceKey::new(&AES_256_GCM_SIV, data_key).map_err(|_| CodecError::Failed)?;
+    pub(crate) fn new(data_key: &[u8], file_id: FileId) -> Result<Self, codec::Error> {
+        let key = RandomizedNonceKey::new(&AES_256_GCM_SIV, data_key).map_err(|_| codec::Error::Failed)?;
         Ok(Self { key, file_id })
     }
 
@@ -49,28 +49,28 @@ impl AeadCodec {
 }
 
 impl PageCodec for AeadCodec {
-    fn seal_page(&self, at: BlockAddress, page: &mut [u8; PAGE_BYTES]) -> Result<(), CodecError> {
+    fn seal_page(&self, at: BlockAddress, page: &mut [u8; PAGE_BYTES]) -> Result<(), codec::Error> {
         let (text, reserved) = page.split_at_mut(PAGE_TEXT);
         if reserved.iter().any(|byte| *byte != 0) {
-            return Err(CodecError::ReservedInUse);
+            return Err(codec::Error::ReservedInUse);
         }
         let (nonce, tag) = self
             .key
             .seal_in_place_separate_tag(Aad::from(self.context(at)), text)
-            .map_err(|_| CodecError::Failed)?;
+            .map_err(|_| codec::Error::Failed)?;
         reserved[..TAG_BYTES].copy_from_slice(tag.as_ref());
         reserved[TAG_BYTES..TAG_BYTES + NONCE_LEN].copy_from_slice(nonce.as_ref());
         Ok(())
     }
 
-    fn open_page(&self, at: BlockAddress, page: &mut [u8; PAGE_BYTES]) -> Result<(), CodecError> {
+    fn open_page(&self, at: BlockAddress, page: &mut [u8; PAGE_BYTES]) -> Result<(), codec::Error> {
         if page[PAGE_REST..].iter().any(|byte| *byte != 0) {
-            return Err(CodecError::NotAuthentic);
+            return Err(codec::Error::NotAuthentic);
         }
         let nonce = nonce(&page[PAGE_NONCE..PAGE_REST])?;
         self.key
             .open_in_place(nonce, Aad::from(self.context(at)), &mut page[..PAGE_NONCE])
-            .map_err(|_| CodecError::NotAuthentic)?;
+            .map_err(|_| codec::Error::NotAuthentic)?;
         page[PAGE_TEXT..].fill(0);
         Ok(())
     }
@@ -80,17 +80,17 @@ impl PageCodec for AeadCodec {
         at: BlockAddress,
         header: &[u8],
         slot: &mut [u8; HEADER_SLOT_BYTES],
-    ) -> Result<(), CodecError> {
+    ) -> Result<(), codec::Error> {
         let length = header.len();
         if length > LOG_HEADER_BYTES {
-            return Err(CodecError::Failed);
+            return Err(codec::Error::Failed);
         }
         slot.fill(0);
         slot[..length].copy_from_slice(header);
         let (nonce, tag) = self
             .key
             .seal_in_place_separate_tag(Aad::from(self.context(at)), &mut slot[..length])
-            .map_err(|_| CodecError::Failed)?;
+            .map_err(|_| codec::Error::Failed)?;
         slot[length..length + TAG_BYTES].copy_from_slice(tag.as_ref());
         slot[length + TAG_BYTES..length + TAG_BYTES + NONCE_LEN].copy_from_slice(nonce.as_ref());
         Ok(())
@@ -101,25 +101,25 @@ impl PageCodec for AeadCodec {
         at: BlockAddress,
         slot: &[u8; HEADER_SLOT_BYTES],
         header: &mut [u8],
-    ) -> Result<(), CodecError> {
+    ) -> Result<(), codec::Error> {
         let length = header.len();
         let end = length + TAG_BYTES + NONCE_LEN;
         if length > LOG_HEADER_BYTES || slot[end..].iter().any(|byte| *byte != 0) {
-            return Err(CodecError::NotAuthentic);
+            return Err(codec::Error::NotAuthentic);
         }
         let mut sealed = *slot;
         let nonce = nonce(&slot[length + TAG_BYTES..end])?;
         let opened = self
             .key
             .open_in_place(nonce, Aad::from(self.context(at)), &mut sealed[..length + TAG_BYTES])
-            .map_err(|_| CodecError::NotAuthentic)?;
+            .map_err(|_| codec::Error::NotAuthentic)?;
         header.copy_from_slice(opened);
         Ok(())
     }
 }
 
-fn nonce(bytes: &[u8]) -> Result<Nonce, CodecError> {
-    Nonce::try_assume_unique_for_key(bytes).map_err(|_| CodecError::NotAuthentic)
+fn nonce(bytes: &[u8]) -> Result<Nonce, codec::Error> {
+    Nonce::try_assume_unique_for_key(bytes).map_err(|_| codec::Error::NotAuthentic)
 }
 
 #[cfg(test)]
@@ -159,9 +159,9 @@ mod tests {
                 let opened = codec(1).open_page(other, &mut sealed.clone());
                 assert_eq!(opened.is_ok(), at == other, "{at:?} at {other:?}");
             }
-            assert_eq!(codec(2).open_page(at, &mut sealed.clone()), Err(CodecError::NotAuthentic));
+            assert_eq!(codec(2).open_page(at, &mut sealed.clone()), Err(codec::Error::NotAuthentic));
             let stranger = AeadCodec::new(&[8; 32], [1; 16]).unwrap();
-            assert_eq!(stranger.open_page(at, &mut sealed), Err(CodecError::NotAuthentic));
+            assert_eq!(stranger.open_page(at, &mut sealed), Err(codec::Error::NotAuthentic));
         }
     }
 
@@ -170,7 +170,10 @@ mod tests {
         for at in PAGE_TEXT..PAGE_BYTES {
             let mut used = page(1);
             used[at] = 1;
-            assert_eq!(codec(1).seal_page(BlockAddress::Page(0), &mut used), Err(CodecError::ReservedInUse));
+            assert_eq!(
+                codec(1).seal_page(BlockAddress::Page(0), &mut used),
+                Err(codec::Error::ReservedInUse)
+            );
         }
     }
 
@@ -187,7 +190,7 @@ mod tests {
             codec(1).open_page(BlockAddress::Page(9), &mut opened).unwrap();
             prop_assert_eq!(opened, page(seed));
             sealed[at] ^= 1 << bit;
-            prop_assert_eq!(codec(1).open_page(BlockAddress::Page(9), &mut sealed), Err(CodecError::NotAuthentic));
+            prop_assert_eq!(codec(1).open_page(BlockAddress::Page(9), &mut sealed), Err(codec::Error::NotAuthentic));
         }
 
         #[test]

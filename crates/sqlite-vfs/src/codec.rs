@@ -18,7 +18,7 @@ pub enum BlockAddress {
 
 /// Why a block was not transformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum CodecError {
+pub enum Error {
     /// It is not what was written at this place with this key.
     #[error("a block of the data file fails its check")]
     NotAuthentic,
@@ -32,10 +32,10 @@ pub enum CodecError {
 /// Seals blocks before they are written and opens them after they were read.
 pub trait PageCodec: Send + Sync {
     /// Seals a page in place. Its last [`RESERVED_BYTES`](crate::RESERVED_BYTES) are zero before, and the codec's after.
-    fn seal_page(&self, at: BlockAddress, page: &mut [u8; PAGE_BYTES]) -> Result<(), CodecError>;
+    fn seal_page(&self, at: BlockAddress, page: &mut [u8; PAGE_BYTES]) -> Result<(), Error>;
 
     /// Opens a page in place; its reserved bytes are zero again. On an error the content is unspecified and must not be used.
-    fn open_page(&self, at: BlockAddress, page: &mut [u8; PAGE_BYTES]) -> Result<(), CodecError>;
+    fn open_page(&self, at: BlockAddress, page: &mut [u8; PAGE_BYTES]) -> Result<(), Error>;
 
     /// Seals a header of the log, at most 32 bytes, into its slot.
     fn seal_header(
@@ -43,7 +43,7 @@ pub trait PageCodec: Send + Sync {
         at: BlockAddress,
         header: &[u8],
         slot: &mut [u8; HEADER_SLOT_BYTES],
-    ) -> Result<(), CodecError>;
+    ) -> Result<(), Error>;
 
     /// Opens the slot into the header, which has the length that was sealed.
     fn open_header(
@@ -51,5 +51,5 @@ pub trait PageCodec: Send + Sync {
         at: BlockAddress,
         slot: &[u8; HEADER_SLOT_BYTES],
         header: &mut [u8],
-    ) -> Result<(), CodecError>;
+    ) -> Result<(), Error>;
 }

@@ -13,7 +13,7 @@ pub(crate) const KEY_BYTES: usize = 32;
 pub struct EncryptionKey(Zeroizing<[u8; KEY_BYTES]>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
+pub enum Error {
     #[error("the key is not 32 bytes in base64 or hexadecimal digits")]
     Malformed,
     #[error("this machine gives no random numbers")]
@@ -22,19 +22,19 @@ pub enum KeyError {
 
 impl EncryptionKey {
     /// 32 bytes as hexadecimal digits or base64.
-    pub fn parse(text: &str) -> Result<Self, KeyError> {
+    pub fn parse(text: &str) -> Result<Self, Error> {
         let text = text.trim();
         let bytes = Zeroizing::new(match text.len() {
             64 => unhex(text).unwrap_or_default(),
             _ => STANDARD.decode(text).or_else(|_| URL_SAFE_NO_PAD.decode(text)).unwrap_or_default(),
         });
-        let bytes = bytes.as_slice().try_into().map_err(|_| KeyError::Malformed)?;
+        let bytes = bytes.as_slice().try_into().map_err(|_| Error::Malformed)?;
         Ok(Self(Zeroizing::new(bytes)))
     }
 
-    pub fn generate() -> Result<Self, KeyError> {
+    pub fn generate() -> Result<Self, Error> {
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
-        aws_lc_rs::rand::fill(&mut *bytes).map_err(|_| KeyError::NoRandomness)?;
+        aws_lc_rs::rand::fill(&mut *bytes).map_err(|_| Error::NoRandomness)?;
         Ok(Self(bytes))
     }
 
@@ -66,7 +66,7 @@ mod tests {
         let key = EncryptionKey::parse(&"0f".repeat(32)).unwrap();
         assert_eq!(key, EncryptionKey::parse(&format!(" {}\n", STANDARD.encode([15; 32]))).unwrap());
         for wrong in ["", "short", &"z".repeat(64), &STANDARD.encode([1; 31])] {
-            assert_eq!(EncryptionKey::parse(wrong), Err(KeyError::Malformed), "{wrong}");
+            assert_eq!(EncryptionKey::parse(wrong), Err(Error::Malformed), "{wrong}");
         }
         assert_eq!(format!("{key:?}"), "EncryptionKey(..)");
         assert_ne!(EncryptionKey::generate().unwrap(), EncryptionKey::generate().unwrap());

@@ -5,9 +5,9 @@
 //! [`EncryptionKey`] of the installation; SQLite does not see it. See ADR 36.
 
 mod cipher;
-mod codec;
+pub mod codec;
 mod data_file;
-mod key;
+pub mod key;
 mod layout;
 mod log_file;
 mod log_scan;
@@ -19,8 +19,8 @@ mod registry;
 mod vfs;
 
 pub use cipher::AeadCodec;
-pub use codec::{BlockAddress, CodecError, PageCodec};
-pub use key::{EncryptionKey, KeyError};
+pub use codec::{BlockAddress, PageCodec};
+pub use key::EncryptionKey;
 pub use layout::{FRAME_SLOT_BYTES, HEADER_SLOT_BYTES, PAGE_BYTES, PROLOGUE_BYTES, RESERVED_BYTES};
 pub use log_scan::{LogDamage, check_log};
 pub use prologue::{FileFormat, file_format};

@@ -271,12 +271,13 @@ delegate!(shm_lock, xShmLock, ffi::SQLITE_IOERR, offset: c_int, count: c_int, fl
 delegate!(shm_unmap, xShmUnmap, ffi::SQLITE_OK, delete: c_int);
 
 unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
-    // SAFETY: the file is open.
-    if let Some((inner, barrier)) =
-        unsafe { below(file) }.and_then(|(inner, methods)| Some((inner, methods.xShmBarrier?)))
-    {
-        // SAFETY: the file below is open.
-        unsafe { barrier(inner) }
+    // SAFETY: the file is open, and so is the one below.
+    unsafe {
+        if let Some((inner, methods)) = below(file)
+            && let Some(barrier) = methods.xShmBarrier
+        {
+            barrier(inner);
+        }
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct DataKey {
 
 /// Why a prologue gives no data key.
 #[derive(Debug)]
-pub(crate) enum PrologueError {
+pub(crate) enum Error {
     Io(io::Error),
     Plain,
     /// Neither of the two formats.
@@ -73,38 +73,38 @@ pub(crate) enum PrologueError {
     NoRandomness,
 }
 
-impl From<io::Error> for PrologueError {
+impl From<io::Error> for Error {
     fn from(cause: io::Error) -> Self {
         Self::Io(cause)
     }
 }
 
 impl DataKey {
-    pub fn generate() -> Result<Self, PrologueError> {
+    pub fn generate() -> Result<Self, Error> {
         let mut key = Self { bytes: Zeroizing::new([0; KEY_BYTES]), file_id: [0; 16] };
-        aws_lc_rs::rand::fill(&mut *key.bytes).map_err(|_| PrologueError::NoRandomness)?;
-        aws_lc_rs::rand::fill(&mut key.file_id).map_err(|_| PrologueError::NoRandomness)?;
+        aws_lc_rs::rand::fill(&mut *key.bytes).map_err(|_| Error::NoRandomness)?;
+        aws_lc_rs::rand::fill(&mut key.file_id).map_err(|_| Error::NoRandomness)?;
         Ok(key)
     }
 
-    pub fn codec(&self) -> Result<AeadCodec, PrologueError> {
-        AeadCodec::new(&*self.bytes, self.file_id).map_err(|_| PrologueError::NoRandomness)
+    pub fn codec(&self) -> Result<AeadCodec, Error> {
+        AeadCodec::new(&*self.bytes, self.file_id).map_err(|_| Error::NoRandomness)
     }
 
     /// The page that a new file begins with.
-    pub fn prologue(&self, key: &EncryptionKey) -> Result<Vec<u8>, PrologueError> {
+    pub fn prologue(&self, key: &EncryptionKey) -> Result<Vec<u8>, Error> {
         let mut page = self.wrap(key)?;
         page.resize(PROLOGUE_BYTES, 0);
         Ok(page)
     }
 
     /// Unwraps the data key of a file.
-    pub fn read(file: &File, key: &EncryptionKey) -> Result<Self, PrologueError> {
+    pub fn read(file: &File, key: &EncryptionKey) -> Result<Self, Error> {
         Self::find(file, key).map(|(found, _)| found)
     }
 
     /// Wraps the data key of a file with another key. It is durable when it returns, and the old key opens nothing any more.
-    pub fn rewrap(file: &File, old: &EncryptionKey, new: &EncryptionKey) -> Result<(), PrologueError> {
+    pub fn rewrap(file: &File, old: &EncryptionKey, new: &EncryptionKey) -> Result<(), Error> {
         let (found, used) = match Self::find(file, new) {
             // An earlier change was cut off before the old slot was erased.
             Ok(found) => found,
@@ -124,23 +124,23 @@ impl DataKey {
     }
 
     /// The data key, and the slot that this key opens.
-    fn find(file: &File, key: &EncryptionKey) -> Result<(Self, usize), PrologueError> {
+    fn find(file: &File, key: &EncryptionKey) -> Result<(Self, usize), Error> {
         let mut page = [0; PROLOGUE_BYTES];
         let length = read_start(file, &mut page)?;
         if page.starts_with(PLAIN_MAGIC) {
-            return Err(PrologueError::Plain);
+            return Err(Error::Plain);
         }
         let slots = [&page[..SLOT_BYTES], &page[SLOT_BYTES..]];
         if length < PROLOGUE_BYTES || !slots.iter().any(|slot| slot.starts_with(MAGIC)) {
-            return Err(PrologueError::Unknown);
+            return Err(Error::Unknown);
         }
         let opened =
             slots.iter().enumerate().find_map(|(at, slot)| Some((Self::unwrap_slot(slot, key)?, at)));
-        opened.ok_or(PrologueError::WrongKey)
+        opened.ok_or(Error::WrongKey)
     }
 
-    fn wrap(&self, key: &EncryptionKey) -> Result<Vec<u8>, PrologueError> {
-        let broken = |_| PrologueError::NoRandomness;
+    fn wrap(&self, key: &EncryptionKey) -> Result<Vec<u8>, Error> {
+        let broken = |_| Error::NoRandomness;
         let mut slot = Vec::with_capacity(SLOT_BYTES);
         slot.extend_from_slice(MAGIC);
         slot.extend_from_slice(&[FORMAT, 0, 0, 0]);
@@ -209,7 +209,7 @@ mod tests {
         let own = key();
         let (file, data) = sealed(&own);
         assert_eq!(*DataKey::read(&file, &own).unwrap().bytes, *data.bytes);
-        assert!(matches!(DataKey::read(&file, &key()), Err(PrologueError::WrongKey)));
+        assert!(matches!(DataKey::read(&file, &key()), Err(Error::WrongKey)));
         for at in 0..SLOT_USED as u64 {
             let mut byte = [0];
             file.read_at(&mut byte, at).unwrap();
@@ -235,11 +235,11 @@ mod tests {
         DataKey::read(&file, &old).unwrap();
         DataKey::read(&file, &new).unwrap();
         DataKey::rewrap(&file, &old, &new).unwrap();
-        assert!(matches!(DataKey::read(&file, &old), Err(PrologueError::WrongKey)));
+        assert!(matches!(DataKey::read(&file, &old), Err(Error::WrongKey)));
         assert_eq!(*DataKey::read(&file, &new).unwrap().bytes, *data.bytes);
         DataKey::rewrap(&file, &new, &old).unwrap();
-        assert!(matches!(DataKey::read(&file, &new), Err(PrologueError::WrongKey)));
-        assert!(matches!(DataKey::rewrap(&file, &new, &key()), Err(PrologueError::WrongKey)));
+        assert!(matches!(DataKey::read(&file, &new), Err(Error::WrongKey)));
+        assert!(matches!(DataKey::rewrap(&file, &new, &key()), Err(Error::WrongKey)));
         DataKey::read(&file, &old).unwrap();
     }
 

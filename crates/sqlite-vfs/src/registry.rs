@@ -15,7 +15,7 @@ use crate::codec::{BlockAddress, PageCodec};
 use crate::key::EncryptionKey;
 use crate::layout::PAGE_BYTES;
 use crate::log_scan::{LogDamage, check_log};
-use crate::prologue::{DataKey, PrologueError};
+use crate::prologue::{self, DataKey};
 
 /// Files that may be attached at one time. A server has one, and one more for each backup under way.
 const ATTACHED_MAX: usize = 1024;
@@ -40,14 +40,14 @@ pub enum Error {
 }
 
 impl Error {
-    fn of(path: &Path) -> impl Fn(PrologueError) -> Self {
+    fn of(path: &Path) -> impl Fn(prologue::Error) -> Self {
         let path = path.to_owned();
         move |error| match error {
-            PrologueError::Io(cause) => Self::Io { path: path.clone(), cause },
-            PrologueError::Plain => Self::NotEncrypted(path.clone()),
-            PrologueError::Unknown => Self::Unknown(path.clone()),
-            PrologueError::WrongKey => Self::WrongKey(path.clone()),
-            PrologueError::NoRandomness => Self::NoRandomness,
+            prologue::Error::Io(cause) => Self::Io { path: path.clone(), cause },
+            prologue::Error::Plain => Self::NotEncrypted(path.clone()),
+            prologue::Error::Unknown => Self::Unknown(path.clone()),
+            prologue::Error::WrongKey => Self::WrongKey(path.clone()),
+            prologue::Error::NoRandomness => Self::NoRandomness,
         }
     }
 }

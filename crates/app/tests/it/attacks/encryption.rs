@@ -313,20 +313,29 @@ fn killed_while_it_is_encrypted_a_store_is_the_one_or_the_other() {
     let place = plain();
     let data = filled(&place);
     let (before, whole) = (content(&place, None), std::fs::read(&data).unwrap());
-    let (mut kinds, mut microseconds) = ([0, 0], 500);
-    while microseconds < 2_000_000 {
+    let unfinished = beside(&data, ".converting");
+    let mut kinds = [0, 0];
+    // Killed when the new file has this share of its size; the last time only once it has its name.
+    for percent in [0, 1, 10, 30, 60, 90, 99, 100, 1000] {
         let mut command = place.command(&["store", "encrypt", "--yes"]);
         command.env("ORCHESTR8_STORE_KEY_ENV", "STORE_KEY").stderr(Stdio::null()).stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
-        // The moment is what is tried, not what is waited for.
-        std::thread::sleep(std::time::Duration::from_micros(microseconds));
+        let mut existed = false;
+        loop {
+            let size = unfinished.metadata().map(|found| found.len()).ok();
+            let is_big = size.is_some_and(|size| size * 100 >= whole.len() as u64 * percent);
+            if is_big || (existed && size.is_none()) || child.try_wait().unwrap().is_some() {
+                break;
+            }
+            existed |= size.is_some();
+            std::thread::yield_now();
+        }
         let _ = child.kill();
         child.wait().unwrap();
         let is_encrypted = found(&data).is_empty();
-        assert_eq!(content(&place, is_encrypted.then_some(KEY)), before, "after {microseconds} µs");
+        assert_eq!(content(&place, is_encrypted.then_some(KEY)), before, "at {percent} %");
         kinds[usize::from(is_encrypted)] += 1;
         std::fs::write(&data, &whole).unwrap();
-        microseconds += microseconds / 2;
     }
     assert!(kinds[0] > 0 && kinds[1] > 0, "{kinds:?}");
     let server = Server::start(&place, &[]);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use orchestr8_kernel::ports::store::{Batch, Cell, Statement, Store};
 use orchestr8_stores::Migration;
-use orchestr8_stores::sqlite::{self, EncryptionKey, Options, Place, Sqlite};
+use orchestr8_stores::sqlite::{self, EncryptionKey, Options, Place, Sqlite, Sync};
 
 const TABLES: Migration = Migration {
     name: "bench/0001-record",
@@ -23,12 +23,14 @@ const READS: i64 = 20_000;
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut best = [[0.0_f64; 4]; 2];
+        let mut best = [[0.0_f64; 5]; 2];
         for round in 0..ROUNDS * 2 {
             let is_encrypted = round % 2 == 1;
             let rates = [
-                commits(&open(is_encrypted).0, 1).await,
-                commits(&open(is_encrypted).0, 64).await,
+                commits(&open(is_encrypted, Sync::Full).0, 1).await,
+                commits(&open(is_encrypted, Sync::Full).0, 64).await,
+                // Without flushes, which hide what the processor does.
+                commits(&open(is_encrypted, Sync::Normal).0, 1).await,
                 reads(is_encrypted, ROWS).await,
                 reads(is_encrypted, 1_000).await,
             ];
@@ -36,7 +38,13 @@ fn main() {
                 *best = best.max(rate);
             }
         }
-        let names = ["commit/1-client", "commit/64-clients", "read/from-file", "read/from-cache"];
+        let names = [
+            "commit/1-client",
+            "commit/64-clients",
+            "commit/1-client-unflushed",
+            "read/from-file",
+            "read/from-cache",
+        ];
         for (at, name) in names.iter().enumerate() {
             let (plain, encrypted) = (best[0][at], best[1][at]);
             print(&format!("{name}/plain"), plain, "/s");
@@ -50,11 +58,11 @@ fn print(name: &str, value: f64, unit: &str) {
     println!("{{\"name\":\"encryption/{name}\",\"value\":{value:.1},\"unit\":\"{unit}\"}}");
 }
 
-fn open(is_encrypted: bool) -> (Sqlite, tempfile::TempDir) {
+fn open(is_encrypted: bool, sync: Sync) -> (Sqlite, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let place = Place::File(folder.path().join("bench.sqlite3"));
     let key = is_encrypted.then(|| EncryptionKey::generate().unwrap());
-    (sqlite::open(Options { key, ..Options::new(place, vec![TABLES]) }).unwrap(), folder)
+    (sqlite::open(Options { key, sync, ..Options::new(place, vec![TABLES]) }).unwrap(), folder)
 }
 
 fn insert() -> Statement {
@@ -86,7 +94,7 @@ async fn commits(store: &Sqlite, clients: usize) -> f64 {
 
 /// Reads by key, spread over all rows.
 async fn reads(is_encrypted: bool, rows: i64) -> f64 {
-    let (store, _folder) = open(is_encrypted);
+    let (store, _folder) = open(is_encrypted, Sync::Full);
     for _ in 0..rows / 1_000 {
         let mut batch = Batch::new();
         for _ in 0..1_000 {

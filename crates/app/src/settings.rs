@@ -13,7 +13,6 @@ use orchestr8_kernel::log::Level;
 use orchestr8_mcp::http::AdminToken;
 use orchestr8_mcp::{Eras, ToolFilter};
 use orchestr8_secrets::DeclaredSecret;
-use orchestr8_stores::sqlite::Sync;
 use orchestr8_tools::AdminMode;
 use orchestr8_tools::remote::{Link, Server};
 use orchestr8_workflows::AllowedEnv;
@@ -49,14 +48,6 @@ impl Place {
             Place::File { path, .. } => path.exists(),
         }
     }
-}
-
-pub struct Store {
-    pub place: Place,
-    pub sync: Sync,
-    pub journal_kept: Duration,
-    pub audit_kept: Duration,
-    pub max_bytes: Option<u64>,
 }
 
 pub struct Settings {
@@ -143,6 +134,7 @@ impl Settings {
         let vectors = Vectors::new(&loaded.config.knowledge.vectors, environment)?;
         let embedder = Embedder::new(&loaded.config.knowledge.embedder, &place, &declared, environment)?;
         let secrets = Secrets::new(&loaded.config, declared, &place, environment)?;
+        let store = Store::new(&loaded.config.store, place, environment)?;
         let warnings = secrets::warnings(&loaded.config.secrets, environment);
         let admin = protocol::admin(&loaded.config);
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
@@ -162,7 +154,7 @@ impl Settings {
             admin_token,
             log_level: level(config.logging.level),
             redact_keys: config.logging.redact_keys,
-            store: Store::new(&config.store, place),
+            store,
             audit,
             http: config.http,
             auth,
@@ -191,25 +183,6 @@ impl Settings {
             warnings,
         })
     }
-}
-
-impl Store {
-    fn new(config: &config::Store, place: Place) -> Self {
-        Self {
-            place,
-            sync: match config.sync {
-                config::Sync::Full => Sync::Full,
-                config::Sync::Normal => Sync::Normal,
-            },
-            journal_kept: days(config.retention_days),
-            audit_kept: days(config.audit_retention_days),
-            max_bytes: config.max_bytes,
-        }
-    }
-}
-
-fn days(count: u32) -> Duration {
-    Duration::from_secs(u64::from(count) * 86_400)
 }
 
 /// Looks for settings that contradict each other.
@@ -368,6 +341,7 @@ mod messages;
 mod programs;
 mod protocol;
 mod secrets;
+mod store;
 mod thinking;
 mod tokens;
 mod vectors;
@@ -378,6 +352,7 @@ pub use embedder::{Embedder, model_folder};
 pub use knowledge::Knowledge;
 pub use programs::CONFINE;
 pub use secrets::{KeyLocation, Secrets};
+pub use store::{STORE_KEY, Store};
 pub use vectors::Vectors;
 pub use workflows::{Workflows, read_private};
 

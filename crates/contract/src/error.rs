@@ -91,6 +91,7 @@ codes! {
     ShuttingDown "SHUTTING_DOWN" Unavailable Later "The server is stopping; send it again once it is back.";
     OutcomeUnknown "OUTCOME_UNKNOWN" Unknown Never "The server stopped in the middle; look whether the effect happened, then use a new key.";
     StoreFailed "STORE_FAILED" Unavailable Later "The record could not be written, so nothing was acknowledged; check disk space and the log.";
+    StoreKey "STORE_KEY" Forbidden Never "The data file is encrypted, and its key is missing or another one: correct store.key and run `orchestr8 doctor`; nothing was changed.";
     StoreCorrupt "STORE_CORRUPT" Internal Never "Stored data fails its check: restore a backup; see `orchestr8 doctor`.";
     Quarantined "QUARANTINED" Forbidden Never "The tool's definition changed since it was accepted: review it, then accept it anew.";
     CapabilityMissing "CAPABILITY_MISSING" State Never "Use a client that can do what the details name, or another tool.";

@@ -17,6 +17,7 @@ pub fn run(what: &str, request: &Request) -> Result<bool> {
         "mcp" => mcp::run(request)?,
         "kernel" => lines::run("kernel", "orchestr8-kernel", request)?,
         "store" => lines::run("store", "orchestr8-stores", request)?,
+        "encryption" => lines::run("encryption", "orchestr8-stores", request)?,
         "audit" => lines::run("audit", "orchestr8-workspace", request)?,
         "workflows" => workflows::run(request)?,
         "sessions" => sessions::run(request)?,
@@ -26,7 +27,7 @@ pub fn run(what: &str, request: &Request) -> Result<bool> {
         "compare" => return compare::run(request),
         _ => {
             bail!(
-                "no benchmark called {what}; there are mcp, kernel, store, audit, workflows, sessions, knowledge, quality, messages, compare"
+                "no benchmark called {what}; there are mcp, kernel, store, encryption, audit, workflows, sessions, knowledge, quality, messages, compare"
             )
         }
     }

@@ -25,6 +25,8 @@ pub fn check(metadata: &Value) -> Vec<String> {
 enum Layer {
     Contract,
     Kernel,
+    /// The VFS below the store, which knows nothing of us.
+    SqliteVfs,
     Stores,
     /// Signed heads of the logs in a store.
     TransparencyLog,
@@ -47,15 +49,12 @@ enum Layer {
 
 fn may_use(user: Layer, used: Layer) -> bool {
     let allowed: &[Layer] = match user {
-        Layer::Contract => &[],
+        Layer::Contract | Layer::SqliteVfs => &[],
         Layer::Kernel => &[Layer::Contract],
-        Layer::Stores
-        | Layer::Models
-        | Layer::Process
-        | Layer::Outbound
-        | Layer::Secrets
-        | Layer::Broker
-        | Layer::Edge => &[Layer::Contract, Layer::Kernel],
+        Layer::Stores => &[Layer::Contract, Layer::Kernel, Layer::SqliteVfs],
+        Layer::Models | Layer::Process | Layer::Outbound | Layer::Secrets | Layer::Broker | Layer::Edge => {
+            &[Layer::Contract, Layer::Kernel]
+        }
         Layer::Domain => {
             &[Layer::Contract, Layer::Kernel, Layer::Models, Layer::Process, Layer::Outbound, Layer::Secrets]
         }
@@ -81,6 +80,7 @@ fn package(value: &Value) -> Option<Package> {
     let layer = match folder {
         "contract" => Layer::Contract,
         "kernel" => Layer::Kernel,
+        "sqlite-vfs" => Layer::SqliteVfs,
         "stores" => Layer::Stores,
         "tlog" => Layer::TransparencyLog,
         "models" => Layer::Models,

@@ -49,6 +49,7 @@ fn failure(error: backup::Error) -> Failure {
             Code::StoreCorrupt,
             "the store itself is damaged: see `orchestr8 doctor`, and keep older backups",
         ),
+        backup::Error::Encryption(_) => (Code::StoreFailed, "nothing is left there; see `orchestr8 doctor`"),
         backup::Error::Store(_) => (Code::StoreFailed, "try again; see `orchestr8 doctor`"),
     };
     Failure::new(code, error.to_string()).hinting(hint)

@@ -10,7 +10,7 @@ use orchestr8_edge::check_bind;
 use orchestr8_models::settings::Provider;
 use orchestr8_process::sandbox::{SandboxLevel, SandboxMode, SandboxReport, SandboxSettings};
 use orchestr8_secrets::KeySource;
-use orchestr8_stores::sqlite::{Exposure, Look, check_folder, exposed_files};
+use orchestr8_stores::sqlite::{Exposure, check_folder, exposed_files};
 use orchestr8_tools::remote::{Link, Server};
 use serde_json::{Value, json};
 
@@ -19,7 +19,8 @@ use super::signed_logs::{SignedLogs, Trusted};
 use crate::config::{Flags, Stranger, strangers};
 use crate::failure::Failure;
 use crate::runtime::secrets::InstallationKey;
-use crate::settings::{Mode, Place, Settings, Vectors};
+use crate::runtime::store::look;
+use crate::settings::{Mode, Place, Settings, Store, Vectors};
 use crate::terminal::columns;
 
 #[derive(Args)]
@@ -156,18 +157,18 @@ fn data(settings: &Settings) -> Vec<Check> {
         checks.push(ok("store", format!("{} is made when orchestr8 first runs", path.display())));
         return checks;
     }
-    checks.push(match Look::at(path) {
-        Err(error) => {
-            let failure = crate::runtime::store::failure(error);
-            check("store", Verdict::Fail, failure.message.clone(), failure.hint())
-        }
+    checks.push(match look(&settings.store, path) {
+        Err(failure) => check("store", Verdict::Fail, failure.message.clone(), failure.hint()),
         Ok(look) => {
             let report = look.check();
             let broken =
                 report.chains.iter().filter_map(|chain| chain.state.as_ref().err().map(ToString::to_string));
             let problems: Vec<String> = report.problems.iter().cloned().chain(broken).collect();
             match problems.is_empty() {
-                true => ok("store", format!("{} is sound, its audit chains are whole", path.display())),
+                true => {
+                    let kind = settings.store.key.as_ref().map_or("", |_| "encrypted and ");
+                    ok("store", format!("{} is {kind}sound, its audit chains are whole", path.display()))
+                }
                 false => check(
                     "store",
                     Verdict::Fail,
@@ -187,7 +188,7 @@ fn audit_log(settings: &Settings, path: &Path) -> Vec<Check> {
     let hint = "see docs/guide/operations.md#audit";
     let checked = SignedLogs::with(&settings.audit, &Trusted::default()).and_then(|signed| {
         let signed = signed.with_witnesses(&settings.audit, None)?;
-        Ok((signed.check(path, &Look::at(path).map_err(crate::runtime::store::failure)?)?, signed))
+        Ok((signed.check(path, &look(&settings.store, path)?)?, signed))
     });
     let (found, signed) = match checked {
         Ok(found) => found,
@@ -252,7 +253,7 @@ fn room(path: &Path) -> Check {
 fn port(settings: &Settings) -> Check {
     let address = settings.http.listen;
     if let Err(error) = check_bind(address, &settings.auth)
-        && !has_tokens(&settings.store.place)
+        && !has_tokens(&settings.store)
     {
         return check("http", Verdict::Fail, error.to_string(), error.hint());
     }
@@ -268,9 +269,10 @@ fn port(settings: &Settings) -> Check {
 }
 
 /// Whether the store has an API token.
-fn has_tokens(place: &Place) -> bool {
-    let Place::File { path, .. } = place else { return false };
-    let count = Look::at(path).ok().and_then(|look| look.number(orchestr8_tokens::tables::ACTIVE_COUNT).ok());
+fn has_tokens(store: &Store) -> bool {
+    let Place::File { path, .. } = &store.place else { return false };
+    let count =
+        look(store, path).ok().and_then(|look| look.number(orchestr8_tokens::tables::ACTIVE_COUNT).ok());
     count.is_some_and(|count| count > 0)
 }
 

@@ -50,6 +50,7 @@ mod sign;
 mod signal;
 mod signed_logs;
 mod slo;
+mod store;
 mod telling;
 mod test;
 mod tokens;
@@ -199,6 +200,9 @@ enum Command {
     Doctor(doctor::Doctor),
     /// Copy the store into a file, while it is in use or not.
     Backup(backup::Backup),
+    /// Encrypt the data file, decrypt it, or change its key.
+    #[command(subcommand)]
+    Store(store::Store),
     /// Prove that the audit trail is whole.
     #[command(subcommand)]
     Audit(audit::Audit),
@@ -308,7 +312,7 @@ const WITH_VALUE: [&str; 2] = ["--config", "--color"];
 
 /// Commands with commands in them.
 const GROUPS: &str =
-    "create agents sessions knowledge dlq keys tokens workflows schedule models tools config audit";
+    "create agents sessions knowledge dlq keys tokens workflows schedule models tools config audit store";
 
 /// The command line as clap knows it, for completions and manual pages.
 pub fn command() -> clap::Command {
@@ -369,6 +373,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Trust(command) => command.run(shell).map(ok),
         Command::Doctor(command) => command.run(shell).map(ok),
         Command::Backup(command) => command.run(shell).map(ok),
+        Command::Store(command) => command.run(shell).map(ok),
         Command::Audit(command) => command.run(shell).map(ok),
         Command::Prove(command) => command.run(shell).map(ok),
         Command::Errors(command) => command.run(shell).map(ok),

@@ -88,14 +88,15 @@ impl Shell {
 /// The data file of this installation, to look at while a server may use it.
 pub fn look(shell: &Shell, data_dir: Option<PathBuf>) -> Result<(PathBuf, Look), Failure> {
     let mode = Mode { data_dir, ..Mode::default() };
-    let path = match shell.settings(Flags::new(), mode)?.store.place {
-        Place::File { path, .. } => path,
+    let store = shell.settings(Flags::new(), mode)?.store;
+    let path = match &store.place {
+        Place::File { path, .. } => path.clone(),
         Place::Memory => return Err(Failure::new(Code::NotFound, "there is no data file")),
     };
     if !path.exists() {
         return Err(Failure::new(Code::NotFound, format!("there is no data file at {}", path.display()))
             .hinting("it is made when orchestr8 first runs; name its folder with --data-dir"));
     }
-    let look = Look::at(&path).map_err(crate::runtime::store::failure)?;
+    let look = crate::runtime::store::look(&store, &path)?;
     Ok((path, look))
 }

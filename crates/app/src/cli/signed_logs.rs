@@ -302,6 +302,7 @@ async fn accept(
         return Err(Failure::new(Code::NotFound, "there is no data file"));
     };
     let options = Options {
+        key: crate::runtime::store::key(&settings.store)?,
         logs: tables::LOGS.to_vec(),
         adopt_logs: true,
         ..Options::new(sqlite::Place::File(path.clone()), tables::migrations())

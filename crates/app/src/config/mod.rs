@@ -35,7 +35,7 @@ pub use knowledge::{
 };
 pub use layers::{Entry, Origin, Problem, Stranger, strangers};
 pub use programs::{Sandbox, SandboxMode, WorkflowsExec};
-pub use secrets::{NamedSecret, Secrets, SecretsKey};
+pub use secrets::{KeyConfig, NamedSecret, Secrets};
 pub use suggest::suggestion;
 pub use table::{PREFIX, Preset, SETTINGS, Secrecy, Setting};
 pub use thinking::{ModelKind, ModelProvider, Models, Sessions};
@@ -276,6 +276,7 @@ pub struct Callbacks {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Store {
     pub path: Option<PathBuf>,
+    pub key: KeyConfig,
     pub sync: Sync,
     pub retention_days: u32,
     pub audit_retention_days: u32,

@@ -8,15 +8,15 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Secrets {
-    pub key: SecretsKey,
+    pub key: KeyConfig,
     #[serde(default)]
     pub named: BTreeMap<String, NamedSecret>,
 }
 
-/// At most one of the three.
+/// Where a key is: at most one of the three.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SecretsKey {
+pub struct KeyConfig {
     pub env: Option<String>,
     pub file: Option<PathBuf>,
     pub command: Vec<String>,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::Kernel;
 use orchestr8_secrets::{KeySource, MasterKey, MemoryKey, SecretVault};
+use zeroize::Zeroizing;
 
 use crate::failure::Failure;
 use crate::settings::{KeyLocation, Settings, read_private};
@@ -41,15 +42,8 @@ pub struct InstallationKey(pub KeyLocation);
 impl KeySource for InstallationKey {
     fn load(&self) -> Result<Vec<MasterKey>, Fault> {
         match &self.0 {
-            KeyLocation::Variable { name, value } => {
-                let value = value.as_ref().ok_or_else(|| {
-                    unavailable(format!("the environment variable {name} of secrets.key.env is not set"))
-                })?;
-                Ok(vec![MasterKey::parse(value.expose())?])
-            }
-            KeyLocation::File(path) => Ok(vec![read(path)?]),
-            KeyLocation::Command(command) => {
-                Ok(vec![MasterKey::parse(&print("secrets.key.command", command)?)?])
+            KeyLocation::Variable { .. } | KeyLocation::File(_) | KeyLocation::Command(_) => {
+                Ok(vec![MasterKey::parse(&key_text("secrets.key", &self.0).map_err(unavailable)?)?])
             }
             KeyLocation::Created(Some(path)) => {
                 let there: Vec<PathBuf> =
@@ -103,17 +97,32 @@ fn read(path: &Path) -> Result<MasterKey, Fault> {
     MasterKey::parse(&read_private("secrets.key", path).map_err(|failure| unavailable(failure.message))?)
 }
 
-/// What the command of a setting prints. It gets no input, and it is ended when it takes too long.
-pub fn print(setting: &str, command: &[String]) -> Result<String, Fault> {
-    let failed = |what: String| unavailable(format!("{setting} {what}"));
-    let Some((program, args)) = command.split_first() else { return Err(failed(String::from("is empty"))) };
+/// The text of a key from where a setting says it is; or why there is none.
+pub fn key_text(setting: &str, location: &KeyLocation) -> Result<Zeroizing<String>, String> {
+    let text = match location {
+        KeyLocation::Variable { name, value } => value
+            .as_ref()
+            .map(|value| value.expose().to_owned())
+            .ok_or_else(|| format!("the environment variable {name} of {setting}.env is not set"))?,
+        KeyLocation::File(path) => read_private(setting, path).map_err(|failure| failure.message)?,
+        KeyLocation::Command(command) => {
+            print(command).map_err(|what| format!("{setting}.command {what}"))?
+        }
+        KeyLocation::Created(_) | KeyLocation::Memory => return Err(format!("{setting} is not set")),
+    };
+    Ok(Zeroizing::new(text))
+}
+
+/// What the command prints. It gets no input, and it is ended when it takes too long.
+pub fn print(command: &[String]) -> Result<String, String> {
+    let Some((program, args)) = command.split_first() else { return Err(String::from("is empty")) };
     let mut child = Command::new(program)
         .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|cause| failed(format!("cannot be started: {cause}")))?;
+        .map_err(|cause| format!("cannot be started: {cause}"))?;
     let (told, heard) = mpsc::channel();
     if let Some(stdout) = child.stdout.take() {
         std::thread::spawn(move || {
@@ -126,12 +135,12 @@ pub fn print(setting: &str, command: &[String]) -> Result<String, Fault> {
     if text.is_err() {
         let _ = child.kill();
     }
-    let status = child.wait().map_err(|cause| failed(format!("cannot be waited for: {cause}")))?;
+    let status = child.wait().map_err(|cause| format!("cannot be waited for: {cause}"))?;
     match text {
         Ok(Ok(text)) if status.success() => Ok(text),
-        Ok(Ok(_)) => Err(failed(format!("ended with {status}"))),
-        Ok(Err(cause)) => Err(failed(format!("cannot be read: {cause}"))),
-        Err(_) => Err(failed(format!("took longer than {} s", COMMAND_LIMIT.as_secs()))),
+        Ok(Ok(_)) => Err(format!("ended with {status}")),
+        Ok(Err(cause)) => Err(format!("cannot be read: {cause}")),
+        Err(_) => Err(format!("took longer than {} s", COMMAND_LIMIT.as_secs())),
     }
 }
 

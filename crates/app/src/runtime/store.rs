@@ -1,13 +1,16 @@
 //! Opens the store: where the settings say, or in memory when another process of ours has it and nobody insists.
 
+use std::path::Path;
+
 use orchestr8_contract::Code;
 use orchestr8_kernel::Log;
 use orchestr8_stores::Sqlite;
-use orchestr8_stores::sqlite::{self, OnFatal, Options};
+use orchestr8_stores::sqlite::{self, EncryptionKey, Look, OnFatal, Options};
 use serde_json::json;
 
+use super::secrets::key_text;
 use crate::failure::Failure;
-use crate::settings::{Place, Settings};
+use crate::settings::{KeyLocation, Place, STORE_KEY, Settings, Store};
 use crate::tables;
 
 /// What to do when another process has the data file.
@@ -35,7 +38,10 @@ pub fn open(
         Place::File { path, explicit } => (sqlite::Place::File(path.clone()), *explicit),
     };
     let durable = place != sqlite::Place::Memory;
-    let options = |place| Options {
+    // What ends with the process is on no disk.
+    let key = if durable { key(&settings.store)? } else { None };
+    let options = |place, key| Options {
+        key,
         sync: settings.store.sync,
         pages_max: settings
             .store
@@ -45,18 +51,38 @@ pub fn open(
         logs: tables::LOGS.to_vec(),
         ..Options::new(place, tables::migrations())
     };
-    match sqlite::open(options(place)) {
+    match sqlite::open(options(place, key)) {
         Ok(store) => Ok(Opened { store, durable }),
         Err(sqlite::Error::Held { path, pid }) if when_held == WhenHeld::UseMemory && !explicit => {
             log.warn(
                 "another orchestr8 has the data file; this one keeps its data in memory, and it is gone when it ends",
                 json!({"path": path, "pid": pid}),
             );
-            let store = sqlite::open(options(sqlite::Place::Memory)).map_err(failure)?;
+            let store = sqlite::open(options(sqlite::Place::Memory, None)).map_err(failure)?;
             Ok(Opened { store, durable: false })
         }
         Err(error) => Err(failure(error)),
     }
+}
+
+/// The key of the data file, if the settings say where one is.
+pub fn key(store: &Store) -> Result<Option<EncryptionKey>, Failure> {
+    store.key.as_ref().map(key_at).transpose()
+}
+
+/// The key at a place.
+pub fn key_at(location: &KeyLocation) -> Result<EncryptionKey, Failure> {
+    let unusable = |what: String| {
+        Failure::new(Code::StoreKey, format!("the key of the data file cannot be used: {what}"))
+            .hinting("correct store.key; `openssl rand -base64 32` makes a key for a new data file")
+    };
+    let text = key_text(STORE_KEY, location).map_err(unusable)?;
+    EncryptionKey::parse(&text).map_err(|error| unusable(error.to_string()))
+}
+
+/// The data file, to look at while a server may use it.
+pub fn look(store: &Store, path: &Path) -> Result<Look, Failure> {
+    Look::at(path, key(store)?.as_ref()).map_err(failure)
 }
 
 /// The page size of our data files.
@@ -75,6 +101,23 @@ pub fn failure(error: sqlite::Error) -> Failure {
         }
         sqlite::Error::Foreign { .. } => {
             (Code::Configuration, "name another data file with --data-dir or store.path")
+        }
+        sqlite::Error::KeyMissing { .. } => {
+            (Code::StoreKey, "name the key with store.key.env, store.key.file or store.key.command")
+        }
+        sqlite::Error::WrongKey { .. } => (
+            Code::StoreKey,
+            "give the key that it was encrypted with, or that `orchestr8 store rekey` gave it; nothing was changed",
+        ),
+        sqlite::Error::NotEncrypted { .. } => {
+            (Code::Configuration, "run `orchestr8 store encrypt`, or remove store.key; nothing was changed")
+        }
+        sqlite::Error::LogDamaged { .. } => (
+            Code::StoreCorrupt,
+            "restore a backup; to use what is whole before the damage, start once with store.sync = \"normal\"",
+        ),
+        sqlite::Error::CopyDiffers { .. } => {
+            (Code::StoreCorrupt, "the data file is as it was; see `orchestr8 doctor`")
         }
         sqlite::Error::NoLog { .. } => {
             (Code::Configuration, "network file systems cannot be trusted with this; use a local disk")

@@ -53,7 +53,8 @@ fn ask_witnesses(store: &Sqlite, settings: &RecorderSettings, log: &Log) -> Resu
 
 /// The key that a program prints.
 pub fn key_of_command(command: &[String]) -> Result<LogKey, Failure> {
-    let text = super::secrets::print("audit.keyCommand", command)?;
+    let text = super::secrets::print(command)
+        .map_err(|what| Failure::new(Code::Configuration, format!("audit.keyCommand {what}")))?;
     LogKey::parse(&text).ok_or_else(|| {
         Failure::new(Code::Configuration, "audit.keyCommand does not print a key of a log")
             .hinting("see docs/guide/operations.md#audit")

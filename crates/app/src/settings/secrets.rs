@@ -34,7 +34,7 @@ impl Secrets {
     }
 }
 
-/// Where the key that encrypts stored secrets is.
+/// Where a key that encrypts stored secrets, or the data file, is.
 #[derive(Debug, Clone)]
 pub enum KeyLocation {
     /// The value of a variable; none if it is not set.
@@ -53,50 +53,62 @@ pub enum KeyLocation {
 /// The name of the key file in the user's configuration folder.
 const KEY_FILE: &str = "secrets.key";
 
+/// The setting that says where the key is.
+const SECRETS_KEY: &str = "secrets.key";
+
 impl KeyLocation {
+    /// Where the key of the secrets is.
     pub fn new(
-        config: &config::SecretsKey,
+        config: &config::KeyConfig,
         place: &Place,
         environment: &Environment,
     ) -> Result<Self, Failure> {
-        let wrong = |what: String| Failure::new(Code::Configuration, format!("secrets.key: {what}"));
-        let key = match (&config.env, &config.file, config.command.as_slice()) {
-            (None, None, []) if *place == Place::Memory => KeyLocation::Memory,
-            (None, None, []) => {
-                KeyLocation::Created(environment.config_home().map(|home| home.join(KEY_FILE)))
-            }
-            (Some(name), None, []) => {
-                let value = environment.get(name).filter(|value| !value.is_empty()).map(SecretText::new);
-                KeyLocation::Variable { name: name.clone(), value }
-            }
-            (None, Some(file), []) => KeyLocation::File(file.clone()),
-            (None, None, command) => KeyLocation::Command(command.to_vec()),
-            (Some(_), _, _) | (_, Some(_), _) => {
-                return Err(wrong(String::from("give one of env, file and command"))
-                    .hinting("orchestr8 config show prints where each comes from"));
-            }
-        };
-        let beside = match &key {
-            KeyLocation::File(path) => is_in_data(path, place).then_some(path),
-            // Data in a home folder has the configuration folder below it.
-            KeyLocation::Created(Some(path)) => path
-                .parent()
-                .is_some_and(|folder| Some(folder) == data_folder(place).as_deref())
-                .then_some(path),
-            KeyLocation::Created(None)
-            | KeyLocation::Variable { .. }
-            | KeyLocation::Command(_)
-            | KeyLocation::Memory => None,
-        };
-        match beside {
-            None => Ok(key),
-            Some(path) => Err(wrong(format!(
-                "{} is in the data directory: a backup would hold the secrets and their key",
-                path.display()
-            ))
-            .hinting("keep the key in another folder")),
+        if let Some(key) = Self::configured(SECRETS_KEY, config, place, environment)? {
+            return Ok(key);
+        }
+        if *place == Place::Memory {
+            return Ok(KeyLocation::Memory);
+        }
+        let created = environment.config_home().map(|home| home.join(KEY_FILE));
+        // Data in a home folder has the configuration folder below it.
+        let is_beside = |path: &&PathBuf| path.parent() == data_folder(place).as_deref();
+        match created.as_ref().filter(is_beside) {
+            None => Ok(KeyLocation::Created(created)),
+            Some(path) => Err(beside_data(SECRETS_KEY, path)),
         }
     }
+
+    /// Where the settings say that a key is, if they say it.
+    pub fn configured(
+        setting: &str,
+        config: &config::KeyConfig,
+        place: &Place,
+        environment: &Environment,
+    ) -> Result<Option<Self>, Failure> {
+        match (&config.env, &config.file, config.command.as_slice()) {
+            (None, None, []) => Ok(None),
+            (Some(name), None, []) => {
+                let value = environment.get(name).filter(|value| !value.is_empty()).map(SecretText::new);
+                Ok(Some(KeyLocation::Variable { name: name.clone(), value }))
+            }
+            (None, Some(file), []) if is_in_data(file, place) => Err(beside_data(setting, file)),
+            (None, Some(file), []) => Ok(Some(KeyLocation::File(file.clone()))),
+            (None, None, command) => Ok(Some(KeyLocation::Command(command.to_vec()))),
+            (Some(_), _, _) | (_, Some(_), _) => {
+                let text = format!("{setting}: give one of env, file and command");
+                Err(Failure::new(Code::Configuration, text)
+                    .hinting("orchestr8 config show prints where each comes from"))
+            }
+        }
+    }
+}
+
+fn beside_data(setting: &str, path: &Path) -> Failure {
+    let text = format!(
+        "{setting}: {} is in the data directory: a backup would hold what is encrypted and its key",
+        path.display()
+    );
+    Failure::new(Code::Configuration, text).hinting("keep the key in another folder")
 }
 
 fn is_in_data(key: &Path, place: &Place) -> bool {

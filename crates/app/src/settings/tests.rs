@@ -199,6 +199,20 @@ fn a_declared_secret_is_bound_and_has_a_value() {
 }
 
 #[test]
+fn the_data_file_is_encrypted_where_a_key_is_named() {
+    let home = [("HOME", "/home/ada"), ("K", "secret")];
+    let key = |text: &str| settings(text, &home, Mode::default()).map(|settings| settings.store.key);
+    assert!(matches!(key(""), Ok(None)));
+    assert!(matches!(key("store.key.env = 'K'"), Ok(Some(KeyLocation::Variable { value: Some(_), .. }))));
+    assert!(matches!(key("store.key.file = '/k'"), Ok(Some(KeyLocation::File(_)))));
+    assert!(key("store.key.env = 'K'\nstore.key.file = '/k'").is_err());
+    let beside = key("store.key.file = '/home/ada/.local/share/orchestr8/key'").err().unwrap();
+    assert!(beside.message.starts_with("store.key: "), "{}", beside.message);
+    let read = settings("store.key.env = 'K'\nworkflows.env = ['K']", &home, Mode::default());
+    assert!(read.is_err(), "definitions do not read the key");
+}
+
+#[test]
 fn the_key_of_secrets_comes_from_one_place() {
     let home = [("HOME", "/home/ada")];
     let key = |text: &str| settings(text, &home, Mode::default()).map(|settings| settings.secrets.key);

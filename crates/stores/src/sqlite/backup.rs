@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use orchestr8_kernel::ports::store;
+use orchestr8_sqlite_vfs::{Attachment, EncryptionKey};
+use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use super::access::DataAccess;
 use super::check;
 use super::errors::store_error;
 
@@ -30,12 +32,19 @@ pub enum Error {
     Io { path: PathBuf, cause: io::Error },
     #[error("the copy does not pass its check: {0}")]
     Unsound(String),
+    #[error("the copy could not be encrypted: {0}")]
+    Encryption(#[from] orchestr8_sqlite_vfs::Error),
     #[error(transparent)]
     Store(#[from] store::Error),
 }
 
-/// Copies into a file beside the target, checks it, flushes it, and only then gives it its name.
-pub(super) fn run(source: &Connection, to: &Path) -> Result<BackupReport, Error> {
+/// Copies into a file beside the target, checks it, flushes it, and only then gives it its name. With a key the copy is
+/// encrypted, with a data key of its own.
+pub(super) fn run(
+    source: &Connection,
+    to: &Path,
+    key: Option<&EncryptionKey>,
+) -> Result<BackupReport, Error> {
     let at = |path: &Path| {
         let path = path.to_owned();
         move |cause| Error::Io { path, cause }
@@ -44,7 +53,11 @@ pub(super) fn run(source: &Connection, to: &Path) -> Result<BackupReport, Error>
         return Err(Error::Exists(to.to_owned()));
     }
     let (partial, file) = Partial::create(to).map_err(at(to))?;
-    let pages = copy(source, &partial.0)?;
+    let target = match key {
+        None => DataAccess::Plain(partial.0.clone()),
+        Some(key) => DataAccess::Encrypted(Attachment::begin(&partial.0, &file, key)?),
+    };
+    let pages = copy(source, &target)?;
     file.sync_all().map_err(at(&partial.0))?;
     let bytes = file.metadata().map_err(at(&partial.0))?.len();
     publish(&partial.0, to)?;
@@ -52,9 +65,8 @@ pub(super) fn run(source: &Connection, to: &Path) -> Result<BackupReport, Error>
     Ok(BackupReport { pages, bytes })
 }
 
-fn copy(source: &Connection, to: &Path) -> Result<u32, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut target = Connection::open_with_flags(to, flags).map_err(store_error)?;
+fn copy(source: &Connection, to: &DataAccess) -> Result<u32, Error> {
+    let mut target = to.connect().map_err(store_error)?;
     let backup = Backup::new(source, &mut target).map_err(store_error)?;
     // All pages in one step: one moment of the source, and never a new start because somebody wrote in between.
     match backup.step(-1).map_err(store_error)? {

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use orchestr8_sqlite_vfs::{Attachment, EncryptionKey, reserve_page_bytes};
 use rusqlite::{Connection, MAIN_DB};
 
 use super::errors::store_error;
@@ -20,15 +21,25 @@ const VERSIONS: std::ops::Range<usize> = 18..20;
 const WITH_LOG: [u8; 2] = [2, 2];
 
 /// Only whoever has the lock may, and nobody may have the file open.
-pub(super) fn create(path: &Path, migrations: &[Migration]) -> Result<(), Error> {
-    let bytes = image(migrations)?;
+pub(super) fn create(
+    path: &Path,
+    migrations: &[Migration],
+    key: Option<&EncryptionKey>,
+) -> Result<(), Error> {
+    let bytes = match key {
+        None => image(migrations, false)?,
+        Some(key) => Attachment::seal_image(&image(migrations, true)?, key)?,
+    };
     put(path, &bytes).map_err(|cause| Error::Io { path: path.to_owned(), cause })
 }
 
 /// The bytes of an empty database in the shape that the migrations give it.
-fn image(migrations: &[Migration]) -> Result<Vec<u8>, Error> {
+fn image(migrations: &[Migration], reserve: bool) -> Result<Vec<u8>, Error> {
     let mut connection = Connection::open_in_memory().map_err(store_error)?;
     guard(&connection).map_err(store_error)?;
+    if reserve {
+        reserve_page_bytes(&connection).map_err(store_error)?;
+    }
     connection.pragma_update(None, "page_size", limits::PAGE_BYTES).map_err(store_error)?;
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(store_error)?;
     migrate(&connection, migrations)?;
@@ -39,7 +50,7 @@ fn image(migrations: &[Migration]) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // The log of a data file that is gone says nothing about this one, but SQLite would take it for its own.
     for ending in ["-wal", "-shm", "-journal"] {
         match fs::remove_file(beside(path, ending)) {
@@ -63,7 +74,7 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
@@ -78,7 +89,7 @@ mod tests {
     fn the_image_is_a_sound_database_with_our_settings() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
-        create(&path, TABLES).unwrap();
+        create(&path, TABLES, None).unwrap();
         assert!(!beside(&path, ".new").exists());
         let connection = Connection::open(&path).unwrap();
         let text = |name: &str| {
@@ -94,11 +105,11 @@ mod tests {
     fn the_log_of_a_data_file_that_is_gone_is_not_taken_for_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("data"), folder.path().join("other"));
-        create(&other, TABLES).unwrap();
+        create(&other, TABLES, None).unwrap();
         let connection = Connection::open(&other).unwrap();
         connection.execute_batch("CREATE TABLE left_over (x TEXT) STRICT").unwrap();
         fs::copy(beside(&other, "-wal"), beside(&path, "-wal")).unwrap();
-        create(&path, TABLES).unwrap();
+        create(&path, TABLES, None).unwrap();
         let left: i64 = Connection::open(&path)
             .unwrap()
             .query_row("SELECT COUNT(*) FROM sqlite_schema WHERE name = 'left_over'", [], |row| row.get(0))

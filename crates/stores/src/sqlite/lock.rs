@@ -36,6 +36,12 @@ pub fn holder(data: &Path) -> Option<u32> {
     read_pid(&mut open(&path_of(data), OFlags::RDONLY).ok()?)
 }
 
+/// Whether a process has the data file now.
+pub(super) fn is_held(data: &Path) -> bool {
+    let Ok(file) = open(&path_of(data), OFlags::RDONLY) else { return false };
+    matches!(flock(&file, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))
+}
+
 pub(super) fn take(data: &Path) -> Result<Lock, Error> {
     let mut file = open(&path_of(data), OFlags::RDWR | OFlags::CREATE)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -83,8 +89,10 @@ mod tests {
         let held = take(&data).unwrap();
         assert!(matches!(take(&data), Err(Error::Held(Some(pid))) if pid == std::process::id()));
         assert_eq!(holder(&data), Some(std::process::id()));
+        assert!(is_held(&data));
         assert_eq!(holder(Path::new("no/such/file")), None);
         drop(held);
+        assert!(!is_held(&data));
         take(&data).unwrap();
     }
 

@@ -22,15 +22,19 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// A path asks for reserved room; without flushes at each commit there is nothing to gain by it.
-    pub fn of(connection: &mut Connection, data: Option<&Path>) -> rusqlite::Result<Self> {
+    /// A path, with what a page takes in the log file, asks for reserved room; without flushes at each commit there is nothing to gain by it.
+    pub fn of(connection: &mut Connection, data: Option<(&Path, u64)>) -> rusqlite::Result<Self> {
         let pages = Arc::new(AtomicU32::new(0));
         let counted = pages.clone();
         connection.wal_hook(Some(move |_: &mut Wal, pages| {
             counted.store(u32::try_from(pages).unwrap_or(0), Ordering::Relaxed);
             Ok(())
         }))?;
-        Ok(Self { pages, pages_max: limits::LOG_PAGES, room: data.map(Room::of) })
+        Ok(Self {
+            pages,
+            pages_max: limits::LOG_PAGES,
+            room: data.map(|(path, frame_bytes)| Room::of(path, frame_bytes)),
+        })
     }
 
     /// Whether there is anything to tend.
@@ -75,17 +79,23 @@ struct Room {
     path: PathBuf,
     file: Option<File>,
     reserved: u64,
+    frame_bytes: u64,
 }
 
 impl Room {
-    fn of(data: &Path) -> Self {
+    fn of(data: &Path, frame_bytes: u64) -> Self {
         let mut name = data.as_os_str().to_owned();
         name.push("-wal");
-        Self { path: PathBuf::from(name), file: None, reserved: 0 }
+        Self { path: PathBuf::from(name), file: None, reserved: 0, frame_bytes }
     }
 
     fn is_due(&self, pages: u32) -> bool {
-        pages > 0 && used(pages) + limits::ROOM_BYTES / 4 >= self.reserved
+        pages > 0 && self.used(pages) + limits::ROOM_BYTES / 4 >= self.reserved
+    }
+
+    /// Bytes of the log that these pages take.
+    fn used(&self, pages: u32) -> u64 {
+        u64::from(pages) * self.frame_bytes
     }
 
     fn reserve(&mut self, pages: u32) -> io::Result<()> {
@@ -98,7 +108,9 @@ impl Room {
         };
         let length = file.metadata()?.len();
         self.reserved = length;
-        if used(pages) + limits::ROOM_BYTES / 4 >= length && length < limits::LOG_BYTES_KEPT {
+        if u64::from(pages) * self.frame_bytes + limits::ROOM_BYTES / 4 >= length
+            && length < limits::LOG_BYTES_KEPT
+        {
             let zeros = vec![0; limits::ROOM_PIECE_BYTES];
             for _ in 0..limits::ROOM_BYTES / limits::ROOM_PIECE_BYTES as u64 {
                 file.write_all_at(&zeros, self.reserved)?;
@@ -107,11 +119,6 @@ impl Room {
         }
         Ok(())
     }
-}
-
-/// Bytes of the log that these pages take.
-fn used(pages: u32) -> u64 {
-    u64::from(pages) * limits::LOG_FRAME_BYTES
 }
 
 #[cfg(test)]
@@ -135,7 +142,8 @@ mod tests {
                      CREATE TABLE t (body BLOB NOT NULL) STRICT",
                 )
                 .unwrap();
-            let mut log = Log::of(&mut connection, room.then_some(data.as_path())).unwrap();
+            let mut log =
+                Log::of(&mut connection, room.then_some((data.as_path(), limits::LOG_FRAME_BYTES))).unwrap();
             log.pages_max = pages_max;
             Self { folder, connection, log }
         }
@@ -203,7 +211,7 @@ mod tests {
     #[test]
     fn room_that_cannot_be_reserved_is_done_without() {
         let mut fixture = Fixture::new(1_000_000, true);
-        fixture.log.room = Some(Room::of(Path::new("/nowhere/at/all")));
+        fixture.log.room = Some(Room::of(Path::new("/nowhere/at/all"), limits::LOG_FRAME_BYTES));
         fixture.commit(1);
         assert!(fixture.log.room.is_none());
         fixture.commit(1);

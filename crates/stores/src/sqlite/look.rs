@@ -6,8 +6,10 @@ use std::path::Path;
 
 use orchestr8_contract::merkle::Hash;
 use orchestr8_kernel::ports::store;
+use orchestr8_sqlite_vfs::EncryptionKey;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::access::DataAccess;
 use super::backup::{self, BackupReport};
 use super::cells;
 use super::check::{self, CheckReport};
@@ -18,30 +20,35 @@ use crate::chain::{self, Entry, Verified, line};
 use crate::merkle::{KnownHead, LogDifference, LogPiece, LogReport, LogSource, ProvenEntry};
 
 /// Blocks while it works: use it from a command, not from a server.
-pub struct Look(Connection);
+pub struct Look {
+    connection: Connection,
+    access: DataAccess,
+}
 
 impl Look {
-    /// The file must be there and be ours.
-    pub fn at(path: &Path) -> Result<Self, Error> {
+    /// The file must be there and be ours. An encrypted one needs its key.
+    pub fn at(path: &Path, key: Option<&EncryptionKey>) -> Result<Self, Error> {
         let io = |cause| Error::Io { path: path.to_owned(), cause };
         let path = path.canonicalize().map_err(io)?;
-        let connection = open::reader(&path)?;
+        let access = DataAccess::again(&path, key)?;
+        access.check_idle_log()?;
+        let connection = open::reader(&access).map_err(store_error)?;
         match open::is_ours(&connection).map_err(store_error)? {
-            true => Ok(Self(connection)),
+            true => Ok(Self { connection, access }),
             false => Err(Error::Foreign { path }),
         }
     }
 
     pub fn backup(&self, to: &Path) -> Result<BackupReport, backup::Error> {
-        backup::run(&self.0, to)
+        backup::run(&self.connection, to, self.access.key())
     }
 
     pub fn check(&self) -> CheckReport {
-        check::run(&self.0)
+        check::run(&self.connection)
     }
 
     pub fn verify_chain(&self, name: &str) -> Result<Verified, chain::Error> {
-        check::verify(&self.0, name)
+        check::verify(&self.connection, name)
     }
 
     /// The entries of a chain after this number, as lines; at most this many.
@@ -49,7 +56,7 @@ impl Look {
         let sql = "SELECT seq, at_ms, body, prev_hash, entry_hash FROM chain
                    WHERE name = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
         let read = || {
-            let mut statement = self.0.prepare_cached(sql)?;
+            let mut statement = self.connection.prepare_cached(sql)?;
             let rows = statement.query_map(params![chain, after, limit], |row| {
                 let (body, prev_hash, entry_hash): (String, String, String) =
                     (row.get(2)?, row.get(3)?, row.get(4)?);
@@ -74,7 +81,7 @@ impl Look {
         heads: &[KnownHead],
         fingerprints: Fingerprints<'_>,
     ) -> Result<LogReport, store::Error> {
-        log_check::verify(&self.0, source, heads, fingerprints)
+        log_check::verify(&self.connection, source, heads, fingerprints)
     }
 
     /// Proves entries in a log as it was when it had a size, and gives its root. None: it does not have one of the entries.
@@ -84,7 +91,7 @@ impl Look {
         numbers: &[u64],
         size: u64,
     ) -> Result<Option<(Hash, Vec<ProvenEntry>)>, store::Error> {
-        log_check::prove(&self.0, source, numbers, size)
+        log_check::prove(&self.connection, source, numbers, size)
     }
 
     /// Shows every entry of a log and every subtree of it that was deleted, until the first entry that is missing.
@@ -93,34 +100,34 @@ impl Look {
         source: &LogSource,
         piece: &mut dyn FnMut(LogPiece) -> Result<(), store::Error>,
     ) -> Result<Option<LogDifference>, store::Error> {
-        log_check::export(&self.0, source, piece)
+        log_check::export(&self.connection, source, piece)
     }
 
     /// What is signed about the entries of a log that were deleted.
     pub fn pruned_note(&self, source: &LogSource) -> Result<Option<String>, store::Error> {
-        log_check::note(&self.0, source)
+        log_check::note(&self.connection, source)
     }
 
     /// The rows of a statement that changes nothing.
     pub fn query(&self, statement: &store::Statement) -> Result<Vec<store::Row>, store::Error> {
-        cells::read(&self.0, statement)
+        cells::read(&self.connection, statement)
     }
 
     /// The number that a statement without parameters gives, such as a count.
     pub fn number(&self, sql: &'static str) -> Result<i64, store::Error> {
-        self.0.query_row(sql, [], |row| row.get(0)).map_err(store_error)
+        self.connection.query_row(sql, [], |row| row.get(0)).map_err(store_error)
     }
 
     /// The number of the newest entry of a chain; 0 when there is none.
     pub fn newest(&self, chain: &str) -> Result<i64, store::Error> {
         let sql = "SELECT COALESCE(MAX(seq), 0) FROM chain WHERE name = ?1";
-        self.0.query_row(sql, [chain], |row| row.get(0)).map_err(store_error)
+        self.connection.query_row(sql, [chain], |row| row.get(0)).map_err(store_error)
     }
 
     /// The number of the entry with this hash: a head noted earlier shows whether newer entries were cut off since.
     pub fn entry_of(&self, chain: &str, entry_hash: &str) -> Result<Option<i64>, store::Error> {
         let sql = "SELECT seq FROM chain WHERE name = ?1 AND entry_hash = ?2";
-        self.0.query_row(sql, [chain, entry_hash], |row| row.get(0)).optional().map_err(store_error)
+        self.connection.query_row(sql, [chain, entry_hash], |row| row.get(0)).optional().map_err(store_error)
     }
 }
 
@@ -133,9 +140,9 @@ mod tests {
     async fn a_file_in_use_is_checked_and_copied_and_stays_in_use() {
         let folder = tempfile::tempdir().unwrap();
         let (data, copy) = (folder.path().join("data.sqlite3"), folder.path().join("copy.sqlite3"));
-        assert!(matches!(Look::at(&data), Err(Error::Io { .. })));
+        assert!(matches!(Look::at(&data, None), Err(Error::Io { .. })));
         let store = open(Options::new(Place::File(data.clone()), vec![])).unwrap();
-        let look = Look::at(&data).unwrap();
+        let look = Look::at(&data, None).unwrap();
         assert!(look.check().is_sound());
         assert_eq!(look.verify_chain("audit").unwrap().entries, 0);
         let mut batch = store::Batch::new();
@@ -145,7 +152,7 @@ mod tests {
         assert_eq!(look.entry_of("audit", &head).unwrap(), Some(1));
         assert_eq!(look.entry_of("audit", "cut off").unwrap(), None);
         look.backup(&copy).unwrap();
-        assert!(Look::at(&copy).unwrap().check().is_sound());
+        assert!(Look::at(&copy, None).unwrap().check().is_sound());
         assert!(matches!(open(Options::new(Place::File(data), vec![])), Err(Error::Held { .. })));
         drop(store);
     }
@@ -155,6 +162,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("other.sqlite3");
         Connection::open(&data).unwrap().execute_batch("CREATE TABLE a (b TEXT)").unwrap();
-        assert!(matches!(Look::at(&data), Err(Error::Foreign { .. })));
+        assert!(matches!(Look::at(&data, None), Err(Error::Foreign { .. })));
     }
 }

@@ -1,8 +1,10 @@
 //! SQLite: one file, one writer at a time that commits in groups, readers apart.
 
+mod access;
 pub mod backup;
 mod cells;
 mod check;
+pub mod conversion;
 mod engine;
 mod errors;
 mod faults;
@@ -44,6 +46,7 @@ pub use log_check::Fingerprints;
 pub use look::Look;
 pub use open::Error;
 pub use options::{OnFatal, Options, Place, Sync};
+pub use orchestr8_sqlite_vfs::EncryptionKey;
 pub use permissions::{Exposure, check_folder, exposed_files};
 pub use simulated::Simulated;
 
@@ -80,8 +83,8 @@ pub fn open(options: Options) -> Result<Sqlite, Error> {
     let (queue, jobs) = mpsc::channel(limits::QUEUE_BATCHES_MAX);
     let mut connection = opened.connection;
     let flushed = opened.file.as_ref().filter(|_| options.sync == Sync::Full);
-    let log =
-        Log::of(&mut connection, flushed.map(|file| file.path.as_path())).map_err(errors::store_error)?;
+    let flushed = flushed.map(|file| (file.access.path(), file.access.log_frame_bytes()));
+    let log = Log::of(&mut connection, flushed).map_err(errors::store_error)?;
     let logs = Logs::load(&connection, &options.logs, options.adopt_logs)?;
     let engine = Engine::new(connection, logs, options.faults.clone());
     let pen = Pen::new(engine, log, topics.clone(), options.on_fatal.clone());
@@ -90,8 +93,8 @@ pub fn open(options: Options) -> Result<Sqlite, Error> {
     let thread = std::thread::Builder::new().name(String::from("store-writer"));
     let writer = thread.spawn(move || writer.run()).map_err(no_thread)?;
     let readers = opened.file.as_ref().map(|file| {
-        let path = file.path.clone();
-        Readers::new(options.readers, move || open::reader(&path))
+        let access = file.access.clone();
+        Readers::new(options.readers, move || open::reader(&access).map_err(errors::store_error))
     });
     Ok(Sqlite(Arc::new(Shared {
         queue: Some(queue),
@@ -117,7 +120,8 @@ impl Sqlite {
     /// Writes a copy of the database as it is at one moment. Nobody who writes waits for it.
     pub async fn backup(&self, to: &Path) -> Result<BackupReport, backup::Error> {
         let to = to.to_owned();
-        self.0.apart(move |connection| backup::run(connection, &to)).await?
+        let key = self.0.file.as_ref().and_then(|file| file.access.key()).cloned();
+        self.0.apart(move |connection| backup::run(connection, &to, key.as_ref())).await?
     }
 
     /// Proves the structure of the file, its references and all its chains. Reads everything there is.
@@ -290,10 +294,11 @@ impl Shared {
         };
         let permit = self.long_work.clone().acquire_owned().await.map_err(|_| store::Error::Closed)?;
         let (answer, receiver) = oneshot::channel();
-        let path = file.path.clone();
+        let access = file.access.clone();
         let thread = std::thread::Builder::new().name(String::from("store-long-work"));
         let run = move || {
-            let _ = answer.send(open::reader(&path).map(|connection| work(&connection)));
+            let _ = answer
+                .send(open::reader(&access).map_err(errors::store_error).map(|connection| work(&connection)));
             drop(permit);
         };
         thread.spawn(run).map_err(no_thread)?;

@@ -6,11 +6,13 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use orchestr8_kernel::ports::store;
+use rusqlite::Connection;
 use rusqlite::backup::Backup;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags};
 
+use super::access::DataAccess;
+use super::conversion;
 use super::errors::store_error;
 use super::fresh;
 use super::limits;
@@ -30,6 +32,16 @@ pub enum Error {
     Exposed(#[from] Exposure),
     #[error("{path} is a database of another program; it was left as it is")]
     Foreign { path: PathBuf },
+    #[error("{path} is encrypted, and no key is configured")]
+    KeyMissing { path: PathBuf },
+    #[error("the configured key does not open {path}; it was encrypted with another one")]
+    WrongKey { path: PathBuf },
+    #[error("{path} is not encrypted, and a key is configured")]
+    NotEncrypted { path: PathBuf },
+    #[error("{path}: {damage}")]
+    LogDamaged { path: PathBuf, damage: orchestr8_sqlite_vfs::LogDamage },
+    #[error("{path}: the copy does not have the content of the original: {what}")]
+    CopyDiffers { path: PathBuf, what: String },
     #[error("{path} cannot use a write-ahead log; put the data on a local disk")]
     NoLog { path: PathBuf },
     #[error(transparent)]
@@ -50,7 +62,7 @@ pub(super) struct Opened {
 
 /// The data file, owned by this process as long as this lives.
 pub(super) struct DataFile {
-    pub path: PathBuf,
+    pub access: DataAccess,
     _lock: Lock,
 }
 
@@ -65,22 +77,31 @@ pub(super) fn open(options: &Options) -> Result<Opened, Error> {
             Ok(Opened { connection, file: None })
         }
         Place::File(path) => {
-            let path = folder(path).map_err(|cause| Error::Io { path: path.clone(), cause })?;
-            permissions::check_folder(path.parent().unwrap_or(Path::new("/")))?;
-            let lock = lock::take(&path).map_err(|error| match error {
-                lock::Error::Held(pid) => Error::Held { path: path.clone(), pid },
-                lock::Error::Io(cause) => Error::Io { path: lock::path_of(&path), cause },
-                lock::Error::Exposed(exposure) => Error::Exposed(exposure),
-            })?;
+            let (path, lock) = own(path)?;
             if is_fresh(&path) {
-                fresh::create(&path, &options.migrations)?;
+                fresh::create(&path, &options.migrations, options.key.as_ref())?;
             }
-            let connection = writer(&path, options.sync)?;
+            let access = DataAccess::new(&path, options.key.as_ref())?;
+            access.check_log(options.sync == Sync::Full)?;
+            let connection = writer(&access, options.sync)?;
             migrate(&connection, &options.migrations)?;
             set_pages_max(&connection, options)?;
-            Ok(Opened { connection, file: Some(DataFile { path, _lock: lock }) })
+            Ok(Opened { connection, file: Some(DataFile { access, _lock: lock }) })
         }
     }
+}
+
+/// Makes this process the owner of a data file, and gives its path in full. What a conversion that was cut off left is removed.
+pub(super) fn own(path: &Path) -> Result<(PathBuf, Lock), Error> {
+    let path = folder(path).map_err(|cause| Error::Io { path: path.to_owned(), cause })?;
+    permissions::check_folder(path.parent().unwrap_or(Path::new("/")))?;
+    let lock = lock::take(&path).map_err(|error| match error {
+        lock::Error::Held(pid) => Error::Held { path: path.clone(), pid },
+        lock::Error::Io(cause) => Error::Io { path: lock::path_of(&path), cause },
+        lock::Error::Exposed(exposure) => Error::Exposed(exposure),
+    })?;
+    conversion::remove_unfinished(&path).map_err(|cause| Error::Io { path: path.clone(), cause })?;
+    Ok((path, lock))
 }
 
 /// A database in memory, migrated.
@@ -103,15 +124,12 @@ pub(super) fn copy(from: &Connection) -> Result<Connection, store::Error> {
 }
 
 /// A connection that can only read.
-pub(super) fn reader(path: &Path) -> Result<Connection, store::Error> {
-    let connect = || {
-        let connection = Connection::open_with_flags(path, flags())?;
-        guard(&connection)?;
-        connection.pragma_update(None, "cache_size", -limits::READER_CACHE_KIB)?;
-        connection.pragma_update(None, "query_only", true)?;
-        Ok(connection)
-    };
-    connect().map_err(store_error)
+pub(super) fn reader(access: &DataAccess) -> rusqlite::Result<Connection> {
+    let connection = access.connect()?;
+    guard(&connection)?;
+    connection.pragma_update(None, "cache_size", -limits::READER_CACHE_KIB)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
 }
 
 /// Creates the folder for its owner alone, and gives the path in full: SQLite reads a name that begins with `file:` as
@@ -131,13 +149,14 @@ fn is_fresh(path: &Path) -> bool {
     path.metadata().map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |found| found.len() == 0)
 }
 
-fn writer(path: &Path, sync: Sync) -> Result<Connection, Error> {
-    let connection = Connection::open_with_flags(path, flags()).map_err(store_error)?;
+pub(super) fn writer(access: &DataAccess, sync: Sync) -> Result<Connection, Error> {
+    let connection = access.connect().map_err(store_error)?;
     guard(&connection).map_err(store_error)?;
     if !is_ours(&connection).map_err(store_error)? {
-        return Err(Error::Foreign { path: path.to_owned() });
+        return Err(Error::Foreign { path: access.path().to_owned() });
     }
     let set = || {
+        use_memory_journal(&connection, access)?;
         connection.pragma_update(None, "page_size", limits::PAGE_BYTES)?;
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         let mode: String =
@@ -160,12 +179,18 @@ fn writer(path: &Path, sync: Sync) -> Result<Connection, Error> {
     if mode.eq_ignore_ascii_case("wal") {
         Ok(connection)
     } else {
-        Err(Error::NoLog { path: path.to_owned() })
+        Err(Error::NoLog { path: access.path().to_owned() })
     }
 }
 
-fn flags() -> OpenFlags {
-    OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
+/// A restored backup has no write-ahead log, and the one page that changes when it gets one would go through a journal of plain
+/// text. For an encrypted file that journal is in memory.
+fn use_memory_journal(connection: &Connection, access: &DataAccess) -> rusqlite::Result<()> {
+    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    if access.key().is_none() || mode.eq_ignore_ascii_case("wal") {
+        return Ok(());
+    }
+    connection.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))
 }
 
 /// The settings every connection has, in memory or on disk.

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use orchestr8_sqlite_vfs::EncryptionKey;
+
 use super::faults::{FailPlan, NoFaults};
 use crate::merkle::{AUDIT_LOG, LogSource};
 use crate::migrations::Migration;
@@ -15,6 +17,8 @@ pub type OnFatal = Arc<dyn Fn(&str) + Send + std::marker::Sync>;
 pub struct Options {
     pub place: Place,
     pub sync: Sync,
+    /// With it the data file is encrypted: a new one is made so, and a plain one is refused.
+    pub key: Option<EncryptionKey>,
     /// The lists of all crates that persist, joined, in the order in which they are applied.
     pub migrations: Vec<Migration>,
     /// The Merkle logs that are kept.
@@ -58,6 +62,7 @@ impl Options {
         Self {
             place,
             sync: Sync::Full,
+            key: None,
             migrations,
             logs: vec![AUDIT_LOG],
             adopt_logs: false,

@@ -2,7 +2,7 @@
 //! is acknowledged, on its standard error, because the test harness keeps standard output for itself.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use futures::future::join_all;
 use orchestr8_kernel::ports::store::{Batch, Link, Statement, Store};
 use orchestr8_stores::Migration;
-use orchestr8_stores::sqlite::{self, FailPlan, Fault, NoFaults, Options, Place, Point};
+use orchestr8_stores::sqlite::{self, EncryptionKey, FailPlan, Fault, NoFaults, Options, Place, Point};
 
 pub const TABLES: &[Migration] = &[Migration {
     name: "crash/0001-tables",
@@ -63,6 +63,13 @@ impl Role {
     }
 }
 
+/// How every process of the test opens the store: one with this ending is encrypted.
+pub fn options(path: &Path) -> Options {
+    let is_encrypted = path.extension().is_some_and(|ending| ending == "encrypted");
+    let key = is_encrypted.then(|| EncryptionKey::parse(&"5a".repeat(32)).unwrap());
+    Options { key, ..Options::new(Place::File(path.to_owned()), TABLES.to_vec()) }
+}
+
 struct AbortAt(Point, AtomicUsize);
 
 impl FailPlan for AbortAt {
@@ -98,7 +105,7 @@ fn plays_its_role() {
         Some((point, nth)) => Arc::new(AbortAt(point, AtomicUsize::new(nth))),
         None => Arc::new(NoFaults),
     };
-    let options = Options { faults, ..Options::new(Place::File(role.path), TABLES.to_vec()) };
+    let options = Options { faults, ..options(&role.path) };
     let store = match sqlite::open(options) {
         Ok(store) => store,
         Err(error) => return say(&format!("refused {error}")),

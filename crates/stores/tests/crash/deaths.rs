@@ -22,16 +22,26 @@ fn role(folder: &tempfile::TempDir, from: i64, tasks: usize) -> Role {
     Role { path: data(folder), from, tasks, abort: None }
 }
 
-/// One database through all of it: each process starts on what the killed one before left.
 #[test]
 fn killed_at_any_moment_it_loses_nothing_acknowledged_and_keeps_no_half() {
+    kill_repeatedly(&data);
+}
+
+#[test]
+fn killed_at_any_moment_an_encrypted_store_loses_nothing_either() {
+    kill_repeatedly(&|folder| folder.path().join("store.encrypted"));
+}
+
+/// One database through all of it: each process starts on what the killed one before left.
+fn kill_repeatedly(data: &dyn Fn(&tempfile::TempDir) -> PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = Ledger::default();
     for kill in 0..KILLS {
         let from = i64::try_from(kill).unwrap() * 1_000_000;
         // From at once (while it opens) to some hundred commits later.
         let after = kill * 37 % 200;
-        let status = ledger.follow(role(&folder, from, 1 + kill % 16).start(), Some(after));
+        let role = Role { path: data(&folder), ..role(&folder, from, 1 + kill % 16) };
+        let status = ledger.follow(role.start(), Some(after));
         assert_eq!(status.signal(), Some(SIGKILL), "{status}");
         if kill % 4 == 3 {
             ledger.verify(&data(&folder));

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Child, ExitStatus};
 
 use orchestr8_kernel::ports::store::{Statement, Store};
-use orchestr8_stores::sqlite::{self, Options, Place};
+use orchestr8_stores::sqlite;
 
-use crate::child::TABLES;
+use crate::child::options;
 
 #[derive(Default)]
 pub struct Ledger {
@@ -44,7 +44,7 @@ impl Ledger {
     pub fn verify(&self, path: &Path) -> BTreeSet<i64> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let store = sqlite::open(Options::new(Place::File(path.to_owned()), TABLES.to_vec())).unwrap();
+            let store = sqlite::open(options(path)).unwrap();
             let one = numbers(&store, "SELECT n FROM one").await;
             let lost: Vec<_> = self.acknowledged.difference(&one).collect();
             assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");

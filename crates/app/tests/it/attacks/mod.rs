@@ -4,6 +4,7 @@ mod actors;
 mod audit;
 mod canaries;
 mod directory;
+mod encryption;
 mod environment;
 mod exec;
 mod files;

@@ -112,8 +112,8 @@ async fn after(change: &str) -> Option<LogDifference> {
     let Place::File(path) = file(&folder) else { unreachable!() };
     Connection::open(&path).unwrap().execute_batch(change).unwrap();
     let known = |index: u64| fingerprints.get(usize::try_from(index).unwrap()).copied();
-    let report = Look::at(&path).unwrap().verify_log(&NOTES, &[head], &known).unwrap();
-    let blind = Look::at(&path).unwrap().verify_log(&NOTES, &[head], &|_| None).unwrap();
+    let report = Look::at(&path, None).unwrap().verify_log(&NOTES, &[head], &known).unwrap();
+    let blind = Look::at(&path, None).unwrap().verify_log(&NOTES, &[head], &|_| None).unwrap();
     assert_eq!(
         report.difference.is_some(),
         blind.difference.is_some(),
@@ -212,7 +212,7 @@ async fn deleted_entries_leave_their_hashes_and_proofs_hold() {
     let report = store.verify_log(NOTES, vec![before], |_| None).await.unwrap();
     assert_eq!((report.difference, report.pruned, report.heads), (None, 13, 1));
     assert_eq!(report.pruned_note, Some((String::from("signed"), set.digest())));
-    let look = Look::at(&path).unwrap();
+    let look = Look::at(&path, None).unwrap();
     let (proven_root, entries) = look.prove(&NOTES, &[11, 50], 50).unwrap().unwrap();
     assert_eq!(proven_root, before.root);
     for entry in entries {
@@ -224,7 +224,7 @@ async fn deleted_entries_leave_their_hashes_and_proofs_hold() {
     // An attacker who deletes more rows and stores their hashes changes the signed set.
     let change = "DELETE FROM note WHERE id = 40; INSERT INTO merkle_pruned SELECT 'notes', 39, 0, hash FROM merkle_pruned LIMIT 1";
     Connection::open(&path).unwrap().execute_batch(change).unwrap();
-    let forged = Look::at(&path).unwrap().verify_log(&NOTES, &[before], &|_| None).unwrap();
+    let forged = Look::at(&path, None).unwrap().verify_log(&NOTES, &[before], &|_| None).unwrap();
     assert_ne!(forged.pruned_note.unwrap().1, set.digest());
 }
 

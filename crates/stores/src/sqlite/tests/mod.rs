@@ -2,7 +2,9 @@
 
 mod alone;
 mod backups;
+mod conversion;
 mod damage;
+mod encrypted;
 mod faults;
 mod groups;
 mod merkle;
@@ -19,6 +21,20 @@ mod suite_file {
     fn open() -> (Shared, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         (Arc::new(opened(file(&folder), TABLES)), folder)
+    }
+
+    crate::store_suite!(open);
+}
+
+mod suite_encrypted {
+    use std::sync::Arc;
+
+    use crate::sqlite::tests::encrypted::opened;
+    use crate::suite::Shared;
+
+    fn open() -> (Shared, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        (Arc::new(opened(&folder)), folder)
     }
 
     crate::store_suite!(open);

@@ -375,7 +375,7 @@ mod workflows;
 
 pub use audit::{AuditSettings, KeySource};
 pub use embedder::{Embedder, model_folder};
-pub use knowledge::Knowledge;
+pub use knowledge::{Knowledge, UnsignedAccess};
 pub use programs::CONFINE;
 pub use secrets::{KeyLocation, Secrets};
 pub use vectors::Vectors;

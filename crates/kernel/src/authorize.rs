@@ -18,7 +18,7 @@ pub fn authorize(
     if standing == Standing::Revoked {
         return Err(revoked(principal));
     }
-    if !action.allows(standing.reduce(principal.roles)) {
+    if !action.allows(standing.reduce(principal.roles).union(principal.elevated)) {
         return Err(missing_role(action.name.as_str(), action.allowed));
     }
     match &action.allow {
@@ -31,7 +31,7 @@ pub fn authorize(
 pub fn authorize_operation(name: &str, principal: &Principal) -> Result<(), Fault> {
     check_grant(principal, name)?;
     let allowed = access::roles_for(name);
-    match allowed.is_some_and(|allowed| allowed.admit(principal.roles)) {
+    match allowed.is_some_and(|allowed| allowed.admit(principal.roles.union(principal.elevated))) {
         true => Ok(()),
         false => Err(missing_role(name, allowed)),
     }
@@ -62,6 +62,6 @@ impl Action {
 
     /// Whether the caller has a role that may run it.
     pub fn admits(&self, principal: &Principal) -> bool {
-        self.allows(principal.roles)
+        self.allows(principal.roles.union(principal.elevated))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use crate::action::Action;
 use crate::audit;
 use crate::bus::Bus;
 use crate::health::Health;
+use crate::in_flight::{InFlight, InFlightCounts};
 use crate::lanes::Lanes;
 use crate::ledger::{CutOff, Ledger, store_fault};
 use crate::log::Log;
@@ -30,7 +31,7 @@ use crate::refusals::RefusalBudget;
 use crate::registry::Registry;
 use crate::resilience::Breakers;
 use crate::slots::Slots;
-use crate::submission::{Identity, Submission};
+use crate::submission::{Identity, Principal, Submission};
 use crate::versions::Versions;
 
 /// What the kernel uses of the outside.
@@ -81,7 +82,7 @@ pub struct Core {
     action_slots: Mutex<HashMap<Arc<str>, Slots>>,
     directory: OnceLock<Arc<dyn PrincipalDirectory>>,
     pub(crate) refusals: RefusalBudget,
-    in_flight: Arc<AtomicUsize>,
+    in_flight: Arc<InFlightCounts>,
     shutting_down: AtomicBool,
 }
 
@@ -216,7 +217,7 @@ impl Kernel {
 
     /// How many submissions are accepted and have not come to their end, late ones included.
     pub fn in_flight(&self) -> usize {
-        self.0.in_flight.load(Ordering::Acquire)
+        self.0.in_flight.total()
     }
 
     /// Refuses what comes from now on, and waits for what is in flight; false when some of it is still there at the limit.
@@ -237,25 +238,6 @@ impl Kernel {
     }
 }
 
-/// Counts one submission for as long as it is there.
-pub struct InFlight {
-    count: Arc<AtomicUsize>,
-    is_too_many: bool,
-}
-
-impl InFlight {
-    /// Whether there were as many as there may be when it came.
-    pub fn is_too_many(&self) -> bool {
-        self.is_too_many
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 impl Core {
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.shutting_down.load(Ordering::Acquire)
@@ -265,9 +247,8 @@ impl Core {
         self.directory.get().map_or(Standing::Unknown, |directory| directory.standing(tenant, name))
     }
 
-    pub(crate) fn count_in(&self) -> InFlight {
-        let before = self.in_flight.fetch_add(1, Ordering::AcqRel);
-        InFlight { count: self.in_flight.clone(), is_too_many: before >= self.limits.in_flight }
+    pub(crate) fn count_in(&self, principal: &Principal) -> InFlight {
+        self.in_flight.count_in(principal, self.limits.in_flight)
     }
 
     pub(crate) fn crowded(&self) -> Fault {
@@ -281,7 +262,7 @@ impl Core {
         match slots.get(action.name.as_str()) {
             Some(slots) if slots.max() == max => slots.clone(),
             Some(_) | None => {
-                let fresh = Slots::new(max);
+                let fresh = Slots::exact(max);
                 slots.insert(action.name.as_str().into(), fresh.clone());
                 fresh
             }

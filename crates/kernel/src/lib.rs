@@ -11,6 +11,7 @@ pub mod fingerprint;
 pub mod follow;
 pub mod grant;
 pub mod health;
+mod in_flight;
 mod journal;
 pub mod kernel;
 mod lanes;
@@ -33,6 +34,7 @@ pub mod slots;
 pub mod submission;
 pub mod tables;
 pub mod token_table;
+pub mod tool_limit;
 mod versions;
 
 pub use action::{Action, Halt, Policy, Reply};

@@ -179,7 +179,7 @@ impl Call {
         }
         let correlation = CorrelationId::from_uuid(kernel.ports().ids.fresh(For::Correlation));
         let mut submission =
-            Submission::new(self.name, Args::new(self.args), Principal::local().into(), correlation);
+            Submission::new(self.name, Args::new(self.args), Principal::local().with_document_proof().into(), correlation);
         submission.timeout_ms = self.timeout_ms;
         let scope = Scope(format!("cli:{}", tool.name).into());
         submission.identities.extend(self.key.map(|key| Identity {

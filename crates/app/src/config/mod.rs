@@ -203,6 +203,7 @@ pub struct Workflows {
     pub queue_wait_ms: u64,
     pub cancel_grace_ms: u64,
     pub env: Vec<String>,
+    pub allowed_agents: Vec<String>,
     pub http: WorkflowsHttp,
     #[serde(default)]
     pub exec: WorkflowsExec,

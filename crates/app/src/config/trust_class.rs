@@ -75,6 +75,7 @@ const CLASSES: [(TrustClass, &[&str]); 3] = [
         TrustClass::Protective,
         &[
             "tools.filter",
+            "workflows.allowedAgents",
             "logging.redactKeys",
             "auth.tokens[]",
             "http.maxFailedLoginsPerMinute",
@@ -150,6 +151,7 @@ const CLASSES: [(TrustClass, &[&str]); 3] = [
             "knowledge.publicUrl",
             "knowledge.webBase",
             "knowledge.testMode",
+            "knowledge.security.allowUnsigned",
             "knowledge.pubsub.enabled",
             "knowledge.embedder.kind",
             "knowledge.embedder.file",

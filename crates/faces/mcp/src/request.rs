@@ -52,7 +52,7 @@ impl Request<'_> {
         Submission {
             action,
             args,
-            principal: self.who().clone(),
+            principal: self.connection.face.limited(self.who()),
             transport: self.connection.transport,
             correlation: self.correlation(),
             trace: self.trace(),

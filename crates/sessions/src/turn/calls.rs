@@ -5,7 +5,7 @@ use std::sync::Arc;
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Content, Fault, Output, Priority};
 use orchestr8_kernel::action::Action;
-use orchestr8_kernel::{Args, Cancel, Halt, Settled, Submission};
+use orchestr8_kernel::{Args, Cancel, Halt, Principal, Settled, Submission};
 use orchestr8_models::{Assistant, Block, Message, Tool, ToolResult};
 use serde_json::{Map, Value, json};
 
@@ -98,10 +98,19 @@ impl Turn {
         action.is_some_and(|action| self.hub.may_use(&self.session, &self.context.principal, &action))
     }
 
+    /// The caller, held to the tools of this session: what a tool starts, such as a workflow, may use no others.
+    fn limited_principal(&self) -> Arc<Principal> {
+        let own = &self.context.principal;
+        match self.hub.tool_limit(&self.session) {
+            None => own.clone(),
+            Some(limit) => Arc::new(Principal::clone(own).limited(Some(&limit))),
+        }
+    }
+
     async fn submit(&self, call: &str, name: &str, args: Map<String, Value>) -> Settled {
         let context = &self.context;
         let correlation: CorrelationId = context.correlation.clone();
-        let mut child = Submission::new(name, Args::new(args), context.principal.clone(), correlation);
+        let mut child = Submission::new(name, Args::new(args), self.limited_principal(), correlation);
         child.trace = context.trace;
         child.cancel = Cancel::from_token(self.stop.child_token());
         child.peer = Some(Arc::new(Person {

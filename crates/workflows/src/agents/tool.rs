@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::child::key;
 use super::http::status::shorten;
 use super::members::{Members, wrong};
-use super::{Agent, Answer, Call, until_cancelled};
+use super::{Agent, Answer, Call, Capability, until_cancelled};
 use crate::limits::TOOL_MESSAGE_BYTES;
 
 /// Keys of steps meet no keys of clients.
@@ -40,6 +40,13 @@ impl Agent for Tool {
 
     fn about(&self) -> &str {
         "Calls an MCP tool of this server or of one behind it: {tool, arguments} gives what the tool gives."
+    }
+
+    fn capability(&self, input: &Value, config: &Value) -> Capability {
+        let given = Members::peek(input, config).text("tool").ok().flatten().unwrap_or_default();
+        let action = self.kernel.registry().find(given);
+        // A tool that was called by an alias is the same tool.
+        Capability::Tool(action.map_or_else(|| given.to_owned(), |action| action.name.to_string()))
     }
 
     fn target(&self, input: &Value, config: &Value) -> Option<String> {

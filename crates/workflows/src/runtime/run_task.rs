@@ -85,6 +85,10 @@ pub fn prepare(
     let Some(agent) = hub.0.agents.find(&resolved.call.agent) else {
         return failed(unknown_agent(hub, &resolved.call.agent));
     };
+    let what = (&*resolved.call.agent, &resolved.input, &resolved.config);
+    if let Err(fault) = hub.0.agents.check(&**agent, &principal, what) {
+        return failed(fault);
+    }
     hide_references(actor, &**agent, &mut resolved);
     let target = agent.target(&resolved.input, &resolved.config);
     let breaker = breakers::key(&actor.seed.tenant, &resolved.call.agent, target.as_deref());

@@ -2,7 +2,9 @@
 
 mod actors;
 mod canaries;
+mod capabilities;
 mod directory;
+mod documents;
 mod environment;
 mod exec;
 mod files;

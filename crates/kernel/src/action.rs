@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use orchestr8_contract::id::ActionName;
+use orchestr8_contract::id::{ActionName, Tenant};
 use orchestr8_contract::{AllowedRoles, Fault, Kind, access};
 use serde_json::{Map, Value};
 
@@ -241,8 +241,8 @@ pub struct Action {
     /// The roles that may run it: its row of the access table. Without one it cannot be registered.
     pub allowed: Option<AllowedRoles>,
     pub allow: Option<Allow>,
-    /// Registered at run time by an admin, and removable.
-    pub dynamic: bool,
+    /// The tenant that registered it at run time: only this tenant sees, runs and removes it. None: it is the program's.
+    pub tenant: Option<Tenant>,
     pub work: Arc<dyn Work>,
 }
 
@@ -301,7 +301,7 @@ impl Action {
             complete: None,
             allowed: access::roles_for(name),
             allow: None,
-            dynamic: false,
+            tenant: None,
             work,
         })
     }

@@ -17,6 +17,7 @@ use crate::action::Action;
 use crate::audit;
 use crate::bus::Bus;
 use crate::health::Health;
+use crate::heavy::{HeavyLimits, HeavyWork};
 use crate::in_flight::{InFlight, InFlightCounts};
 use crate::lanes::Lanes;
 use crate::ledger::{CutOff, Ledger, store_fault};
@@ -53,6 +54,8 @@ pub struct Limits {
     pub timeout_ms: u64,
     pub in_flight: usize,
     pub dependency_wait_ms: u64,
+    /// Of CPU-bound work over large inputs.
+    pub heavy: HeavyLimits,
 }
 
 impl Default for Limits {
@@ -63,6 +66,7 @@ impl Default for Limits {
             timeout_ms: limits::TIMEOUT_MS,
             in_flight: limits::IN_FLIGHT,
             dependency_wait_ms: limits::DEPENDENCY_WAIT_MS,
+            heavy: HeavyLimits::default(),
         }
     }
 }
@@ -80,6 +84,7 @@ pub struct Core {
     pub(crate) lanes: Lanes,
     pub(crate) slots: Slots,
     action_slots: Mutex<HashMap<Arc<str>, Slots>>,
+    heavy: HeavyWork,
     directory: OnceLock<Arc<dyn PrincipalDirectory>>,
     pub(crate) refusals: RefusalBudget,
     in_flight: Arc<InFlightCounts>,
@@ -113,6 +118,7 @@ impl Kernel {
             lanes: Lanes::new(),
             slots: Slots::new(limits.concurrent_runs),
             action_slots: Mutex::default(),
+            heavy: HeavyWork::new(ports.clock.clone(), limits.heavy),
             directory: OnceLock::new(),
             refusals: RefusalBudget::default(),
             in_flight: Arc::default(),
@@ -208,6 +214,11 @@ impl Kernel {
 
     pub fn breakers(&self) -> &Arc<Breakers> {
         &self.0.breakers
+    }
+
+    /// Where CPU-bound work over large inputs runs.
+    pub fn heavy(&self) -> &HeavyWork {
+        &self.0.heavy
     }
 
     /// How many runs hold a slot now.

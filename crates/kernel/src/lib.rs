@@ -11,6 +11,7 @@ pub mod fingerprint;
 pub mod follow;
 pub mod grant;
 pub mod health;
+pub mod heavy;
 mod in_flight;
 mod journal;
 pub mod kernel;

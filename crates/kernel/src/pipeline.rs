@@ -100,7 +100,7 @@ impl From<Fault> for Exit {
 /// Runs a submission from one end to the other.
 pub async fn course(core: Arc<Core>, submission: Box<Submission>) -> Settled {
     let (run, correlation) = (RunId(core.ports.ids.fresh(For::Run)), submission.correlation.clone());
-    let action = core.registry.find(&submission.action);
+    let action = core.registry.find_for(&submission.principal.tenant, &submission.action);
     let is_tool = action.as_ref().is_none_or(|action| matches!(action.shown, Shown::Tool));
     let settled = match path(&core, submission, action, run).await {
         Ok(settled) => settled,

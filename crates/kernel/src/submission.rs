@@ -165,6 +165,11 @@ impl Args {
         self.value
     }
 
+    /// The length of the text they were read from, or that they would have.
+    pub fn bytes(&self) -> usize {
+        self.text_bytes.unwrap_or_else(|| json::bytes(&self.value))
+    }
+
     /// Whether the serialized arguments are within the limit (MCP-ORDER-4).
     ///
     /// Serialized again, a text grows at most sixfold (`1e20` becomes 21 digits), so small texts need no measuring.

@@ -30,6 +30,8 @@ const CLASSES: [(TrustClass, &[&str]); 3] = [
             "tools.maxResultBytes",
             "tools.searchAbove",
             "resources.maxConcurrentExecutions",
+            "resources.maxCpuMsPerMinute",
+            "resources.maxWorkBytes",
             "logging.level",
             "aacp.requestTimeoutMs",
             "aacp.maxAttempts",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::limits;
 use orchestr8_kernel::action::{Action, Shown};
-use orchestr8_kernel::registry::ToolFilter;
+use orchestr8_kernel::registry::{QUARANTINED, ToolFilter};
 use orchestr8_kernel::submission::Scope;
 use orchestr8_kernel::tool_limit::ToolLimit;
 use orchestr8_kernel::{Kernel, Principal, Transport};
@@ -184,7 +184,13 @@ impl Face {
         if governed::role(who).is_some() {
             return self.kernel().registry().find(&governed::full(name));
         }
-        self.kernel().registry().find(name).filter(|action| self.is_offered(action))
+        let found = self.kernel().registry().find_for(&who.tenant, name);
+        // One that is in quarantine is not offered, and says why when it is called.
+        found.filter(|action| self.is_offered(action) || self.is_quarantined(action))
+    }
+
+    fn is_quarantined(&self, action: &Action) -> bool {
+        action.about.meta.contains_key(QUARANTINED) && self.settings().tool_filter.shows(action.name.as_str())
     }
 
     /// The principal that the work of a request has. What the filter hides from a client is not for its workflows and sessions either.

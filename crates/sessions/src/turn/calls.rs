@@ -18,9 +18,9 @@ use crate::record::{Body, Place};
 impl Turn {
     /// The tools the model may call.
     pub(super) fn tools(&self) -> Vec<Tool> {
-        let table = self.hub.kernel().registry().table();
+        let (table, tenant) = (self.hub.kernel().registry().table(), &self.context.principal.tenant);
         let usable =
-            table.tools().filter(|action| self.hub.may_use(&self.session, &self.context.principal, action));
+            table.tools_for(tenant).filter(|action| self.hub.may_use(&self.session, &self.context.principal, action));
         let tool = |action: &Arc<Action>| Tool {
             name: action.name.as_str().to_owned(),
             description: action.about.description.clone(),
@@ -94,7 +94,7 @@ impl Turn {
 
     /// Whether the model was offered it. One that makes up names gets nowhere with those of other actions.
     fn is_offered(&self, name: &str) -> bool {
-        let action = self.hub.kernel().registry().find(name);
+        let action = self.hub.kernel().registry().find_for(&self.context.principal.tenant, name);
         action.is_some_and(|action| self.hub.may_use(&self.session, &self.context.principal, &action))
     }
 

@@ -82,7 +82,7 @@ fn submission(kernel: &Kernel, view: Arc<Alone>, call: &Call) -> Result<Submissi
         Some(other) => return Err(wrong("arguments", "an object", other)),
     };
     // Actions that no client can see are not for workflows either.
-    let action = kernel.registry().find(name);
+    let action = kernel.registry().find_for(&call.principal.tenant, name);
     if !action.is_some_and(|action| matches!(action.shown, Shown::Tool) && view.sees(&action)) {
         let shown: String = name.chars().take(128).collect();
         return Err(

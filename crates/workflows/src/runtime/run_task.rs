@@ -11,7 +11,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::Tenant;
+use orchestr8_contract::json::bytes as json_bytes;
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::heavy::INLINE_BYTES;
 use orchestr8_kernel::resilience::{self, News, Resilience};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -114,8 +116,10 @@ pub fn prepare(
         heartbeat: Heartbeat::default(),
         recorded,
     };
+    let heavy_bytes = heavy_bytes(&**agent, &call);
     if agent.is_pure()
         && !step.checkpoint
+        && heavy_bytes.is_none()
         && let Poll::Ready(result) = poll_once(guarded(agent, call.clone()).as_mut())
     {
         let result = mask(hub, &actor.seed.tenant, result);
@@ -132,6 +136,7 @@ pub fn prepare(
         heartbeat_ms: step.heartbeat_timeout_ms,
         notes: actor.sender.clone(),
         task,
+        heavy_bytes,
     };
     Prepared::Start(Start(run.all(cancel).boxed()))
 }
@@ -164,6 +169,23 @@ fn guarded(agent: &Arc<dyn Agent>, call: Call) -> BoxFuture<'static, Result<Answ
         .boxed()
 }
 
+/// The size of the input of a pure agent, if it is too large to be worked on where requests are read.
+fn heavy_bytes(agent: &dyn Agent, call: &Call) -> Option<usize> {
+    let size = || json_bytes(&call.input) + json_bytes(&call.config);
+    agent.is_pure().then(size).filter(|bytes| *bytes >= INLINE_BYTES)
+}
+
+/// Calls a pure agent on a thread for heavy work, when the turn of its tenant comes.
+fn beside(hub: &Hub, agent: &Arc<dyn Agent>, call: Call, bytes: usize) -> BoxFuture<'static, Result<Answer, Fault>> {
+    let (kernel, principal, agent) = (hub.0.kernel.clone(), call.principal.clone(), agent.clone());
+    async move {
+        let work = move || guarded(&agent, call).now_or_never();
+        let answer = kernel.heavy().run(&principal, bytes, work).await?;
+        answer.unwrap_or_else(|| Err(Fault::internal("a pure agent waits for something")))
+    }
+    .boxed()
+}
+
 /// Whatever an agent answers, no secret of the tenant enters the engine with it.
 fn mask(hub: &Hub, tenant: &Tenant, result: Result<Answer, Fault>) -> Result<Answer, Fault> {
     let mask = hub.0.secrets.mask(tenant);
@@ -190,6 +212,8 @@ struct Run {
     heartbeat_ms: Option<u64>,
     notes: mpsc::Sender<Message>,
     task: Task,
+    /// The size of the input, if it is a pure step with a large one.
+    heavy_bytes: Option<usize>,
 }
 
 impl Run {
@@ -248,7 +272,10 @@ impl Run {
         let heartbeat = Heartbeat::default();
         let call =
             Call { attempt, cancel: cancel.child_token(), heartbeat: heartbeat.clone(), ..self.call.clone() };
-        let working = guarded(&self.agent, call);
+        let working = match self.heavy_bytes {
+            Some(bytes) => beside(&self.hub, &self.agent, call, bytes),
+            None => guarded(&self.agent, call),
+        };
         let (limit_ms, clock, told) = (self.heartbeat_ms, self.hub.0.ports.clock.clone(), cancel.clone());
         Box::pin(async move {
             tokio::pin!(working);

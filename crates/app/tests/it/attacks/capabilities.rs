@@ -107,8 +107,7 @@ fn a_limit_holds_after_a_crash_and_for_what_is_retried_or_forked() {
     let retried = ask(&server, "alice", "POST", &format!("/v1/executions/{id}/retry"), None);
     assert!(retried.status < 300, "{retried:?}");
     assert_limited(&end_of(&server, &id));
-    let fork = Some(json!({"fromStep": "s"}));
-    let forked = ask(&server, "alice", "POST", &format!("/v1/executions/{id}/fork"), fork);
+    let forked = ask(&server, "alice", "POST", &format!("/v1/executions/{id}/fork?fromStep=s"), None);
     assert!(forked.status < 300, "{forked:?}");
     let forked = end_of(&server, forked.json()["executionId"].as_str().unwrap());
     assert_limited(&forked);

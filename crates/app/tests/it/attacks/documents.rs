@@ -18,6 +18,7 @@ fn external(place: Place, more: &str) -> (Place, Server) {
     let config = format!("{tokens}[sessions]\ncwd = '/tmp'\n[knowledge.security]\nprofile = 'external'\n{more}");
     place.write("orchestr8.toml", &config);
     let server = Server::start(&place, &[]);
+    let place = place.with("ORCHESTR8_TOKEN", "alice");
     let mine = ["--server", &format!("http://{}", server.address), "--key", "owner.key"];
     let put = place.run_with(&[&["knowledge", "put", "/Secret", "-"], &mine[..]].concat(), "signed secret");
     assert_eq!(put.code, Some(0), "{put:?}");

@@ -112,7 +112,8 @@ fn a_limit_holds_after_a_crash_and_for_what_is_retried_or_forked() {
     let forked = end_of(&server, forked.json()["executionId"].as_str().unwrap());
     assert_limited(&forked);
     assert_eq!(forked["toolLimit"], json!(["run_workflow", "get_status"]), "{forked}");
-    let shown = place.run(&["inspect", &id, "--server", &format!("http://{}", server.address), "--token", "alice"]);
+    let place = place.with("ORCHESTR8_TOKEN", "alice");
+    let shown = place.run(&["inspect", &id, "--server", &format!("http://{}", server.address)]);
     assert!(shown.out.contains("run_workflow, get_status"), "{shown:?}");
 }
 

@@ -26,7 +26,9 @@ fn external(place: Place, more: &str) -> (Place, Server) {
 }
 
 fn call(server: &Server, method: &str, params: Value) -> Value {
-    server.connect().modern(1, method, params, "Authorization: Bearer alice\r\n").unwrap().json()
+    let uri = params["uri"].as_str().map_or_else(String::new, |uri| format!("Mcp-Name: {uri}\r\n"));
+    let more = format!("Authorization: Bearer alice\r\n{uri}");
+    server.connect().modern(1, method, params, &more).unwrap().json()
 }
 
 fn knowledge(input: Value) -> Value {

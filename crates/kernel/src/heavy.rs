@@ -84,7 +84,8 @@ impl Spent {
     fn now(&mut self, now_us: u64, per_minute_us: u64) -> u64 {
         let passed_us = now_us.saturating_sub(self.at_us).min(SPAN_US);
         let forgotten = u128::from(passed_us) * u128::from(per_minute_us) / u128::from(SPAN_US);
-        *self = Self { us: self.us.saturating_sub(u64::try_from(forgotten).unwrap_or(u64::MAX)), at_us: now_us };
+        *self =
+            Self { us: self.us.saturating_sub(u64::try_from(forgotten).unwrap_or(u64::MAX)), at_us: now_us };
         self.us
     }
 }
@@ -169,7 +170,8 @@ impl HeavyWork {
             let over = account.spent.now(now_us, rate).saturating_sub(rate).max(own.saturating_sub(own_rate));
             let is_spent = account.spent.us >= rate || own >= own_rate;
             if is_spent {
-                let wait_ms = (u128::from(over.max(1)) * u128::from(SPAN_US) / u128::from(rate) / 1000).max(1000);
+                let wait_ms =
+                    (u128::from(over.max(1)) * u128::from(SPAN_US) / u128::from(rate) / 1000).max(1000);
                 return Err(shared.out_of_time(wait_ms));
             }
         }
@@ -229,10 +231,13 @@ impl Shared {
 
     fn out_of_time(&self, wait_ms: u128) -> Fault {
         let limit = self.limits.ms_per_minute;
-        Fault::new(Code::ResourceExhausted, format!("the {limit} ms of CPU time a minute for large inputs are used up"))
-            .with("reason", "cpu_quota")
-            .with("msPerMinute", limit)
-            .with("retryAfterMs", u64::try_from(wait_ms).unwrap_or(u64::MAX))
+        Fault::new(
+            Code::ResourceExhausted,
+            format!("the {limit} ms of CPU time a minute for large inputs are used up"),
+        )
+        .with("reason", "cpu_quota")
+        .with("msPerMinute", limit)
+        .with("retryAfterMs", u64::try_from(wait_ms).unwrap_or(u64::MAX))
     }
 
     fn out_of_memory(&self) -> Fault {
@@ -337,9 +342,16 @@ mod tests {
         let fault = spend(of("rival", "eve"), 1).await.unwrap_err();
         assert_eq!((fault.code, reason(&fault)), (Code::ResourceExhausted, "cpu_quota"));
         spend(of("rival", "mallory"), 8_000).await.unwrap();
-        assert_eq!(reason(&spend(of("rival", "trent"), 1).await.unwrap_err()), "cpu_quota", "the tenant's is used up");
+        assert_eq!(
+            reason(&spend(of("rival", "trent"), 1).await.unwrap_err()),
+            "cpu_quota",
+            "the tenant's is used up"
+        );
         spend(of("acme", "alice"), 1).await.unwrap();
-        assert!(heavy.run(&of("rival", "eve"), INLINE_BYTES - 1, || ()).await.is_ok(), "small work is not counted");
+        assert!(
+            heavy.run(&of("rival", "eve"), INLINE_BYTES - 1, || ()).await.is_ok(),
+            "small work is not counted"
+        );
         clock.advance(Duration::from_secs(60));
         spend(of("rival", "eve"), 1).await.unwrap();
     }

@@ -183,7 +183,8 @@ impl Registry {
                 .change(|actions| {
                     actions.retain(|action| {
                         action.tenant.is_some()
-                            || (action.name.as_str() != name && !action.about.aliases.iter().any(|a| a == name))
+                            || (action.name.as_str() != name
+                                && !action.about.aliases.iter().any(|a| a == name))
                     });
                     Ok(())
                 })
@@ -202,7 +203,8 @@ impl Registry {
             return Err(Error::NoAccessRow(action.name.to_string()));
         }
         actions.sort_by(|a, b| a.name.cmp(&b.name));
-        let (sorted, of_tenants): (Vec<_>, Vec<_>) = actions.into_iter().partition(|action| action.tenant.is_none());
+        let (sorted, of_tenants): (Vec<_>, Vec<_>) =
+            actions.into_iter().partition(|action| action.tenant.is_none());
         let mut by_name: HashMap<Arc<str>, Arc<Action>> = HashMap::with_capacity(sorted.len());
         for action in &sorted {
             let names =

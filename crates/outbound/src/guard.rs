@@ -217,7 +217,9 @@ mod tests {
             Resolver(Arc::new(guard(&[], false))).resolve("localhost".parse().unwrap()).await.err().unwrap();
         let refused = refused.downcast_ref::<Refused>().unwrap().fault();
         assert!(
-            refused.message.starts_with("localhost is at an address that may not be called; name the host in"),
+            refused
+                .message
+                .starts_with("localhost is at an address that may not be called; name the host in"),
             "{refused}"
         );
         let allowed =

@@ -64,7 +64,12 @@ impl Knowledge {
                 words: words::Settings::of_mb(config.words.memory_mb),
             },
             security: security(&config.security)?,
-            unsigned: config.security.allow_unsigned.iter().filter_map(|text| UnsignedAccess::parse(text)).collect(),
+            unsigned: config
+                .security
+                .allow_unsigned
+                .iter()
+                .filter_map(|text| UnsignedAccess::parse(text))
+                .collect(),
             rate_per_minute: Some(config.rate.per_minute).filter(|limit| *limit > 0),
             artifact_hosts: config.artifacts.allowed_hosts.clone(),
             artifact_bytes: config.artifacts.max_bytes,

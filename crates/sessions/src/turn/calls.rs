@@ -19,8 +19,9 @@ impl Turn {
     /// The tools the model may call.
     pub(super) fn tools(&self) -> Vec<Tool> {
         let (table, tenant) = (self.hub.kernel().registry().table(), &self.context.principal.tenant);
-        let usable =
-            table.tools_for(tenant).filter(|action| self.hub.may_use(&self.session, &self.context.principal, action));
+        let usable = table
+            .tools_for(tenant)
+            .filter(|action| self.hub.may_use(&self.session, &self.context.principal, action));
         let tool = |action: &Arc<Action>| Tool {
             name: action.name.as_str().to_owned(),
             description: action.about.description.clone(),

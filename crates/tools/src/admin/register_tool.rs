@@ -64,7 +64,9 @@ fn register(desk: &Desk, args: &Args, context: &Context) -> Result<Reply, Halt> 
     for field in ["description", "version"] {
         if args.text(field).is_some_and(|text| visible(text) != text) {
             let what = "it has control, bidirectional or other hidden characters, which models and people must not get";
-            return Err(wrong(if field == "version" { "/version" } else { "/description" }, what.into()).into());
+            return Err(
+                wrong(if field == "version" { "/version" } else { "/description" }, what.into()).into()
+            );
         }
     }
     let mut action = kind.action(name, &desk.settings).map_err(|error| wrong("/name", error.to_string()))?;
@@ -97,7 +99,8 @@ fn check_name(table: &Table, tenant: &Tenant, name: &str) -> Result<(), Fault> {
     }
     let of_program = table.all().iter().filter(|action| matches!(action.shown, Shown::Tool));
     for action in of_program.chain(table.owned_by(tenant)) {
-        let names = std::iter::once(action.name.as_str()).chain(action.about.aliases.iter().map(String::as_str));
+        let names =
+            std::iter::once(action.name.as_str()).chain(action.about.aliases.iter().map(String::as_str));
         if let Some(like) = names.into_iter().find(|other| skeleton(other) == own) {
             return Err(wrong("/name", format!("it can be taken for '{like}', which exists"))
                 .with("reason", "confusable_name"));

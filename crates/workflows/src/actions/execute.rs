@@ -54,9 +54,7 @@ pub async fn definition(
             Err(Fault::invalid("/workflowId: give workflow or workflowId, not both")
                 .with("path", "/workflowId"))
         }
-        (Some(_), None) => {
-            Ok((hub.read_definition_of(args, &context.principal).await??, Authors::default()))
-        }
+        (Some(_), None) => Ok((hub.read_definition_of(args, &context.principal).await??, Authors::default())),
         (None, Some(id)) => {
             let tenant = context.principal.tenant.as_str();
             Ok(stored::find(hub, tenant, id, args.text("version")).await?.into_parts())

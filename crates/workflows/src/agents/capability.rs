@@ -27,7 +27,13 @@ fn name_in_limit(id: &str) -> String {
 }
 
 /// Whether a limit allows a call of the agent that is known by this id.
-pub fn check(limit: &ToolLimit, agent: &dyn Agent, id: &str, input: &Value, config: &Value) -> Result<(), Fault> {
+pub fn check(
+    limit: &ToolLimit,
+    agent: &dyn Agent,
+    id: &str,
+    input: &Value,
+    config: &Value,
+) -> Result<(), Fault> {
     let needed = match agent.capability(input, config) {
         Capability::Nothing => return Ok(()),
         Capability::Tool(tool) => vec![tool],
@@ -65,7 +71,9 @@ mod tests {
     async fn an_agent_is_allowed_by_its_own_name_or_by_the_tool_that_does_the_same() {
         let query = || json!({"operation": "query", "query": "x"});
         let knowledge = "@orchestr8/knowledge";
-        for pattern in [knowledge, "@orchestr8/*", "search_knowledge", "knowledge.query_knowledge", "knowledge.*"] {
+        for pattern in
+            [knowledge, "@orchestr8/*", "search_knowledge", "knowledge.query_knowledge", "knowledge.*"]
+        {
             assert!(allows(&[pattern], knowledge, query()), "{pattern}");
         }
         for pattern in ["list_documents", "run_workflow", "knowledge.list", "@orchestr8/tool"] {

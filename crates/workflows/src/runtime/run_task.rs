@@ -13,6 +13,7 @@ use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::json::bytes as json_bytes;
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::Principal;
 use orchestr8_kernel::heavy::INLINE_BYTES;
 use orchestr8_kernel::resilience::{self, News, Resilience};
 use serde_json::json;
@@ -80,17 +81,10 @@ pub fn prepare(
         Ok(resolved) => resolved,
         Err(fault) => return failed(fault),
     };
-    let principal = match hub.current_principal(&actor.seed) {
-        Ok(principal) => principal,
+    let (agent, principal) = match permitted(actor, &resolved) {
+        Ok(permitted) => permitted,
         Err(fault) => return failed(fault),
     };
-    let Some(agent) = hub.0.agents.find(&resolved.call.agent) else {
-        return failed(unknown_agent(hub, &resolved.call.agent));
-    };
-    let what = (&*resolved.call.agent, &resolved.input, &resolved.config);
-    if let Err(fault) = hub.0.agents.check(&**agent, &principal, what) {
-        return failed(fault);
-    }
     hide_references(actor, &**agent, &mut resolved);
     let target = agent.target(&resolved.input, &resolved.config);
     let breaker = breakers::key(&actor.seed.tenant, &resolved.call.agent, target.as_deref());
@@ -141,6 +135,18 @@ pub fn prepare(
     Prepared::Start(Start(run.all(cancel).boxed()))
 }
 
+/// The agent that a step calls, and the principal that it calls it as, which may.
+fn permitted<'a>(
+    actor: &'a Actor,
+    resolved: &scope::Resolved<'_>,
+) -> Result<(&'a Arc<dyn Agent>, Arc<Principal>), Fault> {
+    let (hub, id) = (&actor.hub, &*resolved.call.agent);
+    let principal = hub.current_principal(&actor.seed)?;
+    let agent = hub.0.agents.find(id).ok_or_else(|| unknown_agent(hub, id))?;
+    hub.0.agents.check(&**agent, &principal, (id, &resolved.input, &resolved.config))?;
+    Ok((agent, principal))
+}
+
 /// Only agents that insert secrets get references to them.
 fn hide_references(actor: &Actor, agent: &dyn Agent, resolved: &mut scope::Resolved<'_>) {
     if agent.inserts_secrets() || actor.state.workflow().secrets.is_empty() {
@@ -176,7 +182,12 @@ fn heavy_bytes(agent: &dyn Agent, call: &Call) -> Option<usize> {
 }
 
 /// Calls a pure agent on a thread for heavy work, when the turn of its tenant comes.
-fn beside(hub: &Hub, agent: &Arc<dyn Agent>, call: Call, bytes: usize) -> BoxFuture<'static, Result<Answer, Fault>> {
+fn beside(
+    hub: &Hub,
+    agent: &Arc<dyn Agent>,
+    call: Call,
+    bytes: usize,
+) -> BoxFuture<'static, Result<Answer, Fault>> {
     let (kernel, principal, agent) = (hub.0.kernel.clone(), call.principal.clone(), agent.clone());
     async move {
         let work = move || guarded(&agent, call).now_or_never();

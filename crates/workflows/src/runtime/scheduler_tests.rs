@@ -197,7 +197,8 @@ fn a_tenant_with_all_slots_does_not_keep_another_from_running() {
     }));
     let begun: Vec<_> = (0..200).map(|_| scheduler.count_begun(&rival)).collect();
     let held: Vec<Slot> = (0..10).map(|execution| scheduler.take(&rival, execution).ok().unwrap()).collect();
-    let _waiting: Vec<_> = (0..100).map(|execution| scheduler.take(&rival, execution).err().unwrap()).collect();
+    let _waiting: Vec<_> =
+        (0..100).map(|execution| scheduler.take(&rival, execution).err().unwrap()).collect();
     for number in 0..100 {
         scheduler.line_up(&rival, (100, number), number);
     }
@@ -207,7 +208,11 @@ fn a_tenant_with_all_slots_does_not_keep_another_from_running() {
     assert!(scheduler.take(&acme(), 500).is_err(), "it has its share");
     scheduler.line_up(&acme(), (0, 501), 501);
     drop(own);
-    assert_eq!(*admitted.lock(), [501], "a step of acme that was given up, then its execution, before those of rival");
+    assert_eq!(
+        *admitted.lock(),
+        [501],
+        "a step of acme that was given up, then its execution, before those of rival"
+    );
     drop((held, begun));
     assert!(admitted.lock().len() > 1);
 }

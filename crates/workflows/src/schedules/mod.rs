@@ -109,7 +109,9 @@ impl Spec {
 
     fn author(&self, tenant: Tenant) -> Principal {
         let grant = TokenGrant::recorded(&self.principal, tenant.clone(), &self.scope);
-        Principal::new(self.principal.as_str(), tenant, self.roles).granted(grant).limited(self.tools.as_ref())
+        Principal::new(self.principal.as_str(), tenant, self.roles)
+            .granted(grant)
+            .limited(self.tools.as_ref())
     }
 
     /// Refuses what would never start.

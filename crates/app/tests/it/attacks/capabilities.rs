@@ -58,7 +58,11 @@ fn end_of(server: &Server, execution: &str) -> Value {
 fn assert_limited(ended: &Value) {
     assert_eq!(ended["status"], "failed", "{ended}");
     let error = &ended["errors"][0];
-    assert_eq!((&error["code"], &error["details"]["reason"]), (&json!("FORBIDDEN"), &json!("tool_limit")), "{ended}");
+    assert_eq!(
+        (&error["code"], &error["details"]["reason"]),
+        (&json!("FORBIDDEN"), &json!("tool_limit")),
+        "{ended}"
+    );
 }
 
 #[test]
@@ -120,7 +124,8 @@ fn a_limit_holds_after_a_crash_and_for_what_is_retried_or_forked() {
 #[test]
 fn what_the_filter_hides_from_clients_is_hidden_from_their_workflows() {
     let place = Place::new();
-    let config = format!("{}[tools]\nfilter = ['run_workflow', 'get_status', 'search_knowledge']\n", people());
+    let config =
+        format!("{}[tools]\nfilter = ['run_workflow', 'get_status', 'search_knowledge']\n", people());
     let server = serve(&place, &config);
     let run = |name: &str, steps: Value| {
         let started = call(&server, "", "run_workflow", json!({"workflow": workflow(name, steps)}));
@@ -170,7 +175,11 @@ fn the_admin_token_of_a_request_is_not_passed_on_to_what_the_request_starts() {
         "input": {"tool": "admin.registerTool", "arguments": register("w.workflow")}}]);
     let started = call(&server, admin, "run_workflow", json!({"workflow": workflow("w", steps)}));
     let ended = end_of(&server, started["structuredContent"]["executionId"].as_str().unwrap());
-    assert_eq!((&ended["status"], &ended["errors"][0]["code"]), (&json!("failed"), &json!("FORBIDDEN")), "{ended}");
+    assert_eq!(
+        (&ended["status"], &ended["errors"][0]["code"]),
+        (&json!("failed"), &json!("FORBIDDEN")),
+        "{ended}"
+    );
     let started = call(&server, admin, "start_session", json!({}));
     let session = started["structuredContent"]["sessionId"].clone();
     let message = format!("/tool admin.registerTool {}", register("w.session"));

@@ -11,11 +11,21 @@ const ID: &str = "0f9c2a52-5d0f-4f57-9c0f-0a1b2c3d4e5f";
 /// A server of this profile with a document of acme that was written with a signature. Its owner is alice.
 fn external(place: Place, more: &str) -> (Place, Server) {
     let said = place.run(&[
-        "keys", "new", "--tenant", "acme", "--principal", "svc:a", "--role", "owner", "--out", "owner.key",
+        "keys",
+        "new",
+        "--tenant",
+        "acme",
+        "--principal",
+        "svc:a",
+        "--role",
+        "owner",
+        "--out",
+        "owner.key",
     ]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let tokens = token("alice", "acme", &["owner"]);
-    let config = format!("{tokens}[sessions]\ncwd = '/tmp'\n[knowledge.security]\nprofile = 'external'\n{more}");
+    let config =
+        format!("{tokens}[sessions]\ncwd = '/tmp'\n[knowledge.security]\nprofile = 'external'\n{more}");
     place.write("orchestr8.toml", &config);
     let server = Server::start(&place, &[]);
     let place = place.with("ORCHESTR8_TOKEN", "alice");
@@ -40,7 +50,8 @@ fn attempts(server: &Server) -> Vec<(&'static str, Value)> {
     let tool = |name: &str, arguments: Value| {
         call(server, "tools/call", json!({"name": name, "arguments": arguments}))
     };
-    let run = |body: Value| ask(server, "alice", "POST", "/v1/workflows/execute?mode=sync", Some(body)).json();
+    let run =
+        |body: Value| ask(server, "alice", "POST", "/v1/workflows/execute?mode=sync", Some(body)).json();
     let step = json!([{"id": "t", "agentId": "@orchestr8/tool", "input": {"tool": "list_documents"}}]);
     let session = tool("start_session", json!({}))["result"]["structuredContent"]["sessionId"].clone();
     let prompt = json!({"sessionId": session, "message": "/tool list_documents"});

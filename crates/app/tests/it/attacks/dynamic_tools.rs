@@ -52,7 +52,8 @@ fn a_tool_of_one_tenant_is_not_there_for_another() {
     // The name is free for acme, and its tool is another one.
     assert_eq!(register(&server, "alice", "pay.out", "by alice")["isError"], false);
     assert!(listed(&server, "alice").contains("by alice") && listed(&server, "eve").contains("by eve"));
-    let session = call(&server, "alice", "start_session", json!({}))["structuredContent"]["sessionId"].clone();
+    let session =
+        call(&server, "alice", "start_session", json!({}))["structuredContent"]["sessionId"].clone();
     assert_eq!(register(&server, "eve", "only.eve", "x")["isError"], false);
     let prompt = json!({"sessionId": session, "message": "/tool only.eve {\"message\":\"m\"}"});
     call(&server, "alice", "prompt_session", prompt);
@@ -68,8 +69,21 @@ fn names_that_can_be_taken_for_others_and_hidden_characters_are_refused() {
     let server = served(&place);
     assert_eq!(register(&server, "eve", "my.tool", "x")["isError"], false);
     let names = [
-        "Echo", "ECHO", "e-cho", "run-workflow", "RunWorkflow", "agent.sendmessage", "agent-list", "ech0", "my_tool",
-        "MY.TOOL", ".", "..", "-", "_-.", "health.",
+        "Echo",
+        "ECHO",
+        "e-cho",
+        "run-workflow",
+        "RunWorkflow",
+        "agent.sendmessage",
+        "agent-list",
+        "ech0",
+        "my_tool",
+        "MY.TOOL",
+        ".",
+        "..",
+        "-",
+        "_-.",
+        "health.",
     ];
     for name in names {
         let refused = register(&server, "eve", name, "x");

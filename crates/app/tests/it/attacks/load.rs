@@ -9,7 +9,12 @@ use crate::program::Place;
 use crate::server::Server;
 
 fn people() -> String {
-    [token("alice", "acme", &["owner"]), token("eve", "rival", &["owner"]), token("mallory", "rival", &["owner"])].concat()
+    [
+        token("alice", "acme", &["owner"]),
+        token("eve", "rival", &["owner"]),
+        token("mallory", "rival", &["owner"]),
+    ]
+    .concat()
 }
 
 fn start(server: &Server, who: &str, definition: &Value) -> u16 {
@@ -51,9 +56,11 @@ fn calls_of_one_tenant_that_do_not_end_leave_slots_for_others() {
     std::thread::scope(|scope| {
         let (call, refused) = (&call, &refused);
         // Twenty of eve's calls find no slot: ten are all that one caller gets.
-        let sleep = || move || {
-            let said = call("eve", "test_sleep", json!({"ms": 5_000}));
-            refused.fetch_add(usize::from(said["isError"] == true), Ordering::SeqCst);
+        let sleep = || {
+            move || {
+                let said = call("eve", "test_sleep", json!({"ms": 5_000}));
+                refused.fetch_add(usize::from(said["isError"] == true), Ordering::SeqCst);
+            }
         };
         (0..30).for_each(|_| drop(scope.spawn(sleep())));
         while refused.load(Ordering::SeqCst) < 20 {
@@ -70,7 +77,8 @@ fn calls_of_one_tenant_that_do_not_end_leave_slots_for_others() {
 
 /// 800 kB of small objects, with operations that look at all of them.
 fn heavy(number: usize) -> Value {
-    let items: Vec<Value> = (0..20_000).map(|at| json!({"n": at % 977, "key": format!("k{:06}", at * 7919 % 20_000)})).collect();
+    let items: Vec<Value> =
+        (0..20_000).map(|at| json!({"n": at % 977, "key": format!("k{:06}", at * 7919 % 20_000)})).collect();
     let operations = json!([{"unique": "key"}, {"sort": "key"}, {"group": "n"}, {"count": true}]);
     workflow(
         &format!("heavy-{number}"),
@@ -93,7 +101,11 @@ fn large_inputs_of_one_tenant_do_not_hold_up_small_work_of_another() {
                 ended.fetch_add(1, Ordering::SeqCst);
                 let reason = answer.to_string();
                 let is_over_quota = reason.contains("cpu_quota") || reason.contains("memory_quota");
-                assert!(status == 200 || is_over_quota || status == 413, "{status}: {}", &reason[..reason.len().min(400)]);
+                assert!(
+                    status == 200 || is_over_quota || status == 413,
+                    "{status}: {}",
+                    &reason[..reason.len().min(400)]
+                );
             });
         }
         while ended.load(Ordering::SeqCst) < HEAVY {

@@ -172,11 +172,13 @@ fn a_shared_session_is_read_or_written_as_it_was_shared_and_no_further() {
     }
     let over_mcp = call(&server, "bob", "get_session", json!({"sessionId": "trip"}));
     assert_eq!(over_mcp["isError"], false, "{over_mcp}");
-    let over_mcp = call(&server, "bob", "prompt_session", json!({"sessionId": "trip", "message": "by another"}));
+    let over_mcp =
+        call(&server, "bob", "prompt_session", json!({"sessionId": "trip", "message": "by another"}));
     assert_eq!(over_mcp["isError"], true, "{over_mcp}");
     alice.succeed("share_session", share("write"));
     bob.succeed("prompt", of("trip", json!({"message": "by another"})));
-    let over_mcp = call(&server, "bob", "prompt_session", json!({"sessionId": "trip", "message": "by another"}));
+    let over_mcp =
+        call(&server, "bob", "prompt_session", json!({"sessionId": "trip", "message": "by another"}));
     assert_eq!(over_mcp["isError"], false, "{over_mcp}");
     bob.refused("share_session", of("trip", json!({"principal": "vic", "access": "read"})));
     bob.refused("delete_session", of("trip", json!({})));
@@ -246,7 +248,10 @@ fn what_happens_to_a_session_is_told_to_those_who_may_see_it() {
     bob.succeed("health_check", json!({}));
     eve.succeed("health_check", json!({}));
     let (bob, eve) = (Value::Array(bob.heard).to_string(), Value::Array(eve.heard).to_string());
-    assert!(bob.contains("open-trip") && bob.contains("hunter2"), "who follows a shared session hears it: {bob}");
+    assert!(
+        bob.contains("open-trip") && bob.contains("hunter2"),
+        "who follows a shared session hears it: {bob}"
+    );
     assert!(!bob.contains("secret-trip"), "{bob}");
     assert!(!eve.contains("trip") && !eve.contains("hunter2"), "{eve}");
 }

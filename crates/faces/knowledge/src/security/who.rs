@@ -105,7 +105,8 @@ impl Who {
                 (if envelope.roles.is_empty() { granted } else { asked }, proven.grant)
             }
         };
-        let principal = Principal::new(envelope.sub.as_str(), envelope.tenant.clone(), granted).granted(grant);
+        let principal =
+            Principal::new(envelope.sub.as_str(), envelope.tenant.clone(), granted).granted(grant);
         Ok(Arc::new(principal.with_document_proof()))
     }
 

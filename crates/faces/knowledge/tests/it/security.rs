@@ -208,9 +208,15 @@ async fn kno_3_an_idempotency_key_that_is_not_signed_is_refused() {
     let (plain, mut keyed) = (create(1, 1, "x"), create(2, 2, "y"));
     keyed["idempotency_key"] = "mine".into();
     assert_eq!(send(&plain, claims("nonce-0001", None), &["theirs"]).await.error(401), "UNAUTHORIZED");
-    assert_eq!(send(&plain, claims("nonce-0001", Some("mine")), &["theirs"]).await.error(401), "UNAUTHORIZED");
+    assert_eq!(
+        send(&plain, claims("nonce-0001", Some("mine")), &["theirs"]).await.error(401),
+        "UNAUTHORIZED"
+    );
     assert_eq!(send(&keyed, claims("nonce-0001", None), &["theirs"]).await.error(401), "UNAUTHORIZED");
-    assert_eq!(send(&keyed, claims("nonce-0001", None), &["mine", "theirs"]).await.error(401), "UNAUTHORIZED");
+    assert_eq!(
+        send(&keyed, claims("nonce-0001", None), &["mine", "theirs"]).await.error(401),
+        "UNAUTHORIZED"
+    );
     send(&plain, claims("nonce-0001", Some("mine")), &["mine"]).await.data();
     send(&keyed, claims("nonce-0002", None), &["mine"]).await.error(409);
     send(&create(3, 3, "z"), claims("nonce-0003", None), &[]).await.data();

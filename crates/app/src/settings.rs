@@ -9,6 +9,7 @@ use orchestr8_contract::Code;
 use orchestr8_contract::limits;
 use orchestr8_edge::{Auth, TlsFiles};
 use orchestr8_kernel::Limits;
+use orchestr8_kernel::heavy::HeavyLimits;
 use orchestr8_kernel::log::Level;
 use orchestr8_mcp::http::AdminToken;
 use orchestr8_mcp::{Eras, ToolFilter};
@@ -320,6 +321,12 @@ fn kernel_limits(config: &Config) -> Limits {
         timeout_ms: config.tools.default_timeout_ms,
         in_flight: limits::IN_FLIGHT,
         dependency_wait_ms: limits::DEPENDENCY_WAIT_MS,
+        heavy: HeavyLimits {
+            // One core stays free for requests, where there are several.
+            workers: std::thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(1),
+            ms_per_minute: config.resources.max_cpu_ms_per_minute,
+            bytes_per_tenant: config.resources.max_work_bytes,
+        },
     }
 }
 
@@ -349,7 +356,7 @@ mod workflows;
 
 pub use audit::{AuditSettings, KeySource, witness};
 pub use embedder::{Embedder, model_folder};
-pub use knowledge::Knowledge;
+pub use knowledge::{Knowledge, UnsignedAccess};
 pub use programs::CONFINE;
 pub use secrets::{KeyLocation, Secrets};
 pub use store::{STORE_KEY, Store};

@@ -241,9 +241,7 @@ pub struct Action {
     /// The roles that may run it: its row of the access table. Without one it cannot be registered.
     pub allowed: Option<AllowedRoles>,
     pub allow: Option<Allow>,
-    /// Registered at run time by an admin, and removable.
-    pub dynamic: bool,
-    /// The tenant that it exists for; none: every tenant.
+    /// The tenant that registered it at run time: only this tenant sees, runs and removes it. None: it is the program's.
     pub tenant: Option<Tenant>,
     pub work: Arc<dyn Work>,
 }
@@ -303,7 +301,6 @@ impl Action {
             complete: None,
             allowed: access::roles_for(name),
             allow: None,
-            dynamic: false,
             tenant: None,
             work,
         })

@@ -64,7 +64,7 @@ pub(crate) fn refused(call: &RefusedCall, fault: &Fault, suppressed: u32, at_ms:
     let body = json!({
         "tool_name": call.action, "action": call.action, "result": "failure", "end": End::Refused,
         "error_code": fault.code, "reason": fault.message, "object": call.object, "suppressed": suppressed,
-        "principal": &*call.principal.name, "roles": call.principal.roles, "tenant": call.principal.tenant,
+        "principal": &*call.principal.name, "roles": call.principal.roles.union(call.principal.elevated), "tenant": call.principal.tenant,
         "transport": call.transport.as_str(), "face": call.source.face,
         "source": call.source.origin.to_string(), "correlation_id": call.correlation, "run_id": call.run,
         "timestamp": iso(at_ms),

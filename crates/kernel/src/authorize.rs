@@ -19,7 +19,7 @@ pub fn authorize(
     if standing == Standing::Revoked {
         return Err(revoked(principal));
     }
-    if !action.allows(standing.reduce(principal.roles)) {
+    if !action.allows(standing.reduce(principal.roles).union(principal.elevated)) {
         return Err(missing_role(action.name.as_str(), action.allowed));
     }
     match &action.allow {
@@ -32,7 +32,7 @@ pub fn authorize(
 pub fn authorize_operation(name: &str, principal: &Principal) -> Result<(), Fault> {
     check_grant(principal, name)?;
     let allowed = access::roles_for(name);
-    match allowed.is_some_and(|allowed| allowed.admit(principal.roles)) {
+    match allowed.is_some_and(|allowed| allowed.admit(principal.roles.union(principal.elevated))) {
         true => Ok(()),
         false => Err(missing_role(name, allowed)),
     }
@@ -64,7 +64,7 @@ impl Action {
     /// Whether it exists for the caller's tenant, the caller has a role that may run it, and its token's scope includes it.
     pub fn admits(&self, principal: &Principal) -> bool {
         self.is_for(&principal.tenant)
-            && self.allows(principal.roles)
+            && self.allows(principal.roles.union(principal.elevated))
             && check_grant(principal, self.name.as_str()).is_ok()
     }
 

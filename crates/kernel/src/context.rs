@@ -94,7 +94,11 @@ impl Context {
 
     /// Whether the caller gets to see this action: it has a role for it, and nothing hides it from its client.
     pub fn sees(&self, action: &Action) -> bool {
-        action.admits(&self.principal) && self.peer.as_ref().is_none_or(|peer| peer.sees(action))
+        let is_within_limit =
+            self.principal.tools.as_ref().is_none_or(|tools| tools.allows(action.name.as_str()));
+        is_within_limit
+            && action.admits(&self.principal)
+            && self.peer.as_ref().is_none_or(|peer| peer.sees(action))
     }
 
     /// Asks the client. Where the protocol has no way back to it, this ends the run with the question, and the client

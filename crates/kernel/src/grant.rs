@@ -81,14 +81,14 @@ fn is_pattern(text: &str) -> bool {
     !text.is_empty() && text.len() <= PATTERN_BYTES && name.bytes().all(letters)
 }
 
-fn matches(pattern: &str, action: &str) -> bool {
+pub(crate) fn matches(pattern: &str, action: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(begin) => action.starts_with(begin),
         None => pattern == action,
     }
 }
 
-fn includes(wider: &str, narrower: &str) -> bool {
+pub(crate) fn includes(wider: &str, narrower: &str) -> bool {
     match (wider.strip_suffix('*'), narrower.strip_suffix('*')) {
         (Some(begin), Some(other)) => other.starts_with(begin),
         (Some(begin), None) => narrower.starts_with(begin),

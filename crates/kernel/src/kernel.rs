@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
@@ -18,6 +18,8 @@ use crate::audit;
 use crate::authorize::authorize_operation;
 use crate::bus::Bus;
 use crate::health::Health;
+use crate::heavy::{HeavyLimits, HeavyWork};
+use crate::in_flight::{InFlight, InFlightCounts};
 use crate::lanes::Lanes;
 use crate::ledger::{CutOff, Ledger, store_fault};
 use crate::log::Log;
@@ -54,6 +56,8 @@ pub struct Limits {
     pub timeout_ms: u64,
     pub in_flight: usize,
     pub dependency_wait_ms: u64,
+    /// Of CPU-bound work over large inputs.
+    pub heavy: HeavyLimits,
 }
 
 impl Default for Limits {
@@ -64,6 +68,7 @@ impl Default for Limits {
             timeout_ms: limits::TIMEOUT_MS,
             in_flight: limits::IN_FLIGHT,
             dependency_wait_ms: limits::DEPENDENCY_WAIT_MS,
+            heavy: HeavyLimits::default(),
         }
     }
 }
@@ -81,9 +86,10 @@ pub struct Core {
     pub(crate) lanes: Lanes,
     pub(crate) slots: Slots,
     action_slots: Mutex<HashMap<Arc<str>, Slots>>,
+    heavy: HeavyWork,
     directory: OnceLock<Arc<dyn PrincipalDirectory>>,
     pub(crate) refusals: RefusalBudget,
-    in_flight: Arc<AtomicUsize>,
+    in_flight: Arc<InFlightCounts>,
     shutting_down: AtomicBool,
 }
 
@@ -114,6 +120,7 @@ impl Kernel {
             lanes: Lanes::new(),
             slots: Slots::new(limits.concurrent_runs),
             action_slots: Mutex::default(),
+            heavy: HeavyWork::new(ports.clock.clone(), limits.heavy),
             directory: OnceLock::new(),
             refusals: RefusalBudget::default(),
             in_flight: Arc::default(),
@@ -253,6 +260,11 @@ impl Kernel {
         &self.0.breakers
     }
 
+    /// Where CPU-bound work over large inputs runs.
+    pub fn heavy(&self) -> &HeavyWork {
+        &self.0.heavy
+    }
+
     /// How many runs hold a slot now.
     pub fn running(&self) -> usize {
         self.0.slots.taken()
@@ -260,7 +272,7 @@ impl Kernel {
 
     /// How many submissions are accepted and have not come to their end, late ones included.
     pub fn in_flight(&self) -> usize {
-        self.0.in_flight.load(Ordering::Acquire)
+        self.0.in_flight.total()
     }
 
     /// Refuses what comes from now on, and waits for what is in flight; false when some of it is still there at the limit.
@@ -281,25 +293,6 @@ impl Kernel {
     }
 }
 
-/// Counts one submission for as long as it is there.
-pub struct InFlight {
-    count: Arc<AtomicUsize>,
-    is_too_many: bool,
-}
-
-impl InFlight {
-    /// Whether there were as many as there may be when it came.
-    pub fn is_too_many(&self) -> bool {
-        self.is_too_many
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 impl Core {
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.shutting_down.load(Ordering::Acquire)
@@ -309,9 +302,8 @@ impl Core {
         self.directory.get().map_or(Standing::Unknown, |directory| directory.standing(tenant, name))
     }
 
-    pub(crate) fn count_in(&self) -> InFlight {
-        let before = self.in_flight.fetch_add(1, Ordering::AcqRel);
-        InFlight { count: self.in_flight.clone(), is_too_many: before >= self.limits.in_flight }
+    pub(crate) fn count_in(&self, principal: &Principal) -> InFlight {
+        self.in_flight.count_in(principal, self.limits.in_flight)
     }
 
     pub(crate) fn crowded(&self) -> Fault {
@@ -325,7 +317,7 @@ impl Core {
         match slots.get(action.name.as_str()) {
             Some(slots) if slots.max() == max => slots.clone(),
             Some(_) | None => {
-                let fresh = Slots::new(max);
+                let fresh = Slots::exact(max);
                 slots.insert(action.name.as_str().into(), fresh.clone());
                 fresh
             }

@@ -11,6 +11,8 @@ pub mod fingerprint;
 pub mod follow;
 pub mod grant;
 pub mod health;
+pub mod heavy;
+mod in_flight;
 mod journal;
 pub mod kernel;
 mod lanes;
@@ -34,6 +36,7 @@ pub mod source;
 pub mod submission;
 pub mod tables;
 pub mod token_table;
+pub mod tool_limit;
 mod versions;
 
 pub use action::{Action, Halt, Policy, Reply};

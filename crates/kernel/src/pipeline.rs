@@ -17,7 +17,8 @@ use crate::action::{Action, Shown, Slotting};
 use crate::authorize::authorize;
 use crate::depends::{Waiting, wait_for};
 use crate::fingerprint::Fingerprint;
-use crate::kernel::{Core, InFlight};
+use crate::in_flight::InFlight;
+use crate::kernel::Core;
 use crate::lanes::{Joining, Number, Place};
 use crate::ledger::{Claim, Claimed as Found, Wish};
 use crate::outcome::{End, Settled, Stored};
@@ -26,7 +27,7 @@ use crate::principals::Standing;
 use crate::refusals::{self, RefusedCall};
 use crate::run::{self, Ended};
 use crate::settle;
-use crate::slots::Slot;
+use crate::slots::{Holder, Slot, Slots};
 use crate::submission::{Submission, Transport};
 
 /// A submission that may go on: its action is known, its size and its caller are in order, its place is taken.
@@ -99,7 +100,7 @@ impl From<Fault> for Exit {
 /// Runs a submission from one end to the other.
 pub async fn course(core: Arc<Core>, submission: Box<Submission>) -> Settled {
     let (run, correlation) = (RunId(core.ports.ids.fresh(For::Run)), submission.correlation.clone());
-    let action = core.registry.find(&submission.action);
+    let action = core.registry.find_for(&submission.principal.tenant, &submission.action);
     let is_tool = action.as_ref().is_none_or(|action| matches!(action.shown, Shown::Tool));
     let settled = match path(&core, submission, action, run).await {
         Ok(settled) => settled,
@@ -152,7 +153,7 @@ fn admit(
         Ok(action) => action,
         Err(fault) => return Err(Box::new((submission, fault))),
     };
-    let in_flight = Some(core.count_in());
+    let in_flight = Some(core.count_in(&submission.principal));
     let ordered = submission.lane.is_some() || submission.id.is_some() || !submission.depends_on.is_empty();
     let place = ordered.then(|| {
         Box::new(core.lanes.join(Joining {
@@ -295,12 +296,15 @@ async fn enter(core: &Arc<Core>, mut accepted: Accepted) -> Result<InLane, Exit>
 
 /// Step 5: a slot, or a refusal (MCP-ORDER-6). Before the arguments are checked: the order of the seed.
 async fn take(core: &Arc<Core>, in_lane: InLane) -> Result<Ready, Exit> {
-    let action = &in_lane.accepted.0.admitted.action;
+    let Admitted { action, submission, .. } = &in_lane.accepted.0.admitted;
     let own = action.policy.concurrent_runs.map(|max| core.slots_of(action, max));
     let slots = match action.policy.slotting {
         Slotting::Free => Some(Held::default()),
-        Slotting::Refuse => Held::now(core, own.as_ref()),
-        Slotting::Wait { limit_ms } => Box::pin(Held::within(core, own.as_ref(), limit_ms)).await,
+        Slotting::Refuse => Held::now(core, Holder::of(&submission.principal), own.as_ref()),
+        Slotting::Wait { limit_ms } => {
+            let holder = Holder::of(&submission.principal);
+            Box::pin(Held::within(core, holder, own.as_ref(), limit_ms)).await
+        }
     };
     match slots {
         Some(slots) => Ok(Ready { in_lane, slots }),
@@ -354,23 +358,23 @@ impl Admitted {
 }
 
 impl Held {
-    fn now(core: &Core, own: Option<&crate::slots::Slots>) -> Option<Self> {
-        let server = core.slots.try_take()?;
+    fn now(core: &Core, holder: Holder, own: Option<&Slots>) -> Option<Self> {
+        let server = core.slots.try_take(holder)?;
         let action = match own {
-            Some(slots) => Some(slots.try_take()?),
+            Some(slots) => Some(slots.try_take(holder)?),
             None => None,
         };
         Some(Self { _server: Some(server), _action: action })
     }
 
-    async fn within(core: &Core, own: Option<&crate::slots::Slots>, limit_ms: u64) -> Option<Self> {
+    async fn within(core: &Core, holder: Holder, own: Option<&Slots>, limit_ms: u64) -> Option<Self> {
         let both = async {
             // The action's own slot first: whoever waits for it must not hold one of the server's meanwhile.
             let action = match own {
-                Some(slots) => Some(slots.take().await),
+                Some(slots) => Some(slots.take(holder).await),
                 None => None,
             };
-            Self { _server: Some(core.slots.take().await), _action: action }
+            Self { _server: Some(core.slots.take(holder).await), _action: action }
         };
         tokio::select! {
             biased;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use orchestr8_contract::id::Tenant;
 use parking_lot::RwLock;
 
 use crate::action::{Action, Address, Shown};
@@ -17,6 +18,9 @@ pub const CHANGED: &str = "registry.changed";
 /// The news that a resource has changed. Its subject is the address of the resource; its data has the `tenant` whose resource
 /// it is, or nothing if it is the server's.
 pub const RESOURCE_UPDATED: &str = "resource.updated";
+
+/// In the `meta` of a tool that is in quarantine: hidden from lists, and answered with what is wrong.
+pub const QUARANTINED: &str = "orchestr8/quarantined";
 
 /// Which tools clients see. A hidden tool is NOT_FOUND.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,6 +51,8 @@ pub type Captures = Vec<(String, String)>;
 pub struct Table {
     by_name: HashMap<Arc<str>, Arc<Action>>,
     sorted: Vec<Arc<Action>>,
+    /// Tools that tenants registered at run time, in order of name. Nothing that does not name a tenant finds them.
+    owned: HashMap<Tenant, Vec<Arc<Action>>>,
     /// Grows with every change.
     pub revision: u64,
 }
@@ -57,7 +63,36 @@ impl Table {
         self.by_name.get(name)
     }
 
-    /// All, in order of name.
+    /// The same, or a tool of this tenant. A name of the program comes first.
+    pub fn find_for(&self, tenant: &Tenant, name: &str) -> Option<&Arc<Action>> {
+        self.find(name).or_else(|| {
+            let owned = self.owned.get(tenant)?;
+            owned.binary_search_by(|action| action.name.as_str().cmp(name)).ok().map(|place| &owned[place])
+        })
+    }
+
+    /// The tools that a tenant registered.
+    pub fn owned_by(&self, tenant: &Tenant) -> &[Arc<Action>] {
+        self.owned.get(tenant).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many tools all tenants have registered.
+    pub fn owned(&self) -> usize {
+        self.owned.values().map(Vec::len).sum()
+    }
+
+    /// The tools of the program and of this tenant, in order of name.
+    pub fn tools_for(&self, tenant: &Tenant) -> impl Iterator<Item = &Arc<Action>> {
+        let mut own = self.owned_by(tenant).iter().peekable();
+        let mut all = self.tools().peekable();
+        std::iter::from_fn(move || match (all.peek(), own.peek()) {
+            (Some(shared), Some(owned)) if owned.name < shared.name => own.next(),
+            (None, Some(_)) => own.next(),
+            (Some(_) | None, _) => all.next(),
+        })
+    }
+
+    /// All of the program, in order of name.
     pub fn all(&self) -> &[Arc<Action>] {
         &self.sorted
     }
@@ -111,6 +146,11 @@ impl Registry {
         self.table.read().find(name).cloned()
     }
 
+    /// By name or alias, of the program or of this tenant.
+    pub fn find_for(&self, tenant: &Tenant, name: &str) -> Option<Arc<Action>> {
+        self.table.read().find_for(tenant, name).cloned()
+    }
+
     /// Adds an action. Its name and aliases must be free.
     pub fn register(&self, action: Action) -> Result<(), Error> {
         self.change(|actions| {
@@ -128,14 +168,23 @@ impl Registry {
         })
     }
 
-    /// Whether there was one to remove.
+    /// Takes away a tool that a tenant registered; false if there is none of this name.
+    pub fn unregister_owned(&self, tenant: &Tenant, name: &str) -> bool {
+        let is_it = |action: &Action| action.tenant.as_ref() == Some(tenant) && action.name.as_str() == name;
+        let is_known = self.table.read().owned_by(tenant).iter().any(|action| is_it(action));
+        is_known && self.replace(is_it, Vec::new()).is_ok()
+    }
+
+    /// Whether there was one of the program to remove.
     pub fn unregister(&self, name: &str) -> bool {
         let known = self.table.read().find(name).is_some();
         known
             && self
                 .change(|actions| {
                     actions.retain(|action| {
-                        action.name.as_str() != name && !action.about.aliases.iter().any(|a| a == name)
+                        action.tenant.is_some()
+                            || (action.name.as_str() != name
+                                && !action.about.aliases.iter().any(|a| a == name))
                     });
                     Ok(())
                 })
@@ -144,17 +193,20 @@ impl Registry {
 
     fn change(&self, edit: impl FnOnce(&mut Vec<Arc<Action>>) -> Result<(), Error>) -> Result<(), Error> {
         let mut guard = self.table.write();
-        let mut sorted = guard.sorted.clone();
-        edit(&mut sorted)?;
-        if sorted.len() > ACTIONS {
+        let mut actions: Vec<Arc<Action>> =
+            guard.sorted.iter().chain(guard.owned.values().flatten()).cloned().collect();
+        edit(&mut actions)?;
+        if actions.len() > ACTIONS {
             return Err(Error::Name(format!("more than {ACTIONS} actions")));
         }
-        sorted.sort_by(|a, b| a.name.cmp(&b.name));
+        if let Some(action) = actions.iter().find(|action| action.allowed.is_none()) {
+            return Err(Error::NoAccessRow(action.name.to_string()));
+        }
+        actions.sort_by(|a, b| a.name.cmp(&b.name));
+        let (sorted, of_tenants): (Vec<_>, Vec<_>) =
+            actions.into_iter().partition(|action| action.tenant.is_none());
         let mut by_name: HashMap<Arc<str>, Arc<Action>> = HashMap::with_capacity(sorted.len());
         for action in &sorted {
-            if action.allowed.is_none() {
-                return Err(Error::NoAccessRow(action.name.to_string()));
-            }
             let names =
                 std::iter::once(action.name.as_str()).chain(action.about.aliases.iter().map(String::as_str));
             for name in names {
@@ -163,7 +215,16 @@ impl Registry {
                 }
             }
         }
-        *guard = Arc::new(Table { by_name, sorted, revision: guard.revision + 1 });
+        let mut owned: HashMap<Tenant, Vec<Arc<Action>>> = HashMap::new();
+        for action in of_tenants {
+            let Some(tenant) = &action.tenant else { continue };
+            let others = owned.entry(tenant.clone()).or_default();
+            if others.last().is_some_and(|last| last.name == action.name) {
+                return Err(Error::Taken(action.name.to_string()));
+            }
+            others.push(action);
+        }
+        *guard = Arc::new(Table { by_name, sorted, owned, revision: guard.revision + 1 });
         Ok(())
     }
 }

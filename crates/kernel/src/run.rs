@@ -67,7 +67,7 @@ fn begin(core: &Arc<Core>, admitted: &mut Admitted) -> BoxFuture<'static, Worked
         run: admitted.run,
         correlation: submission.correlation.clone(),
         trace: submission.trace.map(|trace| trace.within(admitted.run.0)),
-        principal: submission.principal.clone(),
+        principal: submission.principal.inherited(),
         transport: submission.transport,
         source: submission.source,
         cancel: submission.cancel.clone(),

@@ -12,6 +12,7 @@ use crate::follow::Follow;
 use crate::grant::TokenGrant;
 use crate::peer::Peer;
 use crate::source::Source;
+use crate::tool_limit::ToolLimit;
 
 const APPROVAL_LINK: &str = "approval-link";
 
@@ -26,6 +27,13 @@ pub struct Principal {
     pub roles: RoleSet,
     /// The API token it was authenticated with; none for tokens of the settings and for the person at this machine.
     pub grant: Option<Arc<TokenGrant>>,
+    /// The tools that work on its behalf may use, if they are limited.
+    pub tools: Option<ToolLimit>,
+    /// Roles of this one submission alone. Work that it starts does not inherit them.
+    pub elevated: RoleSet,
+    /// It was authenticated as the security profile of the documents asks, or is this process itself. Work that goes on after its
+    /// request, such as an execution, is not.
+    pub document_proof: bool,
 }
 
 impl Principal {
@@ -35,13 +43,42 @@ impl Principal {
     }
 
     pub fn new(name: impl Into<Arc<str>>, tenant: Tenant, roles: RoleSet) -> Self {
-        Self { name: name.into(), tenant, roles, grant: None }
+        Self {
+            name: name.into(),
+            tenant,
+            roles,
+            grant: None,
+            tools: None,
+            elevated: RoleSet::NONE,
+            document_proof: false,
+        }
     }
 
     /// The same principal, held to what its token grants.
     #[must_use]
     pub fn granted(self, grant: Option<Arc<TokenGrant>>) -> Self {
         Self { grant, ..self }
+    }
+
+    /// The same principal, whose work may use no tools but those of this limit and of its own one.
+    #[must_use]
+    pub fn limited(self, limit: Option<&ToolLimit>) -> Self {
+        let tools = ToolLimit::all_of([self.tools.as_ref(), limit]);
+        Self { tools, ..self }
+    }
+
+    /// The same principal, authenticated as the profile of the documents asks.
+    #[must_use]
+    pub fn with_document_proof(self) -> Self {
+        Self { document_proof: true, ..self }
+    }
+
+    /// The principal that work on behalf of a submission has: without the roles of the submission alone.
+    pub(crate) fn inherited(self: &Arc<Self>) -> Arc<Self> {
+        match self.elevated.is_empty() {
+            true => self.clone(),
+            false => Arc::new(Self { elevated: RoleSet::NONE, ..Self::clone(self) }),
+        }
     }
 
     /// Whether it administers the machine, and so every tenant: an admin or owner of the operator's own tenant.
@@ -64,7 +101,7 @@ impl Principal {
     }
 
     pub fn has(&self, role: AccessRole) -> bool {
-        self.roles.has(role)
+        self.roles.has(role) || self.elevated.has(role)
     }
 }
 
@@ -127,6 +164,11 @@ impl Args {
 
     pub fn into_value(self) -> Value {
         self.value
+    }
+
+    /// The length of the text they were read from, or that they would have.
+    pub fn bytes(&self) -> usize {
+        self.text_bytes.unwrap_or_else(|| json::bytes(&self.value))
     }
 
     /// Whether the serialized arguments are within the limit (MCP-ORDER-4).

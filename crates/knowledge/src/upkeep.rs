@@ -91,7 +91,8 @@ impl Hub {
         let (tenant, id) = (row.text(0).map_err(read)?, row.text(1).map_err(read)?);
         let Ok(tenant) = Tenant::parse(tenant) else { return Ok(false) };
         let args = Map::from_iter([(String::from("document_id"), json!(id))]);
-        let principal = Principal::new("schedule", tenant, RoleSet::of(&[AccessRole::Owner]));
+        let principal =
+            Principal::new("schedule", tenant, RoleSet::of(&[AccessRole::Owner])).with_document_proof();
         let correlation = CorrelationId::from_uuid(self.fresh());
         let wish = Submission::new("knowledge.delete_due", Args::new(args), Arc::new(principal), correlation);
         let ended = self.kernel().submit(wish).await;

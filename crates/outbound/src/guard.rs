@@ -91,6 +91,16 @@ impl Guard {
         }
     }
 
+    /// The refusal of a name that leads to such an address. It does not say which: whoever writes the name must not learn how
+    /// names of the inside resolve.
+    fn refused_name(&self, host: &str) -> Refused {
+        let setting = self.setting;
+        let hint = format!(
+            "name the host in `{setting}.allowedHosts`, or set `{setting}.allowPrivate`, if it may be called"
+        );
+        Refused { host: host.to_owned(), what: "at an address that may not be called", hint }
+    }
+
     fn names(&self, host: &str) -> bool {
         let host = plain(host);
         self.exact.contains(&host)
@@ -126,7 +136,7 @@ impl Resolve for Resolver {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
             // One bad address among good ones is reason enough: the name is not what it seems.
             for address in &found {
-                guard.check(host, address.ip())?;
+                guard.check(host, address.ip()).map_err(|_| guard.refused_name(host))?;
             }
             let addresses: Addrs = Box::new(found.into_iter());
             Ok(addresses)
@@ -207,7 +217,9 @@ mod tests {
             Resolver(Arc::new(guard(&[], false))).resolve("localhost".parse().unwrap()).await.err().unwrap();
         let refused = refused.downcast_ref::<Refused>().unwrap().fault();
         assert!(
-            refused.message.starts_with("localhost is a loopback address; name the host in"),
+            refused
+                .message
+                .starts_with("localhost is at an address that may not be called; name the host in"),
             "{refused}"
         );
         let allowed =

@@ -8,4 +8,4 @@ mod signature;
 
 pub use client::Client;
 pub use guard::{Allowed, Guard};
-pub use signature::{SIGNATURE, signature};
+pub use signature::{SIGNATURE, TIMED_SIGNATURE, signature, timed_signature};

@@ -2,6 +2,7 @@
 
 use orchestr8_contract::{AccessRole, RoleSet};
 use orchestr8_kernel::Principal;
+use orchestr8_kernel::tool_limit::ToolLimit;
 use serde::{Deserialize, Serialize};
 
 use crate::record::Header;
@@ -33,10 +34,13 @@ impl Header {
 pub struct MessageSender {
     pub name: String,
     pub roles: RoleSet,
+    /// The tools that its work may use, if they are limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolLimit>,
 }
 
 impl MessageSender {
     pub fn of(principal: &Principal) -> Self {
-        Self { name: principal.name.to_string(), roles: principal.roles }
+        Self { name: principal.name.to_string(), roles: principal.roles, tools: principal.tools.clone() }
     }
 }

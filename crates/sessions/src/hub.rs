@@ -10,6 +10,7 @@ use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::action::{Action, Shown};
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::registry::ToolFilter;
+use orchestr8_kernel::tool_limit::ToolLimit;
 use orchestr8_kernel::{Kernel, Principal};
 use orchestr8_models::{About, Catalog, Model};
 use orchestr8_process::sandbox::Sandbox;
@@ -254,7 +255,15 @@ impl Hub {
             && matches!(tool.shown, Shown::Tool)
             && !OWN_TOOLS.contains(&name)
             && self.0.settings.tools.shows(name)
+            && principal.tools.as_ref().is_none_or(|tools| tools.allows(name))
             && tool.admits(principal)
+    }
+
+    /// The tools that a session is limited to, by the settings or by its creator.
+    pub fn tool_limit(&self, session: &Session) -> Option<ToolLimit> {
+        let of_settings = ToolLimit::of_setting(&self.0.settings.tools.only);
+        let of_session = session.with_header(|header| header.tools.as_deref().map(ToolLimit::new));
+        ToolLimit::all_of([of_settings.as_ref(), of_session.as_ref()])
     }
 
     /// What clients are told of a session.

@@ -51,7 +51,7 @@ fn search(args: &Args, context: &Context) -> Value {
     let limit = args.get("limit").and_then(Value::as_u64).unwrap_or(FOUND).min(FOUND_MAX);
     let table = context.kernel.registry().table();
     let mut found: Vec<(u32, &Action)> = table
-        .tools()
+        .tools_for(&context.principal.tenant)
         .filter(|action| action.name.as_str() != NAME && context.sees(action))
         .map(|action| (score(&query, action), action.as_ref()))
         .filter(|(score, _)| *score > 0)

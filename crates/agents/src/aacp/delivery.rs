@@ -10,7 +10,7 @@ use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::log;
 use orchestr8_kernel::resilience::retry::may_retry;
-use orchestr8_outbound::{SIGNATURE, client, signature};
+use orchestr8_outbound::{SIGNATURE, TIMED_SIGNATURE, client, signature, timed_signature};
 use reqwest::{StatusCode, Url};
 use serde_json::{Map, Value, json};
 
@@ -254,7 +254,8 @@ impl Hub {
             .header(reqwest::header::CONTENT_TYPE, "application/json")
             .header("x-orchestr8-inbox-seq", item.position);
         if let Some(Secret(secret)) = &to.secret {
-            request = request.header(SIGNATURE, signature(secret, &body)?);
+            let timed = timed_signature(secret, &body, self.0.kernel.ports().clock.now_ms())?;
+            request = request.header(SIGNATURE, signature(secret, &body)?).header(TIMED_SIGNATURE, timed);
         }
         let response =
             request.body(body).send().await.map_err(|error| client::fault("the callback", error))?;

@@ -85,6 +85,11 @@ fn head(execution: &Value) -> Vec<String> {
         from => text(from, "executionId").to_owned(),
     };
     row("forked from", fork);
+    let who = ["startedBy", "definedBy", "editedBy", "scheduledBy"].map(|name| text(execution, name));
+    for (name, who) in ["started by", "defined by", "edited by", "scheduled by"].into_iter().zip(who) {
+        row(name, who.to_owned());
+    }
+    row("tool limit", tool_limit(&execution["toolLimit"]));
     row("created", moment(&execution["createdAt"]));
     row("started", moment(&execution["startedAt"]));
     row("ended", moment(&execution["completedAt"]));
@@ -97,6 +102,13 @@ fn head(execution: &Value) -> Vec<String> {
         execution["lastSequence"].as_u64().map_or_else(String::new, |last| format!("{last} entries")),
     );
     lines
+}
+
+/// The tools that its steps are limited to. A limit that names none is not the same as no limit.
+fn tool_limit(limit: &Value) -> String {
+    let Some(names) = limit.as_array() else { return String::new() };
+    let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+    if names.is_empty() { String::from("no tools") } else { names.join(", ") }
 }
 
 /// `steps 3, tokens 1200`, without what is zero or unlimited.

@@ -55,7 +55,7 @@ struct Wish {
     body: Vec<u8>,
     method: String,
     target: String,
-    /// Only a request without an envelope is signed with its address.
+    /// Whether it is signed with its address: without an envelope, and on the bus.
     address: bool,
 }
 
@@ -81,7 +81,7 @@ impl Sign {
         };
         let iat_s = Real::new().now_ms() / 1000;
         let address = wish.address.then_some((wish.method.as_str(), wish.target.as_str()));
-        let claims = Claims { iat_s, exp_s: iat_s + life_s, nonce: &nonce, address };
+        let claims = Claims { iat_s, exp_s: iat_s + life_s, nonce: &nonce, address, key: None };
         let form = if self.compact { Form::Compact } else { Form::Detached };
         let signature = jws::sign(&pair, &wish.body, &claims, form);
         let curl = self.curl(shell, &wish, &signature);
@@ -133,14 +133,14 @@ impl Sign {
                 .listing(if lines.is_empty() { vec![fault.message.into_owned()] } else { lines })
         })?;
         let target = if self.publish { "/a2a/publish" } else { "/mcp/actions" };
-        Ok(Wish { body, method: "POST".to_owned(), target: target.to_owned(), address: false })
+        Ok(Wish { body, method: "POST".to_owned(), target: target.to_owned(), address: self.publish })
     }
 
     fn curl(&self, shell: &Shell, wish: &Wish, signature: &str) -> String {
         let named = shell.environment.get("ORCHESTR8_SERVER").filter(|url| !url.is_empty());
         let server = self.server.as_deref().or(named).unwrap_or(SERVER).trim_end_matches('/');
         let url = quoted(&format!("{server}{}", wish.target));
-        if wish.address {
+        if self.request.is_some() {
             return format!("curl -sS -X {} {url} -H 'X-JWS-Signature: {signature}'", wish.method);
         }
         let data = match self.envelope.as_deref().unwrap_or("-") {

@@ -178,8 +178,12 @@ impl Call {
             .hinting("call it through that server, or give --data-dir DIR or --ephemeral"));
         }
         let correlation = CorrelationId::from_uuid(kernel.ports().ids.fresh(For::Correlation));
-        let mut submission =
-            Submission::new(self.name, Args::new(self.args), Principal::local().into(), correlation);
+        let mut submission = Submission::new(
+            self.name,
+            Args::new(self.args),
+            Principal::local().with_document_proof().into(),
+            correlation,
+        );
         submission.source = Source::cli();
         submission.timeout_ms = self.timeout_ms;
         let scope = Scope(format!("cli:{}", tool.name).into());

@@ -26,6 +26,7 @@ pub struct Knowledge {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KnowledgeSecurity {
     pub profile: KnowledgeProfile,
+    pub allow_unsigned: Vec<String>,
     pub issuer: Option<String>,
     pub audience: Option<String>,
     pub key_set: Option<String>,

@@ -203,6 +203,7 @@ pub struct Workflows {
     pub queue_wait_ms: u64,
     pub cancel_grace_ms: u64,
     pub env: Vec<String>,
+    pub allowed_agents: Vec<String>,
     pub http: WorkflowsHttp,
     #[serde(default)]
     pub exec: WorkflowsExec,
@@ -230,6 +231,8 @@ pub struct RemoteAgent {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Resources {
     pub max_concurrent_executions: usize,
+    pub max_cpu_ms_per_minute: u64,
+    pub max_work_bytes: usize,
 }
 
 #[derive(Debug, Clone, Deserialize)]

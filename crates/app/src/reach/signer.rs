@@ -45,7 +45,7 @@ impl Signer {
         let nonce = keys::fresh_nonce()?;
         let iat_s = Real::new().now_ms() / 1000;
         let address = Some((method.as_str(), target));
-        let claims = Claims { iat_s, exp_s: iat_s + LIFE_S, nonce: &nonce, address };
+        let claims = Claims { iat_s, exp_s: iat_s + LIFE_S, nonce: &nonce, address, key: None };
         Ok(jws::sign(&self.0, body, &claims, Form::Detached))
     }
 }

@@ -62,7 +62,7 @@ const RUNS_LIMIT: usize = 1_000;
 
 /// Puts the examples in and keeps some of them running until told to stop. What is there already stays as it is.
 pub async fn show(kernel: Kernel, stop: CancellationToken) {
-    let examples = Examples { kernel, principal: Arc::new(Principal::local()) };
+    let examples = Examples { kernel, principal: Arc::new(Principal::local().with_document_proof()) };
     if let Err(fault) = examples.put_in().await {
         let why = json!({"cause": fault.message});
         return examples.kernel.log().warn("the example data is not complete", why);

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use orchestr8_broker::Embedded;
-use orchestr8_contract::Code;
-use orchestr8_kernel::Kernel;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::action::Allow;
+use orchestr8_kernel::{Kernel, Principal, Transport};
 use orchestr8_knowledge::retrieval::dense::{Dense, Embedder};
 use orchestr8_knowledge::{Hub, Meaning, actions, vectors};
 use orchestr8_knowledge_face::{self as face, Envelopes, PubSub};
 
 use super::Runtime;
 use crate::failure::Failure;
-use crate::settings::{Settings, Vectors};
+use crate::settings::{Settings, UnsignedAccess, Vectors};
 use orchestr8_secrets::SecretVault;
 
 /// Every action of knowledge. Without an embedder there is no search by meaning.
@@ -31,10 +32,38 @@ pub fn register(
         None => Hub::new(kernel.clone(), domain),
     };
     let broken = |error| Failure::new(Code::Internal, format!("an action is wrong: {error}"));
+    let guard = signature_guard(settings);
     for action in actions::all(&hub).map_err(broken)? {
+        let action = match &guard {
+            Some(guard) => action.allowing(guard.clone()),
+            None => action,
+        };
         kernel.registry().register(action).map_err(broken)?;
     }
     Ok(hub)
+}
+
+/// With the profile `external` documents are for signed requests, whichever face an unsigned one comes through; the settings name
+/// the exceptions.
+fn signature_guard(settings: &Settings) -> Option<Allow> {
+    match settings.knowledge.security {
+        face::Security::External => {}
+        face::Security::Local | face::Security::Basic(_) => return None,
+    }
+    let unsigned = settings.knowledge.unsigned.clone();
+    Some(Arc::new(move |principal: &Principal, transport: Transport| {
+        let exception = match transport {
+            Transport::Stdio | Transport::Http | Transport::WebSocket => UnsignedAccess::Mcp,
+            Transport::Internal => UnsignedAccess::Workflows,
+        };
+        if principal.document_proof || unsigned.contains(&exception) {
+            return Ok(());
+        }
+        Err(Fault::new(Code::Unauthorized, "this server takes signed requests only for its documents")
+            .with("reason", "signature_required")
+            .with("hint", "sign it with orchestr8 sign, or let the server take it with knowledge.security.allowUnsigned")
+            .with("setting", "knowledge.security.allowUnsigned"))
+    }))
 }
 
 /// The index over the vectors of an embedder, empty until somebody follows the changes.

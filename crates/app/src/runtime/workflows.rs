@@ -28,7 +28,7 @@ pub fn register(
     }
     let hub = Hub::new(
         kernel.clone(),
-        Agents::new(builtin(&agents, &parts)),
+        Agents::new(builtin(&agents, &parts)).allowing(&agents.allowed),
         vault.clone(),
         orchestr8_workflows::Settings {
             running_steps: own.running_steps,

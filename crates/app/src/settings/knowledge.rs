@@ -17,6 +17,7 @@ pub struct Knowledge {
     pub domain: orchestr8_knowledge::Settings,
     pub security: face::Security,
     pub rate_per_minute: Option<u32>,
+    pub unsigned: Vec<UnsignedAccess>,
     pub artifact_hosts: Vec<String>,
     pub artifact_bytes: usize,
     pub public_url: Option<String>,
@@ -24,6 +25,25 @@ pub struct Knowledge {
     pub heartbeat_ms: u64,
     /// None: envelopes come over HTTP only.
     pub pubsub: Option<orchestr8_broker::Settings>,
+}
+
+/// Where documents may be used without a signature although the profile is `external`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnsignedAccess {
+    /// Tools and resources of MCP clients.
+    Mcp,
+    /// Steps of workflows and tools of sessions.
+    Workflows,
+}
+
+impl UnsignedAccess {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "mcp" => Some(UnsignedAccess::Mcp),
+            "workflows" => Some(UnsignedAccess::Workflows),
+            _ => None,
+        }
+    }
 }
 
 impl Knowledge {
@@ -44,6 +64,12 @@ impl Knowledge {
                 words: words::Settings::of_mb(config.words.memory_mb),
             },
             security: security(&config.security)?,
+            unsigned: config
+                .security
+                .allow_unsigned
+                .iter()
+                .filter_map(|text| UnsignedAccess::parse(text))
+                .collect(),
             rate_per_minute: Some(config.rate.per_minute).filter(|limit| *limit > 0),
             artifact_hosts: config.artifacts.allowed_hosts.clone(),
             artifact_bytes: config.artifacts.max_bytes,
@@ -77,6 +103,13 @@ impl Review<'_> {
             ("keySetFile", security.key_set_file.is_some()),
         ];
         let key = |name: &str| format!("knowledge.security.{name}");
+        if security.allow_unsigned.iter().any(|text| UnsignedAccess::parse(text).is_none()) {
+            self.complain(&key("allowUnsigned"), "must be a list of mcp and workflows");
+        }
+        if !security.allow_unsigned.is_empty() && security.profile != KnowledgeProfile::External {
+            let what = "has a meaning only for knowledge.security.profile = \"external\"";
+            self.complain(&key("allowUnsigned"), what);
+        }
         match security.profile {
             KnowledgeProfile::Basic => {
                 for (name, given) in &given[..2] {

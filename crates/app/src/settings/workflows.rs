@@ -54,6 +54,7 @@ impl Workflows {
                 exec,
                 remote: remote.collect(),
                 tools,
+                allowed: config.allowed_agents.clone(),
             },
             env,
         })

@@ -66,6 +66,11 @@ fn a_changed_definition_waits_until_it_is_accepted() {
     let refused = place.run(&["tools", "call", "other.hi"]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
     assert!(refused.err.contains("code: QUARANTINED"), "{}", refused.err);
+    let over_mcp = answer_over_mcp(&place);
+    assert!(
+        over_mcp["message"].as_str().unwrap().contains("has changed since it was accepted"),
+        "{over_mcp}"
+    );
     assert_eq!(place.run(&["tools", "accept"]).out, "other.hi\n");
     let shown = place.run(&["tools", "accept", "other.hi", "--dry-run"]);
     assert!(
@@ -77,6 +82,34 @@ fn a_changed_definition_waits_until_it_is_accepted() {
     assert_eq!(place.run(&["tools", "call", "other.hi"]).code, Some(4));
     assert_eq!(place.run(&["tools", "accept", "other.hi"]).code, Some(0));
     assert_eq!(place.run(&["tools", "call", "other.hi"]).code, Some(0));
+}
+
+/// What a client is told that calls the tool, once its server is up.
+fn answer_over_mcp(place: &Place) -> Value {
+    let mut client = Client::ready(place, &[]);
+    loop {
+        let answer = client.call(1, "other.hi", json!({}));
+        let error = error_of(&answer);
+        if error["code"] != "NOT_FOUND" {
+            client.end();
+            return error;
+        }
+    }
+}
+
+/// What models and people read of a tool of another server holds nothing that they cannot see.
+#[test]
+fn hidden_characters_of_a_description_are_written_out() {
+    let place = place();
+    place.write("about", "safe\u{202e}evil\u{200b}");
+    assert_eq!(place.run(&["tools", "call", "other.hi"]).code, Some(0));
+    let mut client = Client::ready(&place, &[]);
+    while client.call(1, "other.hi", json!({}))["result"]["isError"] == true {}
+    let listed = client.ask(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+    let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
+    let tool = tools.iter().find(|tool| tool["name"] == "other.hi").unwrap();
+    assert_eq!(tool["description"], "safe\\u{202e}evil\\u{200b}");
+    client.end();
 }
 
 #[test]

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use orchestr8_contract::limits;
 use orchestr8_kernel::action::{Action, Shown};
-use orchestr8_kernel::registry::ToolFilter;
+use orchestr8_kernel::registry::{QUARANTINED, ToolFilter};
 use orchestr8_kernel::submission::Scope;
+use orchestr8_kernel::tool_limit::ToolLimit;
 use orchestr8_kernel::{Kernel, Principal, Transport};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -97,6 +98,8 @@ struct Shared {
     audience: Arc<Audience>,
     ending: CancellationToken,
     id_scope: Scope,
+    /// What the tool filter lets through, for the work of clients.
+    tool_limit: Option<ToolLimit>,
 }
 
 /// The face. Clones share it.
@@ -115,7 +118,9 @@ impl Face {
         }
         let server = json!({"name": settings.server_name, "version": settings.server_version}).to_string();
         let seal = Seal::new(&settings.secret);
+        let tool_limit = ToolLimit::of_setting(&settings.tool_filter.only);
         Self(Arc::new(Shared {
+            tool_limit,
             kernel,
             settings,
             server,
@@ -179,7 +184,21 @@ impl Face {
         if governed::role(who).is_some() {
             return self.kernel().registry().find(&governed::full(name));
         }
-        self.kernel().registry().find(name).filter(|action| self.is_offered(action))
+        let found = self.kernel().registry().find_for(&who.tenant, name);
+        // One that is in quarantine is not offered, and says why when it is called.
+        found.filter(|action| self.is_offered(action) || self.is_quarantined(action))
+    }
+
+    fn is_quarantined(&self, action: &Action) -> bool {
+        action.about.meta.contains_key(QUARANTINED) && self.settings().tool_filter.shows(action.name.as_str())
+    }
+
+    /// The principal that the work of a request has. What the filter hides from a client is not for its workflows and sessions either.
+    pub(crate) fn limited(&self, who: &Arc<Principal>) -> Arc<Principal> {
+        match &self.0.tool_limit {
+            None => who.clone(),
+            Some(limit) => Arc::new(Principal::clone(who).limited(Some(limit))),
+        }
     }
 
     fn is_offered(&self, action: &Action) -> bool {

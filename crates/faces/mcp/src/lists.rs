@@ -26,7 +26,9 @@ pub fn tools(request: &Request<'_>) -> Result<Body, Error> {
             shown["name"] = governed::plain(action).into();
             shown
         }),
-        None => page(request, "tools", table.tools(), |action| tool(action, request.era)),
+        None => {
+            page(request, "tools", table.tools_for(&request.who().tenant), |action| tool(action, request.era))
+        }
     }
 }
 

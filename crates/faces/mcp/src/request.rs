@@ -62,7 +62,7 @@ impl Request<'_> {
         Submission {
             action,
             args,
-            principal: self.who().clone(),
+            principal: self.connection.face.limited(self.who()),
             transport: self.connection.transport,
             source: self.source(),
             correlation: self.correlation(),

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use orchestr8_contract::id::{CorrelationId, Lane};
-use orchestr8_contract::{Code, Fault, Kind};
+use orchestr8_contract::{AccessRole, Code, Fault, Kind};
 use orchestr8_kernel::follow::Follow;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::submission::{Identity, Version, past};
-use orchestr8_kernel::{Args, Halt, Settled, Started, Submission};
+use orchestr8_kernel::{Args, Halt, Principal, Settled, Started, Submission};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
@@ -309,8 +309,12 @@ impl Pursuit {
         }
     }
 
+    /// Tells the principal whose command it is, on all its connections, and the owners of the tenant: others may not know of the
+    /// session. Those who follow it hear what happens in it as its followers.
     fn tell(&self, frame: &Frame) {
-        self.connection.audience.tell(frame, Weight::Broadcast);
+        let own = &self.connection.principal;
+        let may_hear = |other: &Principal| other.name == own.name || other.has(AccessRole::Owner);
+        self.connection.audience.tell_those(frame, Weight::Broadcast, may_hear);
     }
 }
 

@@ -116,6 +116,14 @@ impl Call {
         Ok(ask::object(&self.body, known)?)
     }
 
+    /// The same of a body that may be large: it is read beside the other requests, in turns by tenant.
+    pub async fn read_large(&self, known: &'static [&'static str]) -> Result<ask::Body, Failure> {
+        self.expect_json()?;
+        let body = self.body.clone();
+        let read = move || ask::object(&body, known);
+        Ok(self.face.kernel.heavy().run(&self.principal, self.body.len(), read).await??)
+    }
+
     /// A body of JSON that may be left out.
     pub fn read_if_any(&self, known: &[&str]) -> Result<ask::Body, Failure> {
         match self.body.is_empty() {

@@ -7,7 +7,7 @@ use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::ports::store::{Batch, Row};
 use orchestr8_kernel::resilience::retry::{Jitter, delay_ms};
-use orchestr8_outbound::{SIGNATURE, client, signature};
+use orchestr8_outbound::{SIGNATURE, TIMED_SIGNATURE, client, signature, timed_signature};
 use orchestr8_secrets::{RecordKind, SecretText};
 use reqwest::{StatusCode, Url};
 use serde_json::json;
@@ -127,7 +127,10 @@ impl Hub {
             .header(EVENT, &parcel.event)
             .header(DELIVERY, &parcel.id);
         if let Some(secret) = self.secret(parcel)? {
-            request = request.header(SIGNATURE, signature(secret.expose(), &parcel.body)?);
+            let timed = timed_signature(secret.expose(), &parcel.body, self.now_ms())?;
+            request = request
+                .header(SIGNATURE, signature(secret.expose(), &parcel.body)?)
+                .header(TIMED_SIGNATURE, timed);
         }
         let sent = request.body(parcel.body.clone()).send().await;
         Ok(sent.map_err(|error| client::fault("the delivery", error))?.status())

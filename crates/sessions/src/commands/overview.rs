@@ -63,7 +63,7 @@ pub async fn tools(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt
     let session = session(&hub, &args, &context)?;
     let table = hub.kernel().registry().table();
     let tools: Vec<Value> = table
-        .tools()
+        .tools_for(&context.principal.tenant)
         .filter(|action| hub.may_use(&session, &context.principal, action))
         .map(|action| json!({"name": action.name, "description": action.about.description}))
         .collect();

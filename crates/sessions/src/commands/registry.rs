@@ -94,6 +94,7 @@ pub async fn folder(hub: &Hub, path: &str) -> Result<String, Fault> {
 
 pub async fn delete(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
+    check_belongs(&session, &context, "deletes it")?;
     for slot in [Slot::Turn, Slot::Compaction, Slot::Bash] {
         session.doing.stop(slot).await;
     }
@@ -110,13 +111,21 @@ pub async fn delete(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
     }))
 }
 
+/// What a session is shared for does not include giving it away.
+fn check_belongs(session: &Session, context: &Context, what: &str) -> Result<(), Fault> {
+    match session.with_header(|header| header.belongs_to(&context.principal)) {
+        true => Ok(()),
+        false => {
+            let text = format!("only the principal that a session belongs to {what}");
+            Err(Fault::new(Code::Unauthorized, text))
+        }
+    }
+}
+
 /// Shares a session with another principal, or ends that. Only the one it belongs to decides it.
 pub async fn share(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
-    if !session.with_header(|header| header.belongs_to(&context.principal)) {
-        let text = "only the principal that a session belongs to shares it";
-        return Err(Fault::new(Code::Unauthorized, text).into());
-    }
+    check_belongs(&session, &context, "shares it")?;
     let name = args.text("principal").unwrap_or_default().to_owned();
     let access = match args.text("access") {
         Some("read") => Some(SessionAccess::Read),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Content, Fault, Output, Priority};
 use orchestr8_kernel::action::Action;
-use orchestr8_kernel::{Args, Cancel, Halt, Settled, Submission};
+use orchestr8_kernel::{Args, Cancel, Halt, Principal, Settled, Submission};
 use orchestr8_models::{Assistant, Block, Message, Tool, ToolResult};
 use serde_json::{Map, Value, json};
 
@@ -18,9 +18,10 @@ use crate::record::{Body, Place};
 impl Turn {
     /// The tools the model may call.
     pub(super) fn tools(&self) -> Vec<Tool> {
-        let table = self.hub.kernel().registry().table();
-        let usable =
-            table.tools().filter(|action| self.hub.may_use(&self.session, &self.context.principal, action));
+        let (table, tenant) = (self.hub.kernel().registry().table(), &self.context.principal.tenant);
+        let usable = table
+            .tools_for(tenant)
+            .filter(|action| self.hub.may_use(&self.session, &self.context.principal, action));
         let tool = |action: &Arc<Action>| Tool {
             name: action.name.as_str().to_owned(),
             description: action.about.description.clone(),
@@ -94,14 +95,23 @@ impl Turn {
 
     /// Whether the model was offered it. One that makes up names gets nowhere with those of other actions.
     fn is_offered(&self, name: &str) -> bool {
-        let action = self.hub.kernel().registry().find(name);
+        let action = self.hub.kernel().registry().find_for(&self.context.principal.tenant, name);
         action.is_some_and(|action| self.hub.may_use(&self.session, &self.context.principal, &action))
+    }
+
+    /// The caller, held to the tools of this session: what a tool starts, such as a workflow, may use no others.
+    fn limited_principal(&self) -> Arc<Principal> {
+        let own = &self.context.principal;
+        match self.hub.tool_limit(&self.session) {
+            None => own.clone(),
+            Some(limit) => Arc::new(Principal::clone(own).limited(Some(&limit))),
+        }
     }
 
     async fn submit(&self, call: &str, name: &str, args: Map<String, Value>) -> Settled {
         let context = &self.context;
         let correlation: CorrelationId = context.correlation.clone();
-        let mut child = Submission::new(name, Args::new(args), context.principal.clone(), correlation);
+        let mut child = Submission::new(name, Args::new(args), self.limited_principal(), correlation);
         child.trace = context.trace;
         child.cancel = Cancel::from_token(self.stop.child_token());
         child.peer = Some(Arc::new(Person {

@@ -9,6 +9,7 @@ mod live;
 use std::sync::Arc;
 
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::tool_limit::ToolLimit;
 use orchestr8_kernel::{Context, Principal};
 use orchestr8_models::{Assistant, Block, Message, StopReason, Usage, User};
 use serde_json::{Value, json};
@@ -192,10 +193,12 @@ impl Turn {
     /// must not make tools run with rights that its sender lacks.
     fn share_rights(&mut self, next: &[Next]) {
         let own = &self.context.principal;
-        let senders = next.iter().filter_map(|next| next.by.as_ref());
-        let roles = senders.fold(own.roles, |roles, sender| roles.intersection(sender.roles));
-        if roles != own.roles {
-            self.context.principal = Arc::new(Principal { roles, ..Principal::clone(own) });
+        let senders: Vec<&MessageSender> = next.iter().filter_map(|next| next.by.as_ref()).collect();
+        let roles = senders.iter().fold(own.roles, |roles, sender| roles.intersection(sender.roles));
+        let limits = senders.iter().map(|sender| sender.tools.as_ref());
+        let tools = ToolLimit::all_of(std::iter::once(own.tools.as_ref()).chain(limits));
+        if roles != own.roles || tools != own.tools {
+            self.context.principal = Arc::new(Principal { roles, tools, ..Principal::clone(own) });
         }
     }
 

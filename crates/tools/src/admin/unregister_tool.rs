@@ -29,16 +29,12 @@ fn unregister(desk: &Desk, args: &Args, context: &Context) -> Result<Reply, Halt
     let name = args.text("name").unwrap_or_default();
     let _changing = desk.changing.lock();
     let registry = context.kernel.registry();
-    let found = registry.find(name).filter(|action| {
-        action.dynamic && action.name.as_str() == name && action.is_for(&context.principal.tenant)
-    });
-    if found.is_none() {
+    if !registry.unregister_owned(&context.principal.tenant, name) {
         const SHOWN_CHARACTERS: usize = 128;
         let shown: String = name.chars().take(SHOWN_CHARACTERS).collect();
         let what = format!("no tool named '{shown}' was registered at run time");
         return Err(Fault::new(Code::NotFound, what).with("name", shown).into());
     }
-    registry.unregister(name);
     listing::changed(&context.kernel, desk.settings.search_above).map_err(Fault::from)?;
     Ok(Output::json(json!({"name": name, "unregistered": true})).into())
 }

@@ -49,7 +49,7 @@ impl Work for Call {
 
 impl Call {
     async fn make(self, args: Args, context: Context) -> Result<Output, Halt> {
-        let _slot = self.desk.slot()?;
+        let _slot = self.desk.slot(&context.principal)?;
         let cancel = context.cancel.clone();
         tokio::select! {
             biased;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use orchestr8_contract::{Code, Fault};
-use orchestr8_kernel::slots::{Slot, Slots};
+use orchestr8_kernel::Principal;
+use orchestr8_kernel::slots::{Holder, Slot, Slots};
 use parking_lot::RwLock;
 use rmcp::{Peer, RoleClient};
 use tokio_util::sync::CancellationToken;
@@ -78,7 +79,7 @@ impl Desk {
             problem: None,
         };
         Self {
-            slots: Slots::new(server.max_concurrent.max(1)),
+            slots: Slots::exact(server.max_concurrent.max(1)),
             line: RwLock::new(None),
             seen: RwLock::new(seen),
             tried: CancellationToken::new(),
@@ -116,8 +117,8 @@ impl Desk {
         self.line.read().clone().ok_or_else(|| self.fault(Code::Unavailable, "is not running now"))
     }
 
-    pub fn slot(&self) -> Result<Slot, Fault> {
-        self.slots.try_take().ok_or_else(|| {
+    pub fn slot(&self, principal: &Principal) -> Result<Slot, Fault> {
+        self.slots.try_take(Holder::of(principal)).ok_or_else(|| {
             let max = self.slots.max();
             self.fault(Code::ResourceExhausted, &format!("takes {max} calls at once, and all are taken"))
                 .with("reason", "concurrency_limit_exceeded")

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use orchestr8_contract::access::FOREIGN_TOOLS;
+use orchestr8_contract::visible::{visible, visible_line};
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::action::{Effect, OnUnknown, Tasking};
+use orchestr8_kernel::registry::QUARANTINED;
 use orchestr8_kernel::resilience::{Resilience, breaker};
 use orchestr8_kernel::{Action, Halt, Policy, schema};
 use rmcp::model::{Tool, ToolAnnotations};
@@ -73,6 +75,7 @@ pub fn is_of(action: &Action, server: &str) -> bool {
 fn accepted(desk: &Arc<Desk>, tool: &Tool, name: &str, timeout_ms: u64) -> Result<Action, schema::Error> {
     let hints = Hints::of(tool.annotations.as_ref());
     let mut input = Value::Object(tool.input_schema.as_ref().clone());
+    show_hidden_characters(&mut input);
     if let Value::Object(input) = &mut input {
         // The protocol says that it is an object; some servers do not.
         input.entry("type").or_insert_with(|| "object".into());
@@ -81,7 +84,7 @@ fn accepted(desk: &Arc<Desk>, tool: &Tool, name: &str, timeout_ms: u64) -> Resul
     let description = if description.is_empty() {
         format!("{} of {}", tool.name, desk.server.name)
     } else {
-        description.into()
+        visible(description).into_owned()
     };
     let support = support(tool);
     let work = Call {
@@ -96,10 +99,32 @@ fn accepted(desk: &Arc<Desk>, tool: &Tool, name: &str, timeout_ms: u64) -> Resul
     let mut action =
         Action::new(name, &description, input, policy, Arc::new(work))?.allowed_to(FOREIGN_TOOLS);
     let annotated = tool.annotations.as_ref().and_then(|annotations| annotations.title.clone());
-    action.about.title = tool.title.clone().or(annotated);
+    action.about.title = tool.title.clone().or(annotated).map(|title| visible_line(&title).into_owned());
     match tool.output_schema.as_ref().map(|output| Value::Object(output.as_ref().clone())) {
-        Some(output) => action.giving(output),
+        Some(mut output) => {
+            show_hidden_characters(&mut output);
+            action.giving(output)
+        }
         None => Ok(action),
+    }
+}
+
+/// Writes hidden characters of titles and descriptions out, at every depth: models and people read them, and must see what is there.
+fn show_hidden_characters(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member {
+                    Value::String(text) if matches!(name.as_str(), "description" | "title" | "$comment") => {
+                        *text = visible(text).into_owned();
+                    }
+                    Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+                    Value::Array(_) | Value::Object(_) => show_hidden_characters(member),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(show_hidden_characters),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -124,7 +149,9 @@ fn quarantined(desk: &Desk, tool: &Tool, name: &str) -> Result<Action, schema::E
     };
     let about = "Its definition has changed since it was accepted.";
     let action = Action::tool(name, about, schema::any_object(), Policy::quick_read(), work)?;
-    Ok(action.allowed_to(FOREIGN_TOOLS).hidden())
+    let mut action = action.allowed_to(FOREIGN_TOOLS).hidden();
+    action.about.meta.insert(QUARANTINED.into(), true.into());
+    Ok(action)
 }
 
 /// What the server says about the effects of a tool, with the defaults of the protocol.

@@ -1,6 +1,8 @@
 //! Stored workflows, and what would be wrong with one.
 
-use orchestr8_contract::Output;
+use std::sync::Arc;
+
+use orchestr8_contract::{Fault, Output};
 use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
 use serde_json::{Value, json};
 
@@ -61,9 +63,8 @@ pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
     ])
 }
 
-async fn validate(hub: Hub, args: Args, _: Context) -> Result<Reply, Halt> {
-    let source = args.get("workflow").cloned().unwrap_or(Value::Null);
-    match hub.read_definition(&source) {
+async fn validate(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    match hub.read_definition_of(&Arc::new(args), &context.principal).await? {
         Ok(workflow) => {
             let steps: Vec<&str> = workflow.steps.iter().map(|step| &*step.id).collect();
             let agents: Vec<&str> = hub.agents().all().map(|agent| agent.id()).collect();
@@ -79,8 +80,7 @@ async fn validate(hub: Hub, args: Args, _: Context) -> Result<Reply, Halt> {
 }
 
 async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    let source = args.get("workflow").cloned().unwrap_or(Value::Null);
-    let workflow = hub.read_definition(&source).map_err(orchestr8_contract::Fault::from)?;
+    let workflow = hub.read_definition_of(&Arc::new(args), &context.principal).await?.map_err(Fault::from)?;
     let applied = stored::apply(&hub, &context.principal, &workflow).await?;
     Ok(Reply::new(Output::json(applied.answer), applied.effects))
 }

@@ -37,6 +37,7 @@ pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
 }
 
 async fn execute(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
+    let args = Arc::new(args);
     let definition = definition(&hub, &args, &context).await?;
     let accepted = accept(&hub, definition, &args, &context)?;
     Ok(reply(&hub, accepted))
@@ -45,7 +46,7 @@ async fn execute(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
 /// The workflow that is given, or the stored one that is named.
 pub async fn definition(
     hub: &Hub,
-    args: &Args,
+    args: &Arc<Args>,
     context: &Context,
 ) -> Result<(Arc<Workflow>, Authors), Fault> {
     match (args.get("workflow"), args.text("workflowId")) {
@@ -53,7 +54,7 @@ pub async fn definition(
             Err(Fault::invalid("/workflowId: give workflow or workflowId, not both")
                 .with("path", "/workflowId"))
         }
-        (Some(source), None) => Ok((hub.read_definition(source)?, Authors::default())),
+        (Some(_), None) => Ok((hub.read_definition_of(args, &context.principal).await??, Authors::default())),
         (None, Some(id)) => {
             let tenant = context.principal.tenant.as_str();
             Ok(stored::find(hub, tenant, id, args.text("version")).await?.into_parts())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::ports::store::Batch;
-use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
+use orchestr8_kernel::{Action, Args, Context, Halt, Principal, Reply, schema};
 use serde_json::{Value, json};
 
 use super::{changing, control, execution, execution_id, hidden, list, map, object, page};
@@ -50,7 +50,7 @@ async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
         variables,
         correlation: loaded.row.correlation.clone(),
         trace: context.trace,
-        principal: context.principal.clone(),
+        principal: Arc::new(Principal::clone(&context.principal).limited(loaded.row.given.tools.as_ref())),
         authors,
         timeout_ms: loaded.row.given.timeout_ms,
         priority: Some(loaded.row.priority),

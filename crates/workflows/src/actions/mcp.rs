@@ -1,10 +1,12 @@
 //! Workflows for models: three tools, two kinds of resources, two prompts.
 
+use std::sync::Arc;
+
 use orchestr8_contract::content::{PromptMessage, ResourceContents, ResourceData, Role};
 use orchestr8_contract::{Content, Fault, Output};
 use orchestr8_kernel::action::{Address, PromptArgument, Resource};
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::get::{LONGEST_WAIT_MS, Wait, look};
 use super::{
@@ -70,7 +72,10 @@ async fn run_workflow(hub: Hub, args: Args, context: Context) -> Result<Reply, H
             map.insert("context".to_owned(), json!({"timeout": options["timeout"]}));
         }
     }
-    let args = Args::new(given.as_object().cloned().unwrap_or_default());
+    let args = match given {
+        Value::Object(given) => Arc::new(Args::new(given)),
+        _ => Arc::new(Args::new(Map::new())),
+    };
     let workflow = execute::definition(&hub, &args, &context).await?;
     let mut accepted = execute::accept(&hub, workflow, &args, &context)?;
     let data = execute::started(&hub, &accepted);

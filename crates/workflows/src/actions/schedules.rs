@@ -1,8 +1,10 @@
 //! Schedules: workflows that start by themselves.
 
+use std::sync::Arc;
+
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::ports::store::Batch;
-use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
+use orchestr8_kernel::{Action, Args, Context, Halt, Principal, Reply, schema};
 use serde_json::{Value, json};
 
 use super::{answer, changing, hidden, object, page, reading};
@@ -51,8 +53,7 @@ async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let paused = given.remove("paused").and_then(|paused| paused.as_bool()).unwrap_or(false);
     let mut spec: Spec = serde_json::from_value(Value::Object(given))
         .map_err(|error| Fault::invalid(format!("the schedule cannot be read: {error}")))?;
-    spec.principal = context.principal.name.to_string();
-    spec.roles = context.principal.roles;
+    spec.set_author(&context.principal);
     spec.check()?;
     // A schedule for what does not exist would fail every time, with nobody looking.
     spec.revision = Some(stored::find(&hub, tenant(&context), &spec.workflow_id, None).await?.revision);
@@ -117,7 +118,8 @@ async fn trigger(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     }
     // It has the rights that its author and the caller have, and is recorded under the caller's name.
     let request = schedules::request(&hub, &schedule).await?;
-    let mut accepted = hub.accept(Request { principal: context.principal.clone(), ..request })?;
+    let principal = Principal::clone(&context.principal).limited(schedule.spec.tools.as_ref());
+    let mut accepted = hub.accept(Request { principal: Arc::new(principal), ..request })?;
     let answer = json!({"id": schedule.id, "executionId": accepted.id, "status": accepted.status});
     let effects = std::mem::take(&mut accepted.batch);
     Ok(Reply::new(Output::json(answer), effects).then(move || hub.launch(accepted)))

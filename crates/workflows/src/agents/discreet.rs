@@ -8,7 +8,7 @@ use orchestr8_contract::Fault;
 use orchestr8_kernel::redact::Redactor;
 use serde_json::Value;
 
-use super::{Agent, Answer, Call};
+use super::{Agent, Answer, Call, Capability};
 
 /// Knows what must not be shown: named secrets, which the redactor knows, and what looks like one.
 #[derive(Clone)]
@@ -64,6 +64,10 @@ impl Agent for Discreet {
 
     fn inserts_secrets(&self) -> bool {
         self.agent.inserts_secrets()
+    }
+
+    fn capability(&self, input: &Value, config: &Value) -> Capability {
+        self.agent.capability(input, config)
     }
 
     fn target(&self, input: &Value, config: &Value) -> Option<String> {

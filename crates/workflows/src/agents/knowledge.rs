@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::child::{key, submit};
 use super::members::{Members, wrong};
-use super::{Agent, Answer, Call};
+use super::{Agent, Answer, Call, Capability};
 
 /// Keys of steps meet no keys of clients.
 const SCOPE: &str = "workflow-knowledge";
@@ -21,29 +21,33 @@ struct Operation {
     action: &'static str,
     members: &'static [&'static str],
     writes: bool,
+    /// The tool of clients that reads the same.
+    tool: Option<&'static str>,
 }
 
 macro_rules! operation {
-    ($name:literal, $action:literal, $writes:literal, [$($member:literal),*]) => {
-        Operation { name: $name, action: concat!("knowledge.", $action), members: &[$($member),*], writes: $writes }
+    ($name:literal, $action:literal, $writes:literal, [$($member:literal),*], $tool:expr) => {
+        Operation {
+            name: $name, action: concat!("knowledge.", $action), members: &[$($member),*], writes: $writes, tool: $tool,
+        }
     };
 }
 
 #[rustfmt::skip]
 const OPERATIONS: [Operation; 12] = [
-    operation!("query", "query_knowledge", false, ["query", "filters", "top_k", "context_hints", "routing"]),
-    operation!("get", "get_document", false, ["document_id", "full", "revision"]),
-    operation!("get_many", "get_many", false, ["ids", "full"]),
-    operation!("list", "list", false, ["prefix", "deleted", "cursor", "limit"]),
-    operation!("children", "list_children", false, ["parent_id", "cursor", "limit"]),
-    operation!("history", "document_history", false, ["document_id", "before_revision", "limit"]),
+    operation!("query", "query_knowledge", false, ["query", "filters", "top_k", "context_hints", "routing"], Some("search_knowledge")),
+    operation!("get", "get_document", false, ["document_id", "full", "revision"], Some("get_document")),
+    operation!("get_many", "get_many", false, ["ids", "full"], Some("get_document")),
+    operation!("list", "list", false, ["prefix", "deleted", "cursor", "limit"], Some("list_documents")),
+    operation!("children", "list_children", false, ["parent_id", "cursor", "limit"], Some("list_documents")),
+    operation!("history", "document_history", false, ["document_id", "before_revision", "limit"], None),
     operation!("create", "create_document", true,
-        ["document_id", "parent_id", "content", "metadata", "is_human_readable", "created_at"]),
-    operation!("update", "update_document", true, ["document_id", "patch", "update_mask", "last_known_revision"]),
-    operation!("edit", "edit", true, ["document_id", "old_str", "new_str", "last_known_revision"]),
-    operation!("move", "move_document", true, ["document_id", "new_parent_id", "position", "last_known_revision"]),
-    operation!("delete", "delete_document", true, ["document_id", "reason", "delete_at", "last_known_revision"]),
-    operation!("restore", "restore_document", true, ["document_id"]),
+        ["document_id", "parent_id", "content", "metadata", "is_human_readable", "created_at"], None),
+    operation!("update", "update_document", true, ["document_id", "patch", "update_mask", "last_known_revision"], None),
+    operation!("edit", "edit", true, ["document_id", "old_str", "new_str", "last_known_revision"], None),
+    operation!("move", "move_document", true, ["document_id", "new_parent_id", "position", "last_known_revision"], None),
+    operation!("delete", "delete_document", true, ["document_id", "reason", "delete_at", "last_known_revision"], None),
+    operation!("restore", "restore_document", true, ["document_id"], None),
 ];
 
 /// Short ways to say what a document is.
@@ -70,6 +74,13 @@ impl Agent for Knowledge {
 
     fn about(&self) -> &str {
         "Reads, writes and asks documents: {operation: \"query\", query} gives {response, context}; also get, create, update, edit, move, delete and more."
+    }
+
+    fn capability(&self, input: &Value, config: &Value) -> Capability {
+        let named = Members::peek(input, config).text("operation").ok().flatten().unwrap_or_default();
+        let operation = OPERATIONS.iter().find(|operation| operation.name == named);
+        let same_as = operation.map(|operation| std::iter::once(operation.action).chain(operation.tool));
+        Capability::Agent { same_as: same_as.into_iter().flatten().collect() }
     }
 
     fn target(&self, input: &Value, config: &Value) -> Option<String> {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::child::{ask, counted, model};
 use super::members::Members;
-use super::{Agent, Answer, Call};
+use super::{Agent, Answer, Call, Capability};
 
 /// The action of the sessions domain that does it.
 const ACTION: &str = "llm.complete";
@@ -46,6 +46,10 @@ impl Agent for Llm {
 
     fn about(&self) -> &str {
         "Lets a language model answer: {prompt, system, model, schema} gives {text, json, usage, model}."
+    }
+
+    fn capability(&self, _input: &Value, _config: &Value) -> Capability {
+        Capability::Agent { same_as: vec!["llm.complete"] }
     }
 
     fn target(&self, input: &Value, config: &Value) -> Option<String> {

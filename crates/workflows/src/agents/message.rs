@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::child::{hash, submit};
 use super::members::Members;
-use super::{Agent, Answer, Call};
+use super::{Agent, Answer, Call, Capability};
 
 /// The actions of the agents domain that do it.
 const SEND: &str = "aacp.send";
@@ -54,6 +54,10 @@ impl Agent for Send {
         "Tells another agent something, durably: {to or topic, payload, from} gives {messageId, seq}."
     }
 
+    fn capability(&self, _input: &Value, _config: &Value) -> Capability {
+        Capability::Agent { same_as: vec![SEND] }
+    }
+
     fn target(&self, input: &Value, config: &Value) -> Option<String> {
         Members::peek(input, config).text("to").ok()?.map(str::to_owned)
     }
@@ -83,6 +87,10 @@ impl Agent for Request {
 
     fn about(&self) -> &str {
         "Asks another agent and waits for its answer, over restarts: {to, payload, from, timeoutMs} gives what it answers."
+    }
+
+    fn capability(&self, _input: &Value, _config: &Value) -> Capability {
+        Capability::Agent { same_as: vec![SEND] }
     }
 
     fn target(&self, input: &Value, config: &Value) -> Option<String> {

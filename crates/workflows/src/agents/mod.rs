@@ -1,5 +1,6 @@
 //! What a step can call. An agent gets an input and gives an output; one file per agent.
 
+mod capability;
 mod child;
 mod discreet;
 mod echo;
@@ -28,6 +29,7 @@ use futures::future::BoxFuture;
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_contract::{Code, Fault, TraceParent};
+use orchestr8_kernel::tool_limit::ToolLimit;
 use orchestr8_kernel::{Kernel, Principal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 
 use discreet::{Discreet, Discretion};
 
+pub use capability::Capability;
 pub use secrets::{CallSecrets, SecretAccess};
 pub use settings::Settings;
 pub use workers::Workers;
@@ -172,6 +175,14 @@ pub trait Agent: Send + Sync + 'static {
         false
     }
 
+    /// What an execution whose tools are limited must be allowed for this call. Without a word, the agent by its own name.
+    fn capability(&self, _input: &Value, _config: &Value) -> Capability {
+        match self.is_pure() {
+            true => Capability::Nothing,
+            false => Capability::Agent { same_as: Vec::new() },
+        }
+    }
+
     /// What it would call, as part of the breaker's key: a host, for example.
     fn target(&self, _input: &Value, _config: &Value) -> Option<String> {
         None
@@ -192,21 +203,59 @@ pub trait Agent: Send + Sync + 'static {
 
 /// The agents of this installation, by name.
 #[derive(Clone, Default)]
-pub struct Agents(Arc<HashMap<String, Arc<dyn Agent>>>);
+pub struct Agents {
+    by_id: Arc<HashMap<String, Arc<dyn Agent>>>,
+    /// The setting `workflows.allowedAgents`.
+    allowed: Option<ToolLimit>,
+}
 
 impl Agents {
     pub fn new(agents: impl IntoIterator<Item = Arc<dyn Agent>>) -> Self {
-        Self(Arc::new(agents.into_iter().map(|agent| (agent.id().to_owned(), agent)).collect()))
+        let by_id = agents.into_iter().map(|agent| (agent.id().to_owned(), agent)).collect();
+        Self { by_id: Arc::new(by_id), allowed: None }
+    }
+
+    /// The same agents, of which steps may call only those that these names and beginnings of names stand for; all if empty.
+    #[must_use]
+    pub fn allowing(self, patterns: &[String]) -> Self {
+        Self { allowed: ToolLimit::of_setting(patterns), ..self }
     }
 
     pub fn find(&self, id: &str) -> Option<&Arc<dyn Agent>> {
-        let family = || self.0.get(&id[..=id.find('/')?]);
-        self.0.get(id).or_else(family).filter(|agent| agent.answers_to(id))
+        let family = || self.by_id.get(&id[..=id.find('/')?]);
+        self.by_id.get(id).or_else(family).filter(|agent| agent.answers_to(id))
     }
 
     /// Those that can be used here.
     pub fn all(&self) -> impl Iterator<Item = &Arc<dyn Agent>> {
-        self.0.values().filter(|agent| agent.is_usable())
+        self.by_id.values().filter(|agent| agent.is_usable() && self.is_listed(agent.id()))
+    }
+
+    /// A family of agents is listed if one of them may be called.
+    fn is_listed(&self, id: &str) -> bool {
+        let is_family = |allowed: &ToolLimit| {
+            id.ends_with('/') && allowed.patterns().iter().any(|pattern| pattern.starts_with(id))
+        };
+        self.allowed.as_ref().is_none_or(|allowed| allowed.allows(id) || is_family(allowed))
+    }
+
+    /// Whether steps may call the agent with this id here, on behalf of this principal.
+    pub fn check(
+        &self,
+        agent: &dyn Agent,
+        principal: &Principal,
+        (id, input, config): (&str, &Value, &Value),
+    ) -> Result<(), Fault> {
+        if self.allowed.as_ref().is_some_and(|allowed| !allowed.allows(id)) {
+            let what = format!("this server does not let steps call the agent '{id}'");
+            return Err(Fault::new(Code::Unauthorized, what)
+                .with("reason", "agent_not_allowed")
+                .with("setting", "workflows.allowedAgents"));
+        }
+        match &principal.tools {
+            None => Ok(()),
+            Some(limit) => capability::check(limit, agent, id, input, config),
+        }
     }
 }
 

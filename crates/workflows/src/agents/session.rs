@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::child::{ask, counted, hash, model};
 use super::members::Members;
-use super::{Agent, Answer, Call};
+use super::{Agent, Answer, Call, Capability};
 
 /// The action of the sessions domain that does it.
 const ACTION: &str = "session.run";
@@ -39,6 +39,10 @@ impl Agent for Session {
 
     fn about(&self) -> &str {
         "Sends a message to an agent session, which is made if it is not there: {message, sessionId} gives {sessionId, text, usage}."
+    }
+
+    fn capability(&self, _input: &Value, _config: &Value) -> Capability {
+        Capability::Agent { same_as: vec!["session.run", "prompt_session"] }
     }
 
     fn target(&self, input: &Value, config: &Value) -> Option<String> {

@@ -14,6 +14,8 @@ pub struct Settings {
     pub http: Http,
     /// The tools that `@orchestr8/tool` may call, as clients see them.
     pub tools: ToolFilter,
+    /// The agents that steps may call: ids, or beginnings of ids followed by `*`. Empty: all.
+    pub allowed: Vec<String>,
     /// None: no workflow can start a program.
     pub exec: Option<Exec>,
     /// Agents behind `POST /process`, by the name workflows call them.

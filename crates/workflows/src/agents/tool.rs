@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::child::key;
 use super::http::status::shorten;
 use super::members::{Members, wrong};
-use super::{Agent, Answer, Call, until_cancelled};
+use super::{Agent, Answer, Call, Capability, until_cancelled};
 use crate::limits::TOOL_MESSAGE_BYTES;
 
 /// Keys of steps meet no keys of clients.
@@ -40,6 +40,13 @@ impl Agent for Tool {
 
     fn about(&self) -> &str {
         "Calls an MCP tool of this server or of one behind it: {tool, arguments} gives what the tool gives."
+    }
+
+    fn capability(&self, input: &Value, config: &Value) -> Capability {
+        let given = Members::peek(input, config).text("tool").ok().flatten().unwrap_or_default();
+        let action = self.kernel.registry().find(given);
+        // A tool that was called by an alias is the same tool.
+        Capability::Tool(action.map_or_else(|| given.to_owned(), |action| action.name.to_string()))
     }
 
     fn target(&self, input: &Value, config: &Value) -> Option<String> {
@@ -75,7 +82,7 @@ fn submission(kernel: &Kernel, view: Arc<Alone>, call: &Call) -> Result<Submissi
         Some(other) => return Err(wrong("arguments", "an object", other)),
     };
     // Actions that no client can see are not for workflows either.
-    let action = kernel.registry().find(name);
+    let action = kernel.registry().find_for(&call.principal.tenant, name);
     if !action.is_some_and(|action| matches!(action.shown, Shown::Tool) && view.sees(&action)) {
         let shown: String = name.chars().take(128).collect();
         return Err(

@@ -56,7 +56,7 @@ impl Cache {
         if is_as_written && let Some(found) = self.get(&hash) {
             return Ok(found);
         }
-        let workflow = read_measured(value, hash)?;
+        let workflow = read_measured(value, (hash, bytes))?;
         self.keep(workflow.clone(), bytes);
         Ok(workflow)
     }

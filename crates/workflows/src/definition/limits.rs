@@ -23,5 +23,5 @@ pub const ATTEMPTS: u32 = 100;
 /// The longest time a definition may give: ten years. Beyond it a mistake of units is more likely than a wish.
 pub const DURATION_MS: u64 = 10 * 366 * 86_400_000;
 
-/// Validated definitions kept in memory, by the size of their text.
-pub const DEFINITIONS_BYTES: usize = 67_108_864;
+/// Validated definitions kept in memory, by the size of their text, which becomes up to fifty times as large when it is read.
+pub const DEFINITIONS_BYTES: usize = 4_194_304;

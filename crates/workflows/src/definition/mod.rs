@@ -59,8 +59,7 @@ pub fn read(text: &str) -> Result<Arc<Workflow>, Problems> {
 
 /// Reads a definition that is JSON already.
 pub fn read_value(value: &Value) -> Result<Arc<Workflow>, Problems> {
-    let (hash, _) = measure(value)?;
-    read_measured(value, hash)
+    read_measured(value, measure(value)?)
 }
 
 /// SHA-256, in hex, of the canonical JSON without `schemaHash` (ADR-002).
@@ -90,12 +89,12 @@ fn measure(value: &Value) -> Result<(String, usize), Problems> {
     if bytes > limits::DEFINITION_BYTES { Err(text::too_large()) } else { Ok((hash(value), bytes)) }
 }
 
-fn read_measured(value: &Value, hash: String) -> Result<Arc<Workflow>, Problems> {
+fn read_measured(value: &Value, (hash, bytes): (String, usize)) -> Result<Arc<Workflow>, Problems> {
     let sink = RefCell::new(Vec::new());
     let workflow = workflow::read(value, Place::ROOT, hash, 0, &sink);
     let problems = sink.into_inner();
     match workflow {
-        Some(workflow) if problems.is_empty() => Ok(Arc::new(workflow)),
+        Some(workflow) if problems.is_empty() => Ok(Arc::new(Workflow { bytes, ..workflow })),
         Some(_) => Err(Problems(problems)),
         None if !problems.is_empty() => Err(Problems(problems)),
         // Whoever gives no workflow says why; this is the last resort that keeps the promise of never being silent.

@@ -18,6 +18,8 @@ pub struct Workflow {
     pub tags: Vec<String>,
     /// SHA-256 of the canonical JSON without `schemaHash`: what an execution is pinned to.
     pub hash: Arc<str>,
+    /// The size of its text; of a workflow inside another one it is not known.
+    pub bytes: usize,
     /// The definition as it was written.
     pub source: Arc<Value>,
     /// Variables and what they are when nobody gives them.

@@ -86,6 +86,7 @@ pub(super) fn read(
         description: identity.description.map(str::to_owned),
         tags: identity.tags.into_iter().map(str::to_owned).collect(),
         hash: hash.into(),
+        bytes: 0,
         source: Arc::new(value.clone()),
         variables: context.variables,
         inputs: inputs.cloned(),

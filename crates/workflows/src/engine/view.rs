@@ -2,6 +2,7 @@
 
 use orchestr8_contract::error::{Retry, StoredFault};
 use orchestr8_kernel::ports::clock::iso;
+use orchestr8_kernel::tool_limit::ToolLimit;
 use serde_json::{Map, Value, json};
 
 use super::event::Task;
@@ -15,6 +16,7 @@ pub struct Facts {
     pub parent: Option<String>,
     pub forked_from: Option<String>,
     pub authors: Authors,
+    pub tools: Option<ToolLimit>,
     pub last_sequence: u64,
 }
 
@@ -63,6 +65,7 @@ pub fn resource(state: &State, facts: &Facts, now_ms: i64) -> Value {
     add("definedBy", name(&facts.authors.defined_by));
     add("editedBy", name(&facts.authors.edited_by));
     add("scheduledBy", name(&facts.authors.scheduled_by));
+    add("toolLimit", facts.tools.as_ref().map(|tools| json!(tools)));
     add("forkedFrom", facts.forked_from.clone().map(Value::from));
     add("pauseReason", state.pause.as_ref().map(|pause| pause.reason.clone().into()));
     add("cancelReason", state.cancel.as_ref().map(|cancel| cancel.reason.clone().into()));

@@ -9,6 +9,7 @@ use orchestr8_kernel::Principal;
 use orchestr8_kernel::grant::TokenGrant;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::tool_limit::ToolLimit;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::error::SendError;
@@ -71,6 +72,9 @@ pub struct Given {
     /// The scope of the API token that started it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<String>,
+    /// The tools that its steps may use, if those of its starter are limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolLimit>,
     #[serde(default, skip_serializing_if = "Authors::is_empty")]
     pub authors: Authors,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,7 +169,7 @@ impl Hub {
         let slot = match shared.gates.try_enter(&seed, true, seed.created_ms)? {
             Entry::Open(pass) => {
                 seed.pass = pass;
-                shared.scheduler.try_begin()
+                shared.scheduler.try_begin(&seed.tenant)
             }
             Entry::Shut { .. } => None,
         };
@@ -224,7 +228,8 @@ impl Hub {
                 }
             }
         }
-        shared.scheduler.line_up(seed.priority, seed.num, seed);
+        let tenant = seed.tenant.clone();
+        shared.scheduler.line_up(&tenant, (seed.priority, seed.num), seed);
     }
 
     fn seed(&self, request: Request) -> Seed {
@@ -236,6 +241,7 @@ impl Hub {
         let principal = Arc::new(Principal {
             roles: request.authors.reduce(request.principal.roles),
             grant: TokenGrant::recorded(&request.principal.name, request.principal.tenant.clone(), &scope),
+            document_proof: false,
             ..Principal::clone(&request.principal)
         });
         let given = Given {
@@ -245,6 +251,7 @@ impl Hub {
             principal: request.principal.name.to_string(),
             roles: principal.roles,
             scope,
+            tools: principal.tools.clone(),
             authors: request.authors,
             parent: request.parent,
             forked_from: request.forked_from,

@@ -184,14 +184,14 @@ impl Actor {
     /// Lets it begin with this slot.
     pub fn begin(&mut self, slot: Slot) {
         self.spare.push(slot);
-        self.counted = Some(self.hub.0.scheduler.count_begun());
+        self.counted = Some(self.hub.0.scheduler.count_begun(&self.seed.tenant));
         let event = begun(&self.hub, &self.seed);
         self.queue.push_back((event, None));
     }
 
     /// Continues an execution that had begun.
     pub fn resume(&mut self) {
-        self.counted = Some(self.hub.0.scheduler.count_begun());
+        self.counted = Some(self.hub.0.scheduler.count_begun(&self.seed.tenant));
     }
 
     pub fn give(&mut self, event: Event) {
@@ -353,7 +353,7 @@ impl Actor {
             self.asked.insert(task);
             let taken = match self.spare.pop() {
                 Some(slot) => Ok(slot),
-                None => self.hub.0.scheduler.take(self.seed.num),
+                None => self.hub.0.scheduler.take(&self.seed.tenant, self.seed.num),
             };
             match taken {
                 Ok(slot) => self.start(task, slot),

@@ -67,6 +67,7 @@ impl Seed {
             parent: self.given.parent.as_ref().map(|parent| parent.id.to_string()),
             forked_from: self.given.forked_from.as_ref().map(ToString::to_string),
             authors: self.given.authors.clone(),
+            tools: self.given.tools.clone(),
             last_sequence: seq,
         }
     }
@@ -148,7 +149,8 @@ pub async fn seed(hub: &Hub, row: &Row) -> Result<Seed, Fault> {
         started_by: given.principal.as_str().into(),
     };
     let principal = Principal::new(given.principal.as_str(), row.tenant.clone(), given.roles)
-        .granted(TokenGrant::recorded(&given.principal, row.tenant.clone(), &given.scope));
+        .granted(TokenGrant::recorded(&given.principal, row.tenant.clone(), &given.scope))
+        .limited(given.tools.as_ref());
     Ok(Seed {
         num: row.num,
         tenant: row.tenant.clone(),

@@ -37,7 +37,7 @@ use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Event, Fault, Priority};
 use orchestr8_kernel::ports::store;
 use orchestr8_kernel::registry::RESOURCE_UPDATED;
-use orchestr8_kernel::{Kernel, Log, Ports};
+use orchestr8_kernel::{Args, Kernel, Log, Ports, Principal};
 use orchestr8_secrets::SecretVault;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -246,6 +246,17 @@ impl Hub {
         let workflow = self.0.definitions.get_or_read(source)?;
         self.0.settings.env.check(&workflow)?;
         Ok(workflow)
+    }
+
+    /// The definition in the member `workflow` of arguments. A large one is checked beside other work, in turns by tenant.
+    pub async fn read_definition_of(
+        &self,
+        args: &Arc<Args>,
+        principal: &Principal,
+    ) -> Result<Result<Arc<Workflow>, Problems>, Fault> {
+        let (hub, given) = (self.clone(), args.clone());
+        let read = move || hub.read_definition(given.get("workflow").unwrap_or(&Value::Null));
+        self.0.kernel.heavy().run(principal, args.bytes(), read).await
     }
 
     pub fn ports(&self) -> &Ports {

@@ -64,7 +64,7 @@ impl Recent {
     pub fn end(&self, id: &Arc<str>, ended: Ended) {
         // A large one would crowd out many small ones.
         const KEPT_BYTES: usize = 65_536;
-        if ended.state.outputs_bytes <= KEPT_BYTES {
+        if ended.state.outputs_bytes + ended.state.workflow().bytes <= KEPT_BYTES {
             let mut kept = self.ended.lock();
             if kept.by_id.insert(id.clone(), Arc::new(ended)).is_none() {
                 kept.order.push_back(id.clone());

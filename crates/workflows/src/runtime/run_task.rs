@@ -11,7 +11,10 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::Tenant;
+use orchestr8_contract::json::bytes as json_bytes;
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::Principal;
+use orchestr8_kernel::heavy::INLINE_BYTES;
 use orchestr8_kernel::resilience::{self, News, Resilience};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -78,12 +81,9 @@ pub fn prepare(
         Ok(resolved) => resolved,
         Err(fault) => return failed(fault),
     };
-    let principal = match hub.current_principal(&actor.seed) {
-        Ok(principal) => principal,
+    let (agent, principal) = match permitted(actor, &resolved) {
+        Ok(permitted) => permitted,
         Err(fault) => return failed(fault),
-    };
-    let Some(agent) = hub.0.agents.find(&resolved.call.agent) else {
-        return failed(unknown_agent(hub, &resolved.call.agent));
     };
     hide_references(actor, &**agent, &mut resolved);
     let target = agent.target(&resolved.input, &resolved.config);
@@ -110,8 +110,10 @@ pub fn prepare(
         heartbeat: Heartbeat::default(),
         recorded,
     };
+    let heavy_bytes = heavy_bytes(&**agent, &call);
     if agent.is_pure()
         && !step.checkpoint
+        && heavy_bytes.is_none()
         && let Poll::Ready(result) = poll_once(guarded(agent, call.clone()).as_mut())
     {
         let result = mask(hub, &actor.seed.tenant, result);
@@ -128,8 +130,21 @@ pub fn prepare(
         heartbeat_ms: step.heartbeat_timeout_ms,
         notes: actor.sender.clone(),
         task,
+        heavy_bytes,
     };
     Prepared::Start(Start(run.all(cancel).boxed()))
+}
+
+/// The agent that a step calls, and the principal that it calls it as, which may.
+fn permitted<'a>(
+    actor: &'a Actor,
+    resolved: &scope::Resolved<'_>,
+) -> Result<(&'a Arc<dyn Agent>, Arc<Principal>), Fault> {
+    let (hub, id) = (&actor.hub, &*resolved.call.agent);
+    let principal = hub.current_principal(&actor.seed)?;
+    let agent = hub.0.agents.find(id).ok_or_else(|| unknown_agent(hub, id))?;
+    hub.0.agents.check(&**agent, &principal, (id, &resolved.input, &resolved.config))?;
+    Ok((agent, principal))
 }
 
 /// Only agents that insert secrets get references to them.
@@ -160,6 +175,28 @@ fn guarded(agent: &Arc<dyn Agent>, call: Call) -> BoxFuture<'static, Result<Answ
         .boxed()
 }
 
+/// The size of the input of a pure agent, if it is too large to be worked on where requests are read.
+fn heavy_bytes(agent: &dyn Agent, call: &Call) -> Option<usize> {
+    let size = || json_bytes(&call.input) + json_bytes(&call.config);
+    agent.is_pure().then(size).filter(|bytes| *bytes >= INLINE_BYTES)
+}
+
+/// Calls a pure agent on a thread for heavy work, when the turn of its tenant comes.
+fn beside(
+    hub: &Hub,
+    agent: &Arc<dyn Agent>,
+    call: Call,
+    bytes: usize,
+) -> BoxFuture<'static, Result<Answer, Fault>> {
+    let (kernel, principal, agent) = (hub.0.kernel.clone(), call.principal.clone(), agent.clone());
+    async move {
+        let work = move || guarded(&agent, call).now_or_never();
+        let answer = kernel.heavy().run(&principal, bytes, work).await?;
+        answer.unwrap_or_else(|| Err(Fault::internal("a pure agent waits for something")))
+    }
+    .boxed()
+}
+
 /// Whatever an agent answers, no secret of the tenant enters the engine with it.
 fn mask(hub: &Hub, tenant: &Tenant, result: Result<Answer, Fault>) -> Result<Answer, Fault> {
     let mask = hub.0.secrets.mask(tenant);
@@ -186,6 +223,8 @@ struct Run {
     heartbeat_ms: Option<u64>,
     notes: mpsc::Sender<Message>,
     task: Task,
+    /// The size of the input, if it is a pure step with a large one.
+    heavy_bytes: Option<usize>,
 }
 
 impl Run {
@@ -244,7 +283,10 @@ impl Run {
         let heartbeat = Heartbeat::default();
         let call =
             Call { attempt, cancel: cancel.child_token(), heartbeat: heartbeat.clone(), ..self.call.clone() };
-        let working = guarded(&self.agent, call);
+        let working = match self.heavy_bytes {
+            Some(bytes) => beside(&self.hub, &self.agent, call, bytes),
+            None => guarded(&self.agent, call),
+        };
         let (limit_ms, clock, told) = (self.heartbeat_ms, self.hub.0.ports.clock.clone(), cancel.clone());
         Box::pin(async move {
             tokio::pin!(working);

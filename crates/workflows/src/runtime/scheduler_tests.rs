@@ -3,11 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use orchestr8_contract::id::Tenant;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use tokio::sync::oneshot;
 
 use super::{Scheduler, Slot};
+
+fn acme() -> Tenant {
+    Tenant::parse("acme").unwrap()
+}
 
 #[derive(Debug, Clone)]
 enum Move {
@@ -69,13 +74,13 @@ impl World {
 
     fn play(&mut self, play: Move) {
         match play {
-            Move::Take(execution) => match self.scheduler.take(execution) {
+            Move::Take(execution) => match self.scheduler.take(&acme(), execution) {
                 Ok(slot) => self.held.lock().push(slot),
                 Err(receiver) => self.waiting.push(receiver),
             },
             Move::LineUp(priority) => {
                 self.number += 1;
-                self.scheduler.line_up(priority, self.number, self.number);
+                self.scheduler.line_up(&acme(), (priority, self.number), self.number);
             }
             Move::Release(at) => self.release(at),
             Move::GiveUp(at) => {
@@ -120,11 +125,11 @@ proptest! {
     #[test]
     fn wf_19_3_turns_go_round_by_execution(counts in prop::collection::vec(1_usize..6, 2..6)) {
         let scheduler: Scheduler<()> = Scheduler::new(1);
-        let first = scheduler.take(-1).ok();
+        let first = scheduler.take(&acme(), -1).ok();
         let mut waiting: Vec<(usize, oneshot::Receiver<Slot>)> = Vec::new();
         for (execution, count) in counts.iter().enumerate() {
             for _ in 0..*count {
-                if let Err(receiver) = scheduler.take(i64::try_from(execution).unwrap()) {
+                if let Err(receiver) = scheduler.take(&acme(), i64::try_from(execution).unwrap()) {
                     waiting.push((execution, receiver));
                 }
             }
@@ -154,9 +159,9 @@ proptest! {
 fn the_higher_priority_begins_first_and_then_the_older() {
     let order: Arc<Mutex<Vec<i64>>> = Arc::default();
     let scheduler = Scheduler::new(1);
-    let blocker = scheduler.take(0).ok();
+    let blocker = scheduler.take(&acme(), 0).ok();
     for (priority, number) in [(0, 1), (5, 2), (0, 3), (5, 4), (-1, 5)] {
-        scheduler.line_up(priority, number, number);
+        scheduler.line_up(&acme(), (priority, number), number);
     }
     let sink = order.clone();
     scheduler.on_admit(Arc::new(move |number, _slot| sink.lock().push(number)));
@@ -167,12 +172,63 @@ fn the_higher_priority_begins_first_and_then_the_older() {
 #[test]
 fn an_execution_begins_at_once_only_when_nobody_comes_before_it() {
     let scheduler: Scheduler<i64> = Scheduler::new(1);
-    let slot = scheduler.try_begin();
+    let slot = scheduler.try_begin(&acme());
     assert!(slot.is_some());
-    assert!(scheduler.try_begin().is_none());
-    scheduler.line_up(0, 1, 1);
+    assert!(scheduler.try_begin(&acme()).is_none());
+    scheduler.line_up(&acme(), (0, 1), 1);
     drop(slot);
-    assert!(scheduler.try_begin().is_none(), "another one is in line");
+    assert!(scheduler.try_begin(&acme()).is_none(), "another one is in line");
     scheduler.on_admit(Arc::new(|_, _slot| {}));
-    assert!(scheduler.try_begin().is_some());
+    assert!(scheduler.try_begin(&acme()).is_some());
+}
+
+/// Whatever a tenant holds and lets wait, another one begins and runs.
+#[test]
+fn a_tenant_with_all_slots_does_not_keep_another_from_running() {
+    let rival = Tenant::parse("rival").unwrap();
+    let admitted: Arc<Mutex<Vec<i64>>> = Arc::default();
+    let scheduler: Scheduler<i64> = Scheduler::new(10);
+    let sink = admitted.clone();
+    let kept: Arc<Mutex<Vec<Slot>>> = Arc::default();
+    let keep = kept.clone();
+    scheduler.on_admit(Arc::new(move |number, slot| {
+        sink.lock().push(number);
+        keep.lock().push(slot);
+    }));
+    let begun: Vec<_> = (0..200).map(|_| scheduler.count_begun(&rival)).collect();
+    let held: Vec<Slot> = (0..10).map(|execution| scheduler.take(&rival, execution).ok().unwrap()).collect();
+    let _waiting: Vec<_> =
+        (0..100).map(|execution| scheduler.take(&rival, execution).err().unwrap()).collect();
+    for number in 0..100 {
+        scheduler.line_up(&rival, (100, number), number);
+    }
+    assert!(admitted.lock().is_empty());
+    let own = scheduler.try_begin(&acme());
+    assert!(own.is_some(), "a slot of the reserve");
+    assert!(scheduler.take(&acme(), 500).is_err(), "it has its share");
+    scheduler.line_up(&acme(), (0, 501), 501);
+    drop(own);
+    assert_eq!(
+        *admitted.lock(),
+        [501],
+        "a step of acme that was given up, then its execution, before those of rival"
+    );
+    drop((held, begun));
+    assert!(admitted.lock().len() > 1);
+}
+
+#[test]
+fn tenants_that_wait_take_turns() {
+    let rival = Tenant::parse("rival").unwrap();
+    let order: Arc<Mutex<Vec<i64>>> = Arc::default();
+    let scheduler = Scheduler::new(1);
+    let blockers = (scheduler.take(&rival, 0).ok(), scheduler.take(&acme(), 1).ok());
+    for number in 10..14 {
+        scheduler.line_up(&rival, (0, number), number);
+    }
+    scheduler.line_up(&acme(), (0, 20), 20);
+    let sink = order.clone();
+    scheduler.on_admit(Arc::new(move |number, _slot| sink.lock().push(number)));
+    drop(blockers);
+    assert!(order.lock().iter().position(|number| *number == 20).unwrap() <= 1, "{:?}", order.lock());
 }

@@ -15,10 +15,12 @@ use jiff::tz::TimeZone;
 use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Code, Fault, RoleSet};
 use orchestr8_kernel::audit::StateChange;
+use orchestr8_kernel::grant::TokenGrant;
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::{self, Batch, Statement};
 use orchestr8_kernel::principals::Standing;
+use orchestr8_kernel::tool_limit::ToolLimit;
 use orchestr8_kernel::{Principal, log};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -85,6 +87,12 @@ pub struct Spec {
     pub principal: String,
     #[serde(default)]
     pub roles: RoleSet,
+    /// The scope of the API token that stored it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<String>,
+    /// The tools that what it starts may use, if those of its author are limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolLimit>,
 }
 
 fn utc() -> String {
@@ -92,6 +100,21 @@ fn utc() -> String {
 }
 
 impl Spec {
+    /// Records on whose behalf it starts, and with which rights.
+    pub fn set_author(&mut self, principal: &Principal) {
+        self.principal = principal.name.to_string();
+        self.roles = principal.roles;
+        self.scope = principal.grant.as_ref().map_or_else(Vec::new, |grant| grant.scope.entries());
+        self.tools = principal.tools.clone();
+    }
+
+    fn author(&self, tenant: Tenant) -> Principal {
+        let grant = TokenGrant::recorded(&self.principal, tenant.clone(), &self.scope);
+        Principal::new(self.principal.as_str(), tenant, self.roles)
+            .granted(grant)
+            .limited(self.tools.as_ref())
+    }
+
     /// Refuses what would never start.
     pub fn check(&self) -> Result<(), Fault> {
         self.times()?;
@@ -357,7 +380,7 @@ pub async fn request(hub: &Hub, schedule: &Schedule) -> Result<Request, Fault> {
         variables: spec.inputs.clone(),
         correlation: CorrelationId::from_uuid(hub.ports().ids.fresh(For::Correlation)),
         trace: None,
-        principal: Arc::new(Principal::new(spec.principal.as_str(), tenant, spec.roles)),
+        principal: Arc::new(spec.author(tenant)),
         timeout_ms: None,
         priority: None,
         parent: None,

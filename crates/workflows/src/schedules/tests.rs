@@ -16,6 +16,8 @@ fn spec(cron: &str, zone: &str) -> Spec {
         backfill: Backfill::default(),
         principal: String::new(),
         roles: orchestr8_contract::RoleSet::NONE,
+        scope: Vec::new(),
+        tools: None,
     }
 }
 

@@ -133,6 +133,11 @@ pub struct Applied {
 }
 
 pub async fn apply(hub: &Hub, principal: &Principal, workflow: &Workflow) -> Result<Applied, Fault> {
+    if principal.tools.is_some() {
+        // What it stores would run later for others, who are not limited.
+        let what = "a caller whose tools are limited cannot store workflows";
+        return Err(Fault::new(Code::Unauthorized, what).with("reason", "tool_limit"));
+    }
     let tenant = principal.tenant.as_str();
     let newest = query(hub, tables::newest(tenant, &workflow.id)).await?.into_iter().next();
     let answer = |revision: i64, unchanged: bool| {

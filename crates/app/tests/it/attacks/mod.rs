@@ -3,12 +3,16 @@
 mod actors;
 mod audit;
 mod canaries;
+mod capabilities;
 mod directory;
+mod documents;
+mod dynamic_tools;
 mod encryption;
 mod environment;
 mod exec;
 mod files;
 mod impostor;
+mod load;
 mod loopback;
 mod matrix;
 mod quotas;

@@ -99,7 +99,8 @@ fn a_token_is_shown_to_a_server_that_asks_for_one() {
     let now_s = Real::new().now_ms() / 1000;
     let said = json!({"iss": "https://issuer.example", "aud": "orchestr8", "exp": now_s + 600, "sub": "svc:a",
         "tenant_id": "acme", "roles": ["owner"]});
-    let claims = Claims { iat_s: now_s, exp_s: now_s + 600, nonce: "not looked at", address: None };
+    let claims =
+        Claims { iat_s: now_s, exp_s: now_s + 600, nonce: "not looked at", address: None, key: None };
     let token = jws::sign(&pair, said.to_string().as_bytes(), &claims, Form::Compact);
     let place = place.with("ORCHESTR8_TOKEN", &token);
     put(&place, "/Handbook/Setup", "zebra");

@@ -76,7 +76,7 @@ pub(crate) async fn download(call: Call) -> Outcome {
         To::Document => {
             let tenant = Tenant::parse(&link.tenant).map_err(|error| Fault::invalid(error.to_string()))?;
             let roles = RoleSet::of(&[AccessRole::Viewer]);
-            let reader = Arc::new(Principal::new("signed-link", tenant, roles));
+            let reader = Arc::new(Principal::new("signed-link", tenant, roles).with_document_proof());
             content(&call, &reader, &link.name).await?
         }
     };

@@ -30,7 +30,7 @@ pub(crate) async fn publish(call: Call) -> Outcome {
 }
 
 async fn published(call: &Call, labels: &mut Labels) -> Outcome {
-    let (who, body) = call.authenticate(Kind::Envelope).await?;
+    let (who, body) = call.authenticate(Kind::Address).await?;
     let envelope = Envelope::read(&body, None)?;
     match (checked(call, who, &envelope, body, labels).await, &envelope.trace_id) {
         (Err(failure), Some(trace)) => Err(failure.traced(trace)),

@@ -1,7 +1,7 @@
 //! Signatures of the external profile (KNO-3): JWS with Ed25519 over the exact bytes of a request, compact or detached.
 //!
-//! The protected header has `alg`, `kid`, `iat`, `exp`, `nonce`, and for requests without an envelope `htm` and `htu`, since an
-//! empty body would fit any address.
+//! The protected header has `alg`, `kid`, `iat`, `exp`, `nonce`. For requests without an envelope, and for envelopes that go onto the
+//! bus, it has `htm` and `htu`, since the body would fit another address; `idempotency_key` covers the header of that name.
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde_json::json;
@@ -32,6 +32,8 @@ pub struct Claims<'a> {
     pub nonce: &'a str,
     /// Method and target, for requests without an envelope.
     pub address: Option<(&'a str, &'a str)>,
+    /// What the header `Idempotency-Key` says, where the body does not.
+    pub key: Option<&'a str>,
 }
 
 /// Where the payload is.
@@ -51,6 +53,9 @@ pub fn sign(pair: &Pair, payload: &[u8], claims: &Claims<'_>, form: Form) -> Str
     if let Some((method, target)) = claims.address {
         header["htm"] = method.into();
         header["htu"] = target.into();
+    }
+    if let Some(key) = claims.key {
+        header["idempotency_key"] = key.into();
     }
     let (header, payload) = (jose::encode(header.to_string().as_bytes()), jose::encode(payload));
     let signature = SigningKey::from_bytes(&pair.seed).sign(format!("{header}.{payload}").as_bytes());
@@ -119,9 +124,10 @@ impl Sealed {
         }
         let address = self.parts.text("htm").zip(self.parts.text("htu"));
         let address = address.map(|(method, target)| (method.to_owned(), target.to_owned()));
+        let key = self.parts.text("idempotency_key").map(str::to_owned);
         // The nonce is remembered for as long as the signature could be believed again.
         let forget_ms = exp_ms.saturating_add(SKEW_MS).saturating_add(1000);
-        Ok(Opened { payload: self.parts.payload, nonce: self.nonce, forget_ms, address })
+        Ok(Opened { payload: self.parts.payload, nonce: self.nonce, forget_ms, address, key })
     }
 }
 
@@ -132,6 +138,7 @@ pub(crate) struct Opened {
     pub nonce: String,
     pub forget_ms: i64,
     pub address: Option<(String, String)>,
+    pub key: Option<String>,
 }
 
 #[cfg(test)]

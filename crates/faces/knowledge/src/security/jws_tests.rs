@@ -16,7 +16,7 @@ fn key() -> (Pair, Record) {
 }
 
 fn claims(nonce: &str) -> Claims<'_> {
-    Claims { iat_s: NOW_MS / 1000, exp_s: NOW_MS / 1000 + 300, nonce, address: None }
+    Claims { iat_s: NOW_MS / 1000, exp_s: NOW_MS / 1000 + 300, nonce, address: None, key: None }
 }
 
 fn open(text: &str, body: Option<&[u8]>, record: &Record, now_ms: i64) -> Result<Opened, Refused> {

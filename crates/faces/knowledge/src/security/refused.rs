@@ -40,6 +40,10 @@ pub enum Refused {
     Replayed,
     #[error("it was made for another issuer, audience or subject")]
     Claims,
-    #[error("it was signed for another method or address (htm, htu)")]
+    #[error(
+        "it does not cover the header Idempotency-Key; say idempotency_key in the envelope or in its protected header"
+    )]
+    Key,
+    #[error("it was not signed for this method and address (htm, htu)")]
     Address,
 }

@@ -13,11 +13,13 @@ use orchestr8_kernel::Principal;
 use orchestr8_kernel::grant::TokenGrant;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::{Batch, Error, Store};
+use serde_json::Value;
 
-use super::jws::Sealed;
+use super::jws::{Opened, Sealed};
 use super::{Refused, jwt, keys, roles};
 use crate::envelope::Envelope;
 use crate::failure::Failure;
+use crate::headers::IDEMPOTENCY_KEY;
 use crate::limits::TOKEN_BYTES;
 use crate::settings::Security;
 use crate::tables;
@@ -42,10 +44,13 @@ pub(crate) enum Who {
     Proven(Proven),
 }
 
-/// Whether a request is one whose body says where it is meant for, or one that is signed with its address.
+/// What the signature of a request must cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
+    /// The envelope, which says what is to be done at once. Its signature may have an address (KNO-3 asks for none).
     Envelope,
+    /// The address too: the body does not say what is to be done, or says it for more than one address. An envelope that was signed
+    /// to be run at once must not be put on the bus by another.
     Address,
 }
 
@@ -100,7 +105,9 @@ impl Who {
                 (if envelope.roles.is_empty() { granted } else { asked }, proven.grant)
             }
         };
-        Ok(Arc::new(Principal::new(envelope.sub.as_str(), envelope.tenant.clone(), granted).granted(grant)))
+        let principal =
+            Principal::new(envelope.sub.as_str(), envelope.tenant.clone(), granted).granted(grant);
+        Ok(Arc::new(principal.with_document_proof()))
     }
 
     /// Who asks without an envelope. Somebody of this machine says which tenant they mean, or means the only one.
@@ -112,14 +119,16 @@ impl Who {
             Who::Stated => {
                 let tenant = asked.map(tenant).transpose()?.unwrap_or_else(Tenant::local);
                 let roles = RoleSet::of(&[AccessRole::Owner]);
-                Ok(Arc::new(Principal::new(orchestr8_edge::LOCAL_NAME, tenant, roles)))
+                let person = Principal::new(orchestr8_edge::LOCAL_NAME, tenant, roles);
+                Ok(Arc::new(person.with_document_proof()))
             }
             Who::Proven(proven) => {
                 if asked.is_some_and(|asked| asked != proven.tenant) {
                     return Err(Failure::forbidden("the tenant asked for is not the token's"));
                 }
                 let tenant = tenant(&proven.tenant)?;
-                Ok(Arc::new(Principal::new(proven.sub, tenant, proven.roles).granted(proven.grant)))
+                let person = Principal::new(proven.sub, tenant, proven.roles).granted(proven.grant);
+                Ok(Arc::new(person.with_document_proof()))
             }
         }
     }
@@ -162,6 +171,9 @@ async fn external(
         (Some((htm, htu)), _) if htm == parts.method.as_str() && htu == target => {}
         (Some(_), _) | (None, Kind::Address) => return Err(refuse(Refused::Address)),
     }
+    if !covers_key(&parts.headers, &opened) {
+        return Err(refuse(Refused::Key));
+    }
     let mut batch = Batch::new();
     batch.then_one(tables::nonce_use(&key.kid, &opened.nonce, opened.forget_ms));
     store.commit(batch).await.map_err(|error| match error {
@@ -171,6 +183,18 @@ async fn external(
     let keys::Owner { tenant, principal, roles } = key.owner;
     let payload = compact.then(|| Bytes::from(opened.payload));
     Ok((Proven { sub: principal, tenant, roles: roles::all(&roles), grant: None }, payload))
+}
+
+/// Whether what a request says in `Idempotency-Key` is signed: in the header of the signature, or in the envelope.
+fn covers_key(headers: &HeaderMap, opened: &Opened) -> bool {
+    let mut given = headers.get_all(&IDEMPOTENCY_KEY).iter().peekable();
+    if given.peek().is_none() {
+        return true;
+    }
+    let envelope: Option<Value> = serde_json::from_slice(&opened.payload).ok();
+    let in_envelope = envelope.as_ref().and_then(|envelope| envelope.get("idempotency_key")?.as_str());
+    let signed = opened.key.as_deref().or(in_envelope);
+    given.all(|value| signed.is_some_and(|signed| signed.as_bytes() == value.as_bytes().trim_ascii()))
 }
 
 fn refuse(refused: Refused) -> Failure {

@@ -1,7 +1,7 @@
 //! Envelopes over the bus (KNO-1): checked when they are published, run when their turn comes, answered in an inbox.
 
 use http::Method;
-use orchestr8_knowledge_face::security::jws::Form;
+use orchestr8_knowledge_face::security::jws::{Claims, Form};
 use orchestr8_knowledge_face::{Security, Settings};
 use orchestr8_testing::within;
 use serde_json::{Value, json};
@@ -200,7 +200,9 @@ async fn kno_3_a_proof_is_shown_once_and_holds_for_every_delivery() {
     let world = World::with_bus(Settings { security: Security::External, ..Settings::default() }).await;
     let pair = world.key("k-1", "acme", "svc:agent", &["owner"]).await;
     let wish = flaky(1, "signed", 2).to_string();
-    let signed = world.signature(&pair, wish.as_bytes(), "nonce-0001", Form::Detached);
+    let address = Some(("POST", "/a2a/publish"));
+    let claims = Claims { nonce: "nonce-0001", address, ..world.claims() };
+    let signed = world.signature_with(&pair, wish.as_bytes(), claims, Form::Detached);
     let send = |signature: String, wish: String| {
         let world = &world;
         async move {

@@ -90,7 +90,7 @@ async fn a_request_without_an_envelope_is_signed_with_its_address() {
     let (world, pair) = World::external().await;
     let iat_s = world.clock.now_ms() / 1000;
     let ask = async |nonce: &str, address: Option<(&str, &str)>| {
-        let claims = Claims { iat_s, exp_s: iat_s + 60, nonce, address };
+        let claims = Claims { iat_s, exp_s: iat_s + 60, nonce, address, key: None };
         let signature = jws::sign(&pair, b"", &claims, Form::Detached);
         let headers = [("x-jws-signature", signature.as_str())];
         world.ask(Method::GET, "/documents?prefix=a", &headers, Vec::new()).await
@@ -114,7 +114,7 @@ async fn kno_3_a_bearer_token_is_asked_for_in_the_basic_profile() {
     let world = World::with(Settings { security: Security::Basic(trust), ..Settings::default() });
     let now_s = world.clock.now_ms() / 1000;
     let claims = json!({"iss": "https://idp", "aud": "orchestr8", "sub": "svc:agent", "tenant_id": "acme", "roles": ["codex"], "exp": now_s + 60});
-    let times = Claims { iat_s: now_s, exp_s: now_s + 60, nonce: "nonce-0001", address: None };
+    let times = Claims { iat_s: now_s, exp_s: now_s + 60, nonce: "nonce-0001", address: None, key: None };
     let token = jws::sign(&pair, claims.to_string().as_bytes(), &times, Form::Compact);
     let ask = async |wish: &Value, authorization: &str| {
         let headers = [("authorization", authorization)];
@@ -170,4 +170,54 @@ async fn somebody_of_this_machine_without_roles_is_the_owner() {
         "FORBIDDEN",
         "a role that does not exist here grants nothing"
     );
+}
+
+/// An envelope that was signed to be run at once says nothing of the bus: another must not put it there.
+#[tokio::test]
+async fn kno_3_a_signed_envelope_cannot_be_moved_to_the_bus() {
+    let world = World::with_bus(Settings { security: Security::External, ..Settings::default() }).await;
+    let pair = world.key("k-1", "acme", "svc:agent", &["owner"]).await;
+    let wish = create(1, 1, "moved").to_string();
+    let send = async |claims: Claims<'_>, target: &str| {
+        let signature = world.signature_with(&pair, wish.as_bytes(), claims, Form::Detached);
+        let headers = [("x-jws-signature", signature.as_str())];
+        world.ask(Method::POST, target, &headers, wish.clone().into_bytes()).await
+    };
+    let claims = |nonce, address| Claims { nonce, address, ..world.claims() };
+    let run = Some(("POST", "/mcp/actions"));
+    assert_eq!(send(claims("nonce-0001", None), "/a2a/publish").await.error(401), "UNAUTHORIZED");
+    assert_eq!(send(claims("nonce-0002", run), "/a2a/publish").await.error(401), "UNAUTHORIZED");
+    let publish = Some(("POST", "/a2a/publish"));
+    assert_eq!(send(claims("nonce-0003", publish), "/mcp/actions").await.error(401), "UNAUTHORIZED");
+    send(claims("nonce-0004", None), "/mcp/actions").await.data();
+}
+
+/// A key that was not signed could make one request the repeat of another.
+#[tokio::test]
+async fn kno_3_an_idempotency_key_that_is_not_signed_is_refused() {
+    let world = World::with(Settings { security: Security::External, ..Settings::default() });
+    let pair = world.key("k-1", "acme", "svc:agent", &["owner"]).await;
+    let send = async |wish: &Value, claims: Claims<'_>, keys: &[&str]| {
+        let wish = wish.to_string();
+        let signature = world.signature_with(&pair, wish.as_bytes(), claims, Form::Detached);
+        let mut headers = vec![("x-jws-signature", signature.as_str())];
+        headers.extend(keys.iter().map(|key| ("idempotency-key", *key)));
+        world.ask(Method::POST, "/mcp/actions", &headers, wish.into_bytes()).await
+    };
+    let claims = |nonce, key| Claims { nonce, key, ..world.claims() };
+    let (plain, mut keyed) = (create(1, 1, "x"), create(2, 2, "y"));
+    keyed["idempotency_key"] = "mine".into();
+    assert_eq!(send(&plain, claims("nonce-0001", None), &["theirs"]).await.error(401), "UNAUTHORIZED");
+    assert_eq!(
+        send(&plain, claims("nonce-0001", Some("mine")), &["theirs"]).await.error(401),
+        "UNAUTHORIZED"
+    );
+    assert_eq!(send(&keyed, claims("nonce-0001", None), &["theirs"]).await.error(401), "UNAUTHORIZED");
+    assert_eq!(
+        send(&keyed, claims("nonce-0001", None), &["mine", "theirs"]).await.error(401),
+        "UNAUTHORIZED"
+    );
+    send(&plain, claims("nonce-0001", Some("mine")), &["mine"]).await.data();
+    send(&keyed, claims("nonce-0002", None), &["mine"]).await.error(409);
+    send(&create(3, 3, "z"), claims("nonce-0003", None), &[]).await.data();
 }

@@ -127,8 +127,16 @@ impl World {
 
     /// The signature of a body, made now.
     pub fn signature(&self, pair: &Pair, body: &[u8], nonce: &str, form: Form) -> String {
+        self.signature_with(pair, body, Claims { nonce, ..self.claims() }, form)
+    }
+
+    /// The times of a signature that is made now.
+    pub fn claims(&self) -> Claims<'static> {
         let iat_s = self.clock.now_ms() / 1000;
-        let claims = Claims { iat_s, exp_s: iat_s + 300, nonce, address: None };
+        Claims { iat_s, exp_s: iat_s + 300, nonce: "nonce-0000", address: None, key: None }
+    }
+
+    pub fn signature_with(&self, pair: &Pair, body: &[u8], claims: Claims<'_>, form: Form) -> String {
         jws::sign(pair, body, &claims, form)
     }
 }

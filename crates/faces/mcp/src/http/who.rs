@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use orchestr8_contract::AccessRole;
+use orchestr8_contract::{AccessRole, RoleSet};
 use orchestr8_edge::Caller;
 use orchestr8_kernel::Principal;
 use sha2::{Digest, Sha256};
@@ -52,7 +52,7 @@ impl Gate {
         if !admin.is(shown) {
             return None;
         }
-        Some(Arc::new(Principal { roles: who.roles.with(AccessRole::Admin), ..Principal::clone(who) }))
+        Some(Arc::new(Principal { elevated: RoleSet::of(&[AccessRole::Admin]), ..Principal::clone(who) }))
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::schema::{Schema, any_object};
 use orchestr8_kernel::{Action, Context, Halt, Limits, Policy};
@@ -63,10 +64,10 @@ fn no_object() -> impl Strategy<Value = Value> {
 /// Replaces the tools that a property made before by these.
 fn put(face: &Face, tools: Vec<Action>) {
     let tools = tools.into_iter().map(|mut tool| {
-        tool.dynamic = true;
+        tool.tenant = Some(Tenant::local());
         tool.allowed_to(orchestr8_contract::AllowedRoles::ANYONE)
     });
-    face.kernel().registry().replace(|action| action.dynamic, tools.collect()).unwrap();
+    face.kernel().registry().replace(|action| action.tenant.is_some(), tools.collect()).unwrap();
 }
 
 #[test]

@@ -28,7 +28,7 @@ const QUEUED_PER_S: u64 = 20;
 pub(crate) async fn execute(mut call: Call) -> Outcome {
     let began_us = call.face.kernel.ports().clock.elapsed_us();
     let is_sync = call.query(&["mode"])?.one_of("mode", &["sync", "async"])? == Some("sync");
-    let body = call.read(&MEMBERS)?;
+    let body = call.read_large(&MEMBERS).await?;
     adopt_correlation(&mut call, &body.members)?;
     if body.members.contains_key("workflow") == body.members.contains_key("workflowId") {
         return Err(Failure::invalid("/", "give either workflow or workflowId").correlated(call.correlation));

@@ -23,7 +23,7 @@ pub(crate) async fn list(call: Call) -> Outcome {
 /// 201 for a new revision, 200 when it is stored already as it is.
 pub(crate) async fn apply(call: Call) -> Outcome {
     call.query(&[])?;
-    let body = call.read(&["workflow"])?;
+    let body = call.read_large(&["workflow"]).await?;
     let given = call.once(APPLY, Args::read(body.members, body.text_bytes)).await?;
     let unchanged = given.value.get("unchanged").and_then(Value::as_bool).unwrap_or(false);
     let url = format!("{}/workflows/{}", call.prefix(), text(&given.value, "id"));
@@ -32,7 +32,7 @@ pub(crate) async fn apply(call: Call) -> Outcome {
 
 pub(crate) async fn validate(call: Call) -> Outcome {
     call.query(&[])?;
-    let body = call.read(&["workflow"])?;
+    let body = call.read_large(&["workflow"]).await?;
     let given = call.once(VALIDATE, Args::read(body.members, body.text_bytes)).await?;
     Ok(answer::json(StatusCode::OK, &given.value))
 }

@@ -1,7 +1,7 @@
 //! Deletes the oldest entries of a hash chain so that the rest can still be proven: what goes is written into the chain
 //! first, then it goes, a few entries at a time.
 
-use orchestr8_contract::chain::Pruned;
+use orchestr8_contract::chain::{Entry, Prover, Pruned};
 use orchestr8_contract::merkle::Hash;
 use orchestr8_kernel::ports::store::{Batch, Error, Guard, Link, Statement, Store};
 
@@ -33,6 +33,9 @@ const OLDEST: &str = "SELECT at_ms FROM chain WHERE name = ?1 ORDER BY seq LIMIT
 
 const DUE: &str = "SELECT seq, entry_hash FROM chain WHERE name = ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3";
 
+const ENTRIES: &str = "SELECT seq, at_ms, body, prev_hash, entry_hash FROM chain
+    WHERE name = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4";
+
 const DELETE: &str = "DELETE FROM chain WHERE name = ?1 AND seq IN
     (SELECT seq FROM chain WHERE name = ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3)";
 
@@ -55,10 +58,38 @@ pub async fn prune(
     let through = store.query(Statement::new(THROUGH, cells)).await?;
     let Some(row) = through.first() else { return Ok(0) };
     let pruned = Pruned { through_hash: row.text(1)?.to_owned(), through_seq: row.int(0)? };
+    verify(store, chain, pruned.through_seq).await?;
     let mut batch = Batch::new();
     batch.link(told(&pruned));
     store.commit(batch).await?;
     delete(store, source, chain, pruned.through_seq, rule).await
+}
+
+/// Proves the entries that are about to go. One whose time was changed in the file would otherwise be deleted for its age, and the
+/// statement about that signed.
+async fn verify(store: &dyn Store, chain: &'static str, through: i64) -> Result<(), Error> {
+    let mut prover = Prover::new();
+    let mut after = 0;
+    loop {
+        let cells = vec![chain.into(), after.into(), through.into(), SLICE_ROWS.into()];
+        let rows = store.query(Statement::new(ENTRIES, cells)).await?;
+        for row in &rows {
+            let entry = Entry {
+                seq: row.int(0)?,
+                at_ms: row.int(1)?,
+                body: row.text(2)?.as_bytes(),
+                prev_hash: row.text(3)?.as_bytes(),
+                entry_hash: row.text(4)?.as_bytes(),
+            };
+            after = entry.seq;
+            prover.take(entry).map_err(|broken| {
+                Error::Corrupt(format!("nothing of {chain} was deleted: entry {after} {}", broken.what))
+            })?;
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+    }
 }
 
 async fn delete(
@@ -131,6 +162,20 @@ mod tests {
             })?;
         }
         prover.finish()
+    }
+
+    #[tokio::test]
+    async fn an_entry_that_was_made_older_is_not_deleted() {
+        let store = filled([100; 5]).await;
+        let mut batch = Batch::new();
+        let forged = Statement::new("UPDATE chain SET at_ms = ?1 WHERE name = ?2 AND seq <= 3", vec![1.into(), CHAIN.into()]);
+        batch.then(forged);
+        store.commit(batch).await.unwrap();
+        let rule = PruneRule { before_ms: 50 * DAY_MS, covered: u64::MAX, sign: &|_| String::new() };
+        let refused = super::prune(&store, &AUDIT_LOG, &rule, told).await.unwrap_err();
+        assert!(matches!(refused, Error::Corrupt(_)), "{refused}");
+        let rows = store.query(Statement::new("SELECT COUNT(*) FROM chain", Vec::new())).await.unwrap();
+        assert_eq!(rows[0].int(0).unwrap(), 5, "nothing went, and nothing says that it did");
     }
 
     #[tokio::test]

@@ -24,9 +24,10 @@ pub fn parse(name: &str) -> Result<AccessRole, String> {
     })
 }
 
-/// Whether a principal has a role to give: an owner has all of them, and viewers can be made by every admin.
+/// Whether a principal has a role to give: an owner has all of them. An admin without the role of a viewer makes no viewers: it
+/// administers the tenant without reading its data.
 pub fn may_grant(principal: &Principal, role: AccessRole) -> bool {
-    role == AccessRole::Viewer || principal.has(AccessRole::Owner) || principal.has(role)
+    principal.has(AccessRole::Owner) || principal.has(role)
 }
 
 #[cfg(test)]
@@ -49,7 +50,7 @@ mod tests {
         let who = |roles: &[&str]| Principal::new("p", Tenant::parse("acme").unwrap(), RoleSet::named(roles));
         let (owner, admin, both) = (who(&["owner"]), who(&["admin"]), who(&["admin", "agent"]));
         assert!(AccessRole::ALL.into_iter().all(|role| may_grant(&owner, role)));
-        assert!(may_grant(&admin, AccessRole::Viewer) && may_grant(&admin, AccessRole::Admin));
+        assert!(!may_grant(&admin, AccessRole::Viewer) && may_grant(&admin, AccessRole::Admin));
         assert!(!may_grant(&admin, AccessRole::Owner) && !may_grant(&admin, AccessRole::Agent));
         assert!(may_grant(&both, AccessRole::Agent) && !may_grant(&both, AccessRole::Editor));
     }

@@ -4,11 +4,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::ids::For;
-use orchestr8_kernel::{Args, Context, Halt, Reply};
+use orchestr8_kernel::{Args, Context, Halt, Principal, Reply};
 use orchestr8_models::Message;
 use serde_json::{Value, json};
 
@@ -28,7 +27,7 @@ pub async fn load(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
     let id: Arc<str> = args.text("sessionId").unwrap_or_default().into();
     let tenant = context.principal.tenant.clone();
     let room = hub.room(&tenant, &id)?;
-    let (path, imported) = import(&hub, &tenant, hub.settings().cwd.clone(), &args).await?;
+    let (path, imported) = import(&hub, &context.principal, hub.settings().cwd.clone(), &args).await?;
     // The folder it worked in may be one of another machine.
     let cwd = match folder(&hub, &imported.head.cwd).await {
         Ok(cwd) => cwd,
@@ -48,7 +47,7 @@ pub async fn load(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
 /// Goes on with what a file says; what the session said before stays in its tree.
 pub async fn switch(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
-    let (path, imported) = import(&hub, &session.tenant, cwd(&session), &args).await?;
+    let (path, imported) = import(&hub, &context.principal, cwd(&session), &args).await?;
     let mut draft = Draft::new(&session, hub.now_ms());
     add(&hub, &mut draft, path, &imported)?;
     Ok(draft.into_reply(json!({"cancelled": false}), hub.kernel()))
@@ -61,7 +60,7 @@ pub async fn export(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
     let name = format!("{}.jsonl", session.id);
     let output = Output {
         asked: args.text("outputPath").map(str::to_owned),
-        preset: spot::home(hub.settings(), &session.tenant).join(name),
+        preset: spot::home(hub.settings(), &context.principal).join(name),
         endings: &["jsonl", "json"],
     };
     let named = session.clone();
@@ -75,7 +74,7 @@ pub async fn export(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
     if is_inline(&args) {
         return answer(json!({"content": apart(content).await?}));
     }
-    let path = output.write(&hub, &session, Roots::of_sessions, content).await?;
+    let path = output.write(&hub, &session, &context.principal, Roots::of_sessions, content).await?;
     let mut draft = Draft::new(&session, hub.now_ms());
     draft.header.file = Some(path.clone());
     Ok(draft.into_reply(json!({"path": path}), hub.kernel()))
@@ -85,7 +84,7 @@ pub async fn export(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
 pub async fn export_html(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
     let (header, tree) = Tree::of(&hub, &session).await?;
-    let home = spot::home(hub.settings(), &session.tenant);
+    let home = spot::home(hub.settings(), &context.principal);
     let output = Output {
         asked: args.text("outputPath").map(str::to_owned),
         preset: home.join("exports").join(format!("{}.html", session.id)),
@@ -98,7 +97,7 @@ pub async fn export_html(hub: Hub, args: Args, context: Context) -> Result<Reply
     if is_inline(&args) {
         return answer(json!({"content": apart(content).await?}));
     }
-    answer(json!({"path": output.write(&hub, &session, Roots::of_pages, content).await?}))
+    answer(json!({"path": output.write(&hub, &session, &context.principal, Roots::of_pages, content).await?}))
 }
 
 /// Whether the answer is to be the export itself: a client on another machine has no use for a path.
@@ -109,7 +108,7 @@ fn is_inline(args: &Args) -> bool {
 /// The files that this session could go on with.
 pub async fn list(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let session = session(&hub, &args, &context)?;
-    let files = find(&hub, &session.tenant, cwd(&session)).await?;
+    let files = find(&hub, &context.principal, cwd(&session)).await?;
     let shown = files.iter().map(|file| {
         let name = file.path.file_name().map(|name| name.to_string_lossy().into_owned());
         json!({"path": file.path, "name": name, "modifiedAt": iso(file.modified_ms)})
@@ -119,10 +118,9 @@ pub async fn list(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
 
 /// The sessions of this server, and the files it could load, the newest first.
 pub async fn list_stored(hub: Hub, _: Args, context: Context) -> Result<Reply, Halt> {
-    let tenant = &context.principal.tenant;
-    let files = find(&hub, tenant, hub.settings().cwd.clone()).await?;
+    let files = find(&hub, &context.principal, hub.settings().cwd.clone()).await?;
     let there: HashSet<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
-    let home = spot::home(hub.settings(), tenant);
+    let home = spot::home(hub.settings(), &context.principal);
     let home = home.canonicalize().unwrap_or(home);
     let mut known = HashSet::new();
     let mut all: Vec<(i64, Value)> = Vec::new();
@@ -147,16 +145,21 @@ fn stored(file: &Found) -> Value {
            "createdAt": iso(file.head.created_ms), "thinkingLevel": "off", "isStreaming": false, "messageCount": 0})
 }
 
-async fn find(hub: &Hub, tenant: &Tenant, cwd: PathBuf) -> Result<Vec<Found>, Fault> {
-    let (hub, tenant) = (hub.clone(), tenant.clone());
-    apart(move || Ok(list::files(&Roots::of_sessions(hub.settings(), &tenant, &cwd)))).await
+async fn find(hub: &Hub, principal: &Arc<Principal>, cwd: PathBuf) -> Result<Vec<Found>, Fault> {
+    let (hub, principal) = (hub.clone(), principal.clone());
+    apart(move || Ok(list::files(&Roots::of_sessions(hub.settings(), &principal, &cwd)))).await
 }
 
-async fn import(hub: &Hub, tenant: &Tenant, cwd: PathBuf, args: &Args) -> Result<(String, Imported), Fault> {
-    let (hub, tenant) = (hub.clone(), tenant.clone());
+async fn import(
+    hub: &Hub,
+    principal: &Arc<Principal>,
+    cwd: PathBuf,
+    args: &Args,
+) -> Result<(String, Imported), Fault> {
+    let (hub, principal) = (hub.clone(), principal.clone());
     let asked = args.text("sessionPath").unwrap_or_default().to_owned();
     apart(move || {
-        let spot = Roots::of_sessions(hub.settings(), &tenant, &cwd).session_file(&asked)?;
+        let spot = Roots::of_sessions(hub.settings(), &principal, &cwd).session_file(&asked)?;
         Ok((shown(&spot), jsonl::read(&spot.read()?)?))
     })
     .await
@@ -210,16 +213,17 @@ impl Output {
         self,
         hub: &Hub,
         session: &Session,
-        roots: fn(&crate::hub::Settings, &Tenant, &Path) -> Roots,
+        principal: &Arc<Principal>,
+        roots: fn(&crate::hub::Settings, &Principal, &Path) -> Roots,
         text: impl FnOnce() -> Result<String, Fault> + Send + 'static,
     ) -> Result<String, Fault> {
         let scratch = format!(".{}.tmp", hub.kernel().ports().ids.fresh(For::Record));
-        let (hub, tenant, cwd) = (hub.clone(), session.tenant.clone(), cwd(session));
+        let (hub, principal, cwd) = (hub.clone(), principal.clone(), cwd(session));
         apart(move || {
             if let (None, Some(folder)) = (&self.asked, self.preset.parent()) {
                 spot::make(folder)?;
             }
-            let roots = roots(hub.settings(), &tenant, &cwd);
+            let roots = roots(hub.settings(), &principal, &cwd);
             let spot = match &self.asked {
                 Some(asked) => roots.output(asked, self.endings)?,
                 None => roots.target(&self.preset)?,

@@ -8,9 +8,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 
 use orchestr8_contract::id::Tenant;
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, Fault, canonical};
+use orchestr8_kernel::Principal;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
+use sha2::{Digest, Sha256};
 
 use super::jsonl;
 use crate::hub::Settings;
@@ -23,13 +25,17 @@ const OF_PROJECT: &str = ".orchestr8/sessions";
 /// The folders of tenants other than the machine's own, within the folder of session files.
 const OF_TENANTS: &str = "tenants";
 
+/// The folders of principals other than the person at this machine.
+const OF_PRINCIPALS: &str = "principals";
+
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// What files of a session may lie beneath.
 pub struct Roots {
     open: Vec<PathBuf>,
-    closed: Option<PathBuf>,
-    /// The tenant's own folder, which may lie in the data directory.
+    /// Folders of other tenants and principals.
+    closed: Vec<PathBuf>,
+    /// The principal's own folder, which may lie in the data directory.
     home: Option<PathBuf>,
     sessions: SessionRoots,
 }
@@ -42,31 +48,47 @@ pub struct Spot {
     name: OsString,
 }
 
-/// The folder of a tenant's files. Tenants do not see each other's.
-pub fn home(settings: &Settings, tenant: &Tenant) -> PathBuf {
-    match *tenant == Tenant::local() {
+/// The folder of a principal's files. Neither tenants nor the principals of one see each other's. The person at this machine has the
+/// folder itself.
+pub fn home(settings: &Settings, principal: &Principal) -> PathBuf {
+    let tenant = &principal.tenant;
+    let is_local = *tenant == Tenant::local();
+    if is_local && *principal.name == *Principal::local().name {
+        return settings.folder.clone();
+    }
+    let of_tenant = match is_local {
         true => settings.folder.clone(),
         false => settings.folder.join(OF_TENANTS).join(format!("tenant-{tenant}")),
-    }
+    };
+    of_tenant.join(OF_PRINCIPALS).join(folder_name(&principal.name))
+}
+
+/// A name for a folder that no other principal has: what can be read of the name, and its hash.
+fn folder_name(principal: &str) -> String {
+    const READABLE: usize = 32;
+    let readable: String =
+        principal.chars().filter(|one| one.is_ascii_alphanumeric() || *one == '-').take(READABLE).collect();
+    let hash = canonical::hex(&Sha256::digest(principal.as_bytes()));
+    format!("{readable}-{}", &hash[..16])
 }
 
 impl Roots {
     /// For session files.
-    pub fn of_sessions(settings: &Settings, tenant: &Tenant, cwd: &Path) -> Self {
-        Self::of(settings, tenant, cwd.join(OF_PROJECT))
+    pub fn of_sessions(settings: &Settings, principal: &Principal, cwd: &Path) -> Self {
+        Self::of(settings, principal, cwd.join(OF_PROJECT))
     }
 
     /// For what people are to look at: also where the session works.
-    pub fn of_pages(settings: &Settings, tenant: &Tenant, cwd: &Path) -> Self {
-        Self::of(settings, tenant, cwd.to_owned())
+    pub fn of_pages(settings: &Settings, principal: &Principal, cwd: &Path) -> Self {
+        Self::of(settings, principal, cwd.to_owned())
     }
 
-    fn of(settings: &Settings, tenant: &Tenant, own: PathBuf) -> Self {
-        let home = home(settings, tenant).canonicalize().ok();
+    fn of(settings: &Settings, principal: &Principal, own: PathBuf) -> Self {
+        let home = home(settings, principal).canonicalize().ok();
         // Where a session may not work, it may not read and write either.
         let own = own.canonicalize().ok().filter(|own| settings.roots.allows(own));
-        let local = *tenant == Tenant::local();
-        let closed = local.then(|| settings.folder.join(OF_TENANTS).canonicalize().ok()).flatten();
+        let others = [OF_TENANTS, OF_PRINCIPALS].map(|folder| settings.folder.join(folder));
+        let closed = others.into_iter().filter_map(|folder| folder.canonicalize().ok()).collect();
         let open = home.clone().into_iter().chain(own).collect();
         Self { open, closed, home, sessions: settings.roots.clone() }
     }
@@ -77,10 +99,12 @@ impl Roots {
 
     /// The spot of a path without links.
     pub fn spot(&self, path: &Path) -> Option<Spot> {
-        if self.closed.as_ref().is_some_and(|closed| path.starts_with(closed)) {
+        let is_own = self.home.as_ref().is_some_and(|home| path.starts_with(home));
+        // The folder of the person at this machine holds those of all others.
+        let is_within = |closed: &PathBuf| self.home.as_ref().is_some_and(|home| home.starts_with(closed));
+        if self.closed.iter().any(|closed| path.starts_with(closed) && !(is_own && is_within(closed))) {
             return None;
         }
-        let is_own = self.home.as_ref().is_some_and(|home| path.starts_with(home));
         if !is_own && self.sessions.is_closed(path) {
             return None;
         }
@@ -263,7 +287,7 @@ mod tests {
         let (sub, link) = (folder.join("sub"), temp.path().join("link"));
         std::os::unix::fs::symlink(&outside, &link).unwrap();
         let settings = Settings::new("/nowhere".into(), folder.clone());
-        let roots = Roots::of_sessions(&settings, &Tenant::local(), Path::new("/nowhere"));
+        let roots = Roots::of_sessions(&settings, &Principal::local(), Path::new("/nowhere"));
         let done = AtomicBool::new(false);
         let (mut ours, mut refused) = (0, 0);
         std::thread::scope(|scope| {

@@ -37,17 +37,19 @@ pub fn actions(workers: &Workers) -> Result<Vec<Action>, schema::Error> {
     );
     let beat_input = object(json!({"taskId": lease(), "leaseToken": lease()}), &["taskId", "leaseToken"]);
     let quick = || Policy { cost: Cost::Quick, ..reading() };
+    // The end of a task changes its execution: who reported it is on record.
+    let ending = || Policy { audited: true, ..reading() };
     Ok(vec![
         hidden("workers.poll", "Takes work of a queue.", poll_input, reading(), workers, poll)?,
         hidden(
             "workers.complete",
             "Ends a task with its output.",
             complete_input,
-            reading(),
+            ending(),
             workers,
             complete,
         )?,
-        hidden("workers.fail", "Ends a task with a failure.", fail_input, quick(), workers, fail)?,
+        hidden("workers.fail", "Ends a task with a failure.", fail_input, ending(), workers, fail)?,
         hidden("workers.heartbeat", "Says that a task goes on.", beat_input, quick(), workers, heartbeat)?,
     ])
 }

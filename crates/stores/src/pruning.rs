@@ -168,7 +168,10 @@ mod tests {
     async fn an_entry_that_was_made_older_is_not_deleted() {
         let store = filled([100; 5]).await;
         let mut batch = Batch::new();
-        let forged = Statement::new("UPDATE chain SET at_ms = ?1 WHERE name = ?2 AND seq <= 3", vec![1.into(), CHAIN.into()]);
+        let forged = Statement::new(
+            "UPDATE chain SET at_ms = ?1 WHERE name = ?2 AND seq <= 3",
+            vec![1.into(), CHAIN.into()],
+        );
         batch.then(forged);
         store.commit(batch).await.unwrap();
         let rule = PruneRule { before_ms: 50 * DAY_MS, covered: u64::MAX, sign: &|_| String::new() };

@@ -4,8 +4,7 @@
 //! 1 admit, 2 claim, 3 accept, 4 enter, 5 take, 6 check, 7 run, 8 settle.
 //!
 //! Places, claims and slots are guards: dropped on the way, they give back what they hold. What the policy of an action
-//! does not need, its path does not pay for: a read without a key touches neither ledger nor disk. For the same reason what
-//! few actions wait for is in boxes: every call carries the room for the longest of its waits along.
+//! does not need, its path does not pay for: a read without a key touches neither ledger nor disk. Rare waits are boxed.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,6 +3,7 @@
 mod accept;
 mod access;
 mod agents;
+mod aliases;
 mod approve;
 mod audit;
 mod audit_list;
@@ -258,7 +259,7 @@ impl Running {
 
 /// The whole program.
 pub fn main() -> ExitCode {
-    let args = spaced(std::env::args_os());
+    let args = aliases::spaced(std::env::args_os());
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) => return refuse(error, &args),
@@ -284,27 +285,6 @@ fn refuse(error: clap::Error, args: &[OsString]) -> ExitCode {
     // A terminal that is gone cannot be told.
     let _ = error.print();
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::INVALID))
-}
-
-/// `create:agent` is `create agent`: some people are used to it. Only the command itself is looked at.
-fn spaced(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut spaced = Vec::new();
-    let mut has_command = false;
-    let mut is_value = true;
-    for arg in args {
-        let text = arg.to_str().unwrap_or_default();
-        let is_command = !is_value && !has_command && !text.starts_with('-');
-        has_command |= is_command;
-        is_value = WITH_VALUE.contains(&text);
-        match text
-            .split_once(':')
-            .filter(|(group, _)| is_command && GROUPS.split(' ').any(|known| known == *group))
-        {
-            Some((group, command)) => spaced.extend([group, command].map(OsString::from)),
-            None => spaced.push(arg),
-        }
-    }
-    spaced
 }
 
 /// Options before the command that take a value.
@@ -386,17 +366,6 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_colon_stands_for_a_space_in_the_command_only() {
-        let given = |line: &str| spaced(line.split(' ').map(OsString::from)).join(" ".as_ref());
-        assert_eq!(given("o8 create:agent a:b"), "o8 create agent a:b");
-        assert_eq!(given("o8 --json create:workflow x"), "o8 --json create workflow x");
-        assert_eq!(given("o8 --config a:b create:agent x"), "o8 --config a:b create agent x");
-        assert_eq!(given("o8 run create:agent"), "o8 run create:agent");
-        assert_eq!(given("o8 signal e order:paid"), "o8 signal e order:paid");
-        assert_eq!(given("o8 nonsense:agent"), "o8 nonsense:agent");
-    }
 
     #[test]
     fn the_command_line_is_in_order() {

@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::error::SendError;
 
-use super::actor::{Actor, Line, Message};
+use super::actor::{Actor, Message};
 use super::gates::{Entry, Pass};
+use super::line::Line;
 use super::load::Tail;
 use super::quota::ExecutionPermit;
 use super::scheduler::Slot;

@@ -19,10 +19,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::accept::{Accepted, Seed, begun};
 use super::gates::Pass;
+use super::line::{Line, Listing};
 use super::load::Tail;
 use super::run_task::{self, Ended};
 use super::scheduler::{Begun, Slot};
-use super::{Hub, Live, MAILBOX, Posted, Shared, record, tables};
+use super::{Hub, Posted, record, tables};
 use crate::engine::event::{Decision, Event, Task};
 use crate::engine::state::{Phase, State};
 use crate::engine::{self, event};
@@ -38,50 +39,6 @@ pub enum Message {
     Circuit { task: Task, key: String, change: Change },
     /// It may begin, with its place among the executions with its key.
     Begin(Slot, Option<Arc<Pass>>),
-}
-
-/// The line over which an actor is reached, from before its first commit until it is gone.
-pub struct Line {
-    sender: mpsc::Sender<Message>,
-    mailbox: mpsc::Receiver<Message>,
-    seen: watch::Sender<u64>,
-    listing: Listing,
-}
-
-impl Line {
-    /// Only `Shared::claim` makes one, which lists it.
-    pub fn new(shared: Arc<Shared>, num: i64) -> Self {
-        let (sender, mailbox) = mpsc::channel(MAILBOX);
-        let listing = Listing { shared, num, sender: sender.clone() };
-        Self { sender, mailbox, seen: watch::Sender::new(0), listing }
-    }
-
-    pub fn live(&self) -> Live {
-        Live { sender: self.sender.clone(), seen: self.seen.subscribe() }
-    }
-}
-
-/// The actor can be found. Dropped, it cannot.
-pub struct Listing {
-    shared: Arc<Shared>,
-    num: i64,
-    sender: mpsc::Sender<Message>,
-}
-
-impl Listing {
-    /// Takes it off the list, unless another actor has taken its place.
-    pub fn end(&self) {
-        let mut live = self.shared.live.lock();
-        if live.get(&self.num).is_some_and(|live| live.sender.same_channel(&self.sender)) {
-            live.remove(&self.num);
-        }
-    }
-}
-
-impl Drop for Listing {
-    fn drop(&mut self) {
-        self.end();
-    }
 }
 
 /// A piece of work that runs. Dropped, it gives its slot back.

@@ -10,7 +10,8 @@ use orchestr8_kernel::ports::store::Batch;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::error::SendError;
 
-use super::actor::{Actor, Line, Message};
+use super::actor::{Actor, Message};
+use super::line::Line;
 use super::{Hub, fault, load, tables};
 use crate::agents::Usage;
 use crate::engine::event::{Event, Status, Task};

@@ -8,10 +8,10 @@ use orchestr8_process::sandbox::{Error, SandboxLevel, SandboxMode};
 
 use crate::world::{World, run};
 
-const LEVELS: [SandboxLevel; 2] = [SandboxLevel::Namespaces, SandboxLevel::Landlock];
+pub const LEVELS: [SandboxLevel; 2] = [SandboxLevel::Namespaces, SandboxLevel::Landlock];
 
 /// A program that tells whether a call of Python succeeds.
-fn python(line: &str) -> String {
+pub fn python(line: &str) -> String {
     format!("python3 - <<'END'\nimport os, socket, ctypes\n{line}\nprint('SUCCEEDED')\nEND")
 }
 

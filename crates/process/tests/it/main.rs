@@ -8,4 +8,5 @@
 
 mod attacks;
 mod ending;
+mod set_user_id;
 mod world;

@@ -365,6 +365,7 @@ mod auth;
 mod embedder;
 mod knowledge;
 mod messages;
+mod private_places;
 mod programs;
 mod protocol;
 mod secrets;

@@ -7,6 +7,7 @@ mod environment;
 mod exec;
 mod files;
 mod impostor;
+mod private_places;
 mod quotas;
 mod record;
 mod rights;

@@ -190,6 +190,14 @@ fn own_places(
     (absolute(folders), absolute(files))
 }
 
+/// The configuration in force, unless it is that of the start folder, which programs can read and not change.
+pub fn named_configuration(file: Option<&Path>, environment: &Environment) -> Option<PathBuf> {
+    let start = &environment.working_directory;
+    let path = start.join(file?);
+    let is_of_folder = ["orchestr8.json", "orchestr8.toml"].into_iter().any(|name| path == start.join(name));
+    (!is_of_folder).then_some(path)
+}
+
 /// What other sessions said.
 fn sessions_folder(config: &config::Config, place: &Place, environment: &Environment) -> Option<PathBuf> {
     let beside = match place {

@@ -217,7 +217,7 @@ fn the_key_of_secrets_comes_from_one_place() {
 fn what_belongs_to_the_server_is_private_wherever_the_settings_put_it() {
     let variables = [("HOME", "/home/ada"), ("XDG_STATE_HOME", "/state"), ("XDG_CONFIG_HOME", "/config")];
     let text = "secrets.key.file = '/keys/s'\naudit.keyFile = '/keys/a'\naudit.anchors = ['file:/keys/h']\n\
-                secrets.named.N = { file = '/keys/n', to = ['https://example.com'] }\n";
+                secrets.named.N = { file = '/keys/n', workflows = ['w'], to = ['example.com:Authorization'] }\n";
     let places = settings(text, &variables, Mode::default()).unwrap().sandbox.places;
     for folder in ["/state/orchestr8", "/config/orchestr8", "/home/ada/.local/share/orchestr8"] {
         assert!(places.protected.contains(&folder.into()), "{folder}: {:?}", places.protected);
@@ -225,6 +225,10 @@ fn what_belongs_to_the_server_is_private_wherever_the_settings_put_it() {
     for file in ["/keys/s", "/keys/a", "/keys/h", "/keys/n", "/home/ada/.vault-token", "/home/ada/.npmrc"] {
         assert!(places.hidden.contains(&file.into()), "{file}");
     }
+    assert!(
+        places.hidden.iter().any(|path| path.ends_with("orchestr8.toml")),
+        "a configuration that was named"
+    );
     assert_eq!(places.homes, [std::path::PathBuf::from("/home/ada")]);
     let places = settings("store.path = '/s/x.db'", &variables, Mode::default()).unwrap().sandbox.places;
     assert!(places.hidden.contains(&"/s/x.db".into()) && places.hidden.contains(&"/s/x.db-wal".into()));

@@ -102,6 +102,22 @@ fn the_state_of_the_server_is_neither_read_nor_written_through_readable_folders(
 }
 
 #[test]
+fn a_configuration_that_was_named_is_not_in_reach_of_the_folder_it_lies_in() {
+    let place = place("");
+    let project = place.path().join("home/project");
+    let written = format!("[sessions]\nbash = true\nroots = [{:?}]\n", project.display().to_string());
+    place.plant("home/project/conf/server.toml", &written);
+    let file = project.join("conf/server.toml").display().to_string();
+    let server = Server::start(&place, &["--config", &file]);
+    let mut client = Client::connect(server.address, None);
+    assert_eq!(client.session("s", &project)["success"], true);
+    let ran = client
+        .bash("s", "cat conf/server.toml; mv conf other; rm -f conf/server.toml; echo x > conf/server.toml");
+    assert!(!ran["output"].as_str().unwrap().contains("sessions]"), "{ran}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), written);
+}
+
+#[test]
 fn a_template_that_works_in_the_home_is_refused() {
     let place = Place::new();
     let home = place.path().join("home");

@@ -216,13 +216,18 @@ fn the_key_of_secrets_comes_from_one_place() {
 #[test]
 fn what_belongs_to_the_server_is_private_wherever_the_settings_put_it() {
     let variables = [("HOME", "/home/ada"), ("XDG_STATE_HOME", "/state"), ("XDG_CONFIG_HOME", "/config")];
-    let text = "secrets.key.file = '/keys/s'\naudit.keyFile = '/keys/a'\naudit.anchors = ['file:/keys/h']\n\
-                secrets.named.N = { file = '/keys/n', workflows = ['w'], to = ['example.com:Authorization'] }\n";
-    let places = settings(text, &variables, Mode::default()).unwrap().sandbox.places;
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    let secret = secret.path().display().to_string();
+    std::fs::write(&secret, "value").unwrap();
+    let text = format!(
+        "secrets.key.file = '/keys/s'\naudit.keyFile = '/keys/a'\naudit.anchors = ['file:/keys/h']\n\
+         secrets.named.N = {{ file = '{secret}', workflows = ['w'], to = ['example.com:Authorization'] }}\n"
+    );
+    let places = settings(&text, &variables, Mode::default()).unwrap().sandbox.places;
     for folder in ["/state/orchestr8", "/config/orchestr8", "/home/ada/.local/share/orchestr8"] {
         assert!(places.protected.contains(&folder.into()), "{folder}: {:?}", places.protected);
     }
-    for file in ["/keys/s", "/keys/a", "/keys/h", "/keys/n", "/home/ada/.vault-token", "/home/ada/.npmrc"] {
+    for file in ["/keys/s", "/keys/a", "/keys/h", &secret, "/home/ada/.vault-token", "/home/ada/.npmrc"] {
         assert!(places.hidden.contains(&file.into()), "{file}");
     }
     assert!(

@@ -134,3 +134,33 @@ async fn what_is_hidden_is_not_moved_away_with_the_folder_around_it() {
     let refused = world.sandbox().command(run(Some(&world.path("work")), "true")).await;
     assert!(matches!(refused, Err(Error::Hidden(path)) if path.ends_with("missing")), "it could be created");
 }
+
+/// Only root can mount a folder twice, in a mount namespace of its own.
+#[test]
+fn a_second_mount_of_what_is_protected_is_no_working_directory() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    for level in LEVELS {
+        let world = World::at(level);
+        let elsewhere = tempfile::tempdir_in("/var/tmp").unwrap();
+        let serve = |mounted: &str, directory: &str| {
+            let script = format!(
+                "mount --bind {mounted} {alias} && exec {confine} serve {level} {data} {directory} 'find . > found'",
+                mounted = world.path(mounted).display(),
+                alias = elsewhere.path().display(),
+                confine = env!("CARGO_BIN_EXE_confine"),
+                data = world.path("data").display(),
+                directory = elsewhere.path().join(directory).display(),
+            );
+            let mut command = std::process::Command::new("unshare");
+            command.args(["-m", "--propagation", "private", "sh", "-c", &script]).status().unwrap().success()
+        };
+        assert!(serve("work", ""), "{level}: another folder may be mounted twice");
+        assert!(world.path("work/found").exists(), "{level}");
+        for (mounted, directory) in [("data", ""), ("", ""), ("", "data")] {
+            assert!(!serve(mounted, directory), "{level} {mounted} {directory}");
+        }
+        assert!(!world.path("data/found").exists() && !world.path("found").exists(), "{level}");
+    }
+}

@@ -218,7 +218,7 @@ fn what_belongs_to_the_server_is_private_wherever_the_settings_put_it() {
     let variables = [("HOME", "/home/ada"), ("XDG_STATE_HOME", "/state"), ("XDG_CONFIG_HOME", "/config")];
     let secret = tempfile::NamedTempFile::new().unwrap();
     let secret = secret.path().display().to_string();
-    std::fs::write(&secret, "value").unwrap();
+    std::fs::write(&secret, "a value of a secret").unwrap();
     let text = format!(
         "secrets.key.file = '/keys/s'\naudit.keyFile = '/keys/a'\naudit.anchors = ['file:/keys/h']\n\
          secrets.named.N = {{ file = '{secret}', workflows = ['w'], to = ['example.com:Authorization'] }}\n"

@@ -1,4 +1,4 @@
-//! Programs try to leave a file that gives the rights of the server's user to whoever starts it.
+//! Programs try to leave a file that gives the rights of the server's user to every user who starts it.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -127,7 +127,11 @@ impl Settings {
         let models = thinking::models(&loaded.config.models, &declared, environment)?;
         let roots = programs::session_roots(&loaded.config, &auth, &place, environment);
         let sessions = thinking::sessions(&loaded.config.sessions, roots, &tool_filter, &place, environment);
-        let sandbox = programs::sandbox(&loaded.config, &place, environment);
+        let mut sandbox = programs::sandbox(&loaded.config, &place, environment);
+        sandbox
+            .places
+            .hidden
+            .extend(private_places::named_configuration(loaded.file.as_deref(), environment));
         let audit = AuditSettings::new(&loaded.config.audit, &place, environment)?;
         let sessions_face = thinking::face(&loaded.config);
         let answers = thinking::answers(&loaded.config.models)?;
@@ -345,6 +349,7 @@ mod auth;
 mod embedder;
 mod knowledge;
 mod messages;
+mod private_places;
 mod programs;
 mod protocol;
 mod secrets;

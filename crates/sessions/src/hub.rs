@@ -13,7 +13,7 @@ use orchestr8_kernel::registry::ToolFilter;
 use orchestr8_kernel::tool_limit::ToolLimit;
 use orchestr8_kernel::{Kernel, Principal};
 use orchestr8_models::{About, Catalog, Model};
-use orchestr8_process::sandbox::Sandbox;
+use orchestr8_process::sandbox::{Sandbox, SealedPath};
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 
@@ -41,6 +41,8 @@ pub struct Settings {
     pub bash_env: Vec<(String, String)>,
     /// What commands of the shell run in. None: they do not run.
     pub sandbox: Option<Sandbox>,
+    /// What commands can read and not change in their folder.
+    pub sealed: Vec<SealedPath>,
     /// Where sessions may work, and where they never may.
     pub roots: SessionRoots,
     /// Tools that sessions may use, of those that the caller may.
@@ -64,6 +66,7 @@ impl Settings {
             bash: false,
             bash_env: Vec::new(),
             sandbox: None,
+            sealed: Vec::new(),
             roots,
             tools: ToolFilter::default(),
             long_ms: limits::LONG_MS,

@@ -19,8 +19,10 @@ pub struct SessionRoots {
     pub personal: Vec<PathBuf>,
     /// The API tokens of the store.
     pub tokens: Option<TokenTable>,
-    /// What belongs to the server, whatever lies around it: its data directory.
+    /// What belongs to the server, whatever lies around it: its data, its state, its configuration and its keys.
     pub closed: Vec<PathBuf>,
+    /// Homes: sessions work beneath them, never in them nor in what contains them.
+    pub homes: Vec<PathBuf>,
 }
 
 impl fmt::Debug for SessionRoots {
@@ -43,7 +45,8 @@ impl SessionRoots {
         self.check_any()?;
         let real = path.canonicalize();
         match real {
-            Ok(real) if !self.allows(&real) => Err(self.refusal()),
+            Ok(real) if !self.is_rooted(&real) => Err(self.refusal()),
+            Ok(real) if self.is_home(&real) => Err(home()),
             Ok(real) if real.is_dir() => Ok(real),
             Ok(_) => Err(wrong("is not a directory")),
             Err(_) if self.allows_unresolved(path) => Err(wrong("does not exist")),
@@ -58,11 +61,20 @@ impl SessionRoots {
             let text = format!("the session's folder cannot be opened: {}", error.kind());
             Fault::new(Code::Unavailable, text).because(error)
         })?;
-        if self.allows(opened.path()) { Ok(opened) } else { Err(self.refusal()) }
+        match self.is_rooted(opened.path()) {
+            true if self.is_home(opened.path()) => Err(home()),
+            true => Ok(opened),
+            false => Err(self.refusal()),
+        }
+    }
+
+    /// Whether sessions may work at a real path, read from it and write to it.
+    pub fn allows(&self, real: &Path) -> bool {
+        self.is_rooted(real) && !self.is_home(real)
     }
 
     /// Whether a real path is beneath a root and not beneath what is closed.
-    pub fn allows(&self, real: &Path) -> bool {
+    fn is_rooted(&self, real: &Path) -> bool {
         self.in_force().any(|root| is_beneath(real, root)) && !self.is_closed(real)
     }
 
@@ -72,6 +84,10 @@ impl SessionRoots {
         self.open.iter().chain(personal)
     }
 
+    fn is_home(&self, real: &Path) -> bool {
+        self.homes.iter().any(|home| home.canonicalize().is_ok_and(|home| home.starts_with(real)))
+    }
+
     pub fn is_closed(&self, real: &Path) -> bool {
         self.closed.iter().any(|closed| is_beneath(real, closed))
     }
@@ -79,7 +95,7 @@ impl SessionRoots {
     /// A path that leads nowhere: only one that would be allowed is told so.
     fn allows_unresolved(&self, path: &Path) -> bool {
         let parent = path.ancestors().find_map(|parent| parent.canonicalize().ok());
-        parent.is_some_and(|parent| self.allows(&parent))
+        parent.is_some_and(|parent| self.is_rooted(&parent))
     }
 
     fn check_any(&self) -> Result<(), Fault> {
@@ -104,6 +120,11 @@ fn is_beneath(real: &Path, root: &Path) -> bool {
     root.canonicalize().is_ok_and(|root| real.starts_with(root))
 }
 
+fn home() -> Fault {
+    let text = "cwd: is a home or contains one, where files start programs; name a folder beneath it, and list it in `sessions.roots` if need be";
+    Fault::new(Code::Unauthorized, text).with("path", "/cwd").with("setting", "sessions.roots")
+}
+
 fn wrong(why: &str) -> Fault {
     Fault::invalid(format!("cwd: {why}")).with("path", "/cwd")
 }
@@ -124,14 +145,22 @@ mod tests {
         let roots = SessionRoots {
             open: vec![path("root")],
             closed: vec![path("root/data")],
+            homes: vec![path("root")],
             ..SessionRoots::default()
         };
         let resolve = |name: &str| roots.resolve(path(name).to_str().unwrap()).map_err(|fault| fault.code);
         assert_eq!(resolve("root/project"), Ok(path("root/project")));
         assert_eq!(resolve("inside"), Ok(path("root/project")), "a link to an allowed folder is that folder");
-        for refused in
-            ["rooted", "other", "root/link", "root/data", "root/data/sessions", "root/project/../..", "none"]
-        {
+        for refused in [
+            "rooted",
+            "root",
+            "other",
+            "root/link",
+            "root/data",
+            "root/data/sessions",
+            "root/project/../..",
+            "none",
+        ] {
             assert_eq!(resolve(refused), Err(Code::Unauthorized), "{refused}");
             assert!(roots.open(&path(refused)).is_err(), "{refused}");
         }

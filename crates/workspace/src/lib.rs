@@ -18,6 +18,7 @@ mod preflight;
 mod refusal;
 mod replay;
 pub mod root;
+pub mod sealed;
 mod session;
 pub mod trail;
 

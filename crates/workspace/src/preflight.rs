@@ -14,6 +14,7 @@ use crate::limits;
 use crate::plan::Command;
 use crate::refusal::Refusal;
 use crate::root::Root;
+use crate::sealed;
 
 /// Runs the commands one after the other in the workspace, each within its time.
 pub async fn run(
@@ -80,6 +81,7 @@ async fn sandboxed(
         program: "/bin/sh".into(),
         args: vec!["-c".into(), command.text.clone().into()],
         directory: Some(WorkingDirectory::of(handle, root.path().to_owned())),
+        sealed: sealed::in_workspace(root).map_err(|refusal| at(std::io::Error::other(refusal.message)))?,
         identity: None,
     };
     let mut sandboxed = sandbox.command(run).await?;

@@ -2,6 +2,13 @@
 
 use std::ffi::OsString;
 
+/// Options before the command that take a value.
+const WITH_VALUE: [&str; 2] = ["--config", "--color"];
+
+/// Commands with commands in them.
+const GROUPS: &str =
+    "create agents sessions knowledge dlq keys tokens workflows schedule models tools config audit store";
+
 /// `create:agent` is `create agent`: some people are used to it. Only the command itself is looked at.
 pub fn spaced(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut spaced = Vec::new();

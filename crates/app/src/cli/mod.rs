@@ -287,13 +287,6 @@ fn refuse(error: clap::Error, args: &[OsString]) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::INVALID))
 }
 
-/// Options before the command that take a value.
-const WITH_VALUE: [&str; 2] = ["--config", "--color"];
-
-/// Commands with commands in them.
-const GROUPS: &str =
-    "create agents sessions knowledge dlq keys tokens workflows schedule models tools config audit store";
-
 /// The command line as clap knows it, for completions and manual pages.
 pub fn command() -> clap::Command {
     Cli::command()

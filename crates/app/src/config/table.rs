@@ -259,7 +259,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("sessions.tools", Shape::Texts, Preset::Texts(&[]), "The tools that sessions may use; all that the caller may if empty."),
     setting("sessions.longTimeoutMs", ANY_TIMEOUT, Preset::Int(sessions::LONG_MS), "How long a prompt may take, with everything it leads to."),
     setting("sessions.shortTimeoutMs", ANY_TIMEOUT, Preset::Int(sessions::SHORT_MS), "How long a command that only reads may take."),
-    setting("sessions.roots", Shape::Texts, Preset::Texts(&[]), "Folders that sessions may work in, read from and write to, with all that is beneath them. If empty: sessions.cwd; if that is unset too, the user's home and the folder serve was started in, or none where auth.tokens are configured."),
+    setting("sessions.roots", Shape::Texts, Preset::Texts(&[]), "Folders that sessions may work in, read from and write to, with all that is beneath them. If empty: sessions.cwd; if that is unset too, the folder serve was started in, or none where auth.tokens are configured. A home itself is never one: sessions work beneath it."),
     setting("sessions.bash", Shape::Bool, Preset::Bool(false), "Let sessions run commands of the shell, in a sandbox around their folder."),
     setting("knowledge.security.profile", Shape::Choice(&["local", "basic", "external"]), Preset::Text("local"), "How callers of documents and envelopes prove who they are. local: by nothing, on this machine. basic: by a JWT. external: by a signature with a key of orchestr8 keys."),
     setting("knowledge.security.allowUnsigned", Shape::Texts, Preset::Texts(&[]), "With profile external: where documents may be used without a signature all the same. mcp: by MCP clients. workflows: by steps of workflows and tools of sessions."),

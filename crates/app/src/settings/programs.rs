@@ -9,36 +9,12 @@ use orchestr8_process::sandbox::{Launcher, SandboxLimits, SandboxMode, SandboxSe
 use orchestr8_sessions::SessionRoots;
 use orchestr8_workflows::agents::settings::{ExecTemplate, ExecTemplateSource};
 
-use super::Place;
+use super::{Place, private_places};
 use crate::config::{self, Environment};
 use crate::failure::Failure;
 
 /// The hidden command under which this program is the launcher of a sandbox (`cli/confine.rs`).
 pub const CONFINE: &str = "confine";
-
-/// What people keep in their homes that no program of an agent needs.
-const SECRETS_AT_HOME: [&str; 20] = [
-    ".aws",
-    ".azure",
-    ".bash_history",
-    ".cargo/credentials.toml",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/google-chrome",
-    ".config/orchestr8",
-    ".docker",
-    ".git-credentials",
-    ".gnupg",
-    ".kube",
-    ".local/share/keyrings",
-    ".mozilla",
-    ".netrc",
-    ".npmrc",
-    ".password-store",
-    ".pypirc",
-    ".ssh",
-    ".zsh_history",
-];
 
 /// Files that belong to a data file and stand beside it.
 const BESIDE_DATA_FILE: [&str; 5] = ["", "-wal", "-shm", ".lock", PROGRAMS_LOCK];
@@ -51,7 +27,7 @@ pub fn data_paths(config: &config::Config, place: &Place) -> Vec<PathBuf> {
     match place {
         Place::Memory => Vec::new(),
         // A file that was named may stand among files of other people.
-        Place::File { path, .. } if config.store.path.is_some() => {
+        Place::File { path, .. } if config.store.path.as_ref() == Some(path) => {
             BESIDE_DATA_FILE.iter().map(|ending| beside(path, ending)).collect()
         }
         Place::File { path, .. } => path.parent().map(Path::to_owned).into_iter().collect(),
@@ -60,10 +36,6 @@ pub fn data_paths(config: &config::Config, place: &Place) -> Vec<PathBuf> {
 
 pub fn sandbox(config: &config::Config, place: &Place, environment: &Environment) -> SandboxSettings {
     let own = &config.sandbox;
-    let mut hidden = data_paths(config, place);
-    if let Some(home) = environment.path("HOME") {
-        hidden.extend(SECRETS_AT_HOME.iter().map(|name| home.join(name)));
-    }
     SandboxSettings {
         mode: match own.mode {
             config::SandboxMode::Required => SandboxMode::Required,
@@ -76,7 +48,7 @@ pub fn sandbox(config: &config::Config, place: &Place, environment: &Environment
             .clone()
             .map(|program| Launcher { program, args: vec![CONFINE.to_owned()] }),
         readable: own.readable.clone(),
-        hidden,
+        places: private_places::private_places(config, place, environment),
         limits: SandboxLimits {
             memory_bytes: own.memory_mb << 20,
             processes: own.processes,
@@ -110,11 +82,13 @@ pub fn session_roots(
         true => {
             // A service is often started in the root, which means nothing by it.
             let start = Some(environment.working_directory.clone()).filter(|start| start.parent().is_some());
-            environment.path("HOME").into_iter().chain(start).collect()
+            start.into_iter().collect()
         }
         false => Vec::new(),
     };
-    SessionRoots { open, personal, tokens: None, closed: data_paths(config, place) }
+    let places = private_places::private_places(config, place, environment);
+    let closed = places.protected.into_iter().chain(data_paths(config, place)).collect();
+    SessionRoots { open, personal, tokens: None, closed, homes: places.homes }
 }
 
 /// The templates of `@orchestr8/exec`, each checked, with the file its program is now.

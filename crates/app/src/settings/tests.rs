@@ -226,3 +226,32 @@ fn the_key_of_secrets_comes_from_one_place() {
     assert!(key("secrets.key.env = 'K'\nsecrets.key.file = '/k'").is_err());
     assert!(key("secrets.key.file = '/home/ada/.local/share/orchestr8/key'").is_err(), "beside the data");
 }
+
+#[test]
+fn what_belongs_to_the_server_is_private_wherever_the_settings_put_it() {
+    let variables = [("HOME", "/home/ada"), ("XDG_STATE_HOME", "/state"), ("XDG_CONFIG_HOME", "/config")];
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    let secret = secret.path().display().to_string();
+    std::fs::write(&secret, "a value of a secret").unwrap();
+    let text = format!(
+        "secrets.key.file = '/keys/s'\naudit.keyFile = '/keys/a'\naudit.anchors = ['file:/keys/h']\n\
+         secrets.named.N = {{ file = '{secret}', workflows = ['w'], to = ['example.com:Authorization'] }}\n"
+    );
+    let places = settings(&text, &variables, Mode::default()).unwrap().sandbox.places;
+    for folder in ["/state/orchestr8", "/config/orchestr8", "/home/ada/.local/share/orchestr8"] {
+        assert!(places.protected.contains(&folder.into()), "{folder}: {:?}", places.protected);
+    }
+    for file in ["/keys/s", "/keys/a", "/keys/h", &secret, "/home/ada/.vault-token", "/home/ada/.npmrc"] {
+        assert!(places.hidden.contains(&file.into()), "{file}");
+    }
+    assert!(
+        places.hidden.iter().any(|path| path.ends_with("orchestr8.toml")),
+        "a configuration that was named"
+    );
+    assert_eq!(places.homes, [std::path::PathBuf::from("/home/ada")]);
+    let places = settings("store.path = '/s/x.db'", &variables, Mode::default()).unwrap().sandbox.places;
+    assert!(places.hidden.contains(&"/s/x.db".into()) && places.hidden.contains(&"/s/x.db-wal".into()));
+    let roots = settings("", &variables, Mode::default()).unwrap().sessions.roots;
+    assert!(roots.personal.is_empty() && roots.homes == ["/home/ada"].map(std::path::PathBuf::from));
+    assert!(roots.closed.contains(&"/state/orchestr8".into()), "{:?}", roots.closed);
+}

@@ -226,6 +226,7 @@ pub fn sessions(
         system_prompt: config.system_prompt.clone(),
         bash: config.bash,
         bash_env: super::base_env(environment).into_iter().collect(),
+        sealed: orchestr8_workspace::sealed::in_folder(),
         roots,
         tools: match config.tools.is_empty() {
             true => tools.clone(),

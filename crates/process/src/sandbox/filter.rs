@@ -1,4 +1,4 @@
-//! The system calls a sandbox refuses: sockets, other processes, mounts, keys, and what only attacks need.
+//! The system calls a sandbox refuses: sockets, other processes, mounts, keys, set-user-id files, and what only attacks need.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +21,13 @@ mod number {
     pub const FSMOUNT: i64 = 432;
     pub const FSPICK: i64 = 433;
     pub const CLONE3: i64 = 435;
+    pub const OPENAT2: i64 = 437;
     pub const PIDFD_GETFD: i64 = 438;
     pub const PROCESS_MADVISE: i64 = 440;
     pub const MOUNT_SETATTR: i64 = 442;
     pub const QUOTACTL_FD: i64 = 443;
     pub const MEMFD_SECRET: i64 = 447;
+    pub const FCHMODAT2: i64 = 452;
     pub const OPEN_TREE_ATTR: i64 = 467;
 }
 
@@ -92,17 +94,49 @@ const REFUSED: &[i64] = &[
 ];
 
 /// Answered as a kernel that does not have them, so that programs use what is checked: `io_uring` goes around this filter, the
-/// arguments of `clone3` cannot be seen by it, and the rest is memory that no limit counts.
+/// arguments of `clone3` and `openat2` cannot be seen by it, and the rest is memory that no limit counts.
 const UNKNOWN: &[i64] = &[
     number::IO_URING_SETUP,
     number::IO_URING_ENTER,
     number::IO_URING_REGISTER,
     number::CLONE3,
+    number::OPENAT2,
     number::MEMFD_SECRET,
     libc::SYS_memfd_create,
     libc::SYS_shmget,
     libc::SYS_msgget,
 ];
+
+/// Bits of a mode with which a file gives its owner's rights to every user who starts it. Programs outside of the sandbox are
+/// started with them, so no file may have them. (File capabilities need a capability, which no program of a sandbox has.)
+const OWNERS_RIGHTS: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
+
+/// Calls that set a mode, and which argument it is.
+const MODES: &[(i64, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (number::FCHMODAT2, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mkdir, 1),
+    (libc::SYS_mkdirat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    (libc::SYS_mknodat, 2),
+];
+
+/// Calls that set a mode only if they create a file, and which argument is the flags; the mode is the next one.
+const OPENING: &[(i64, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+    (libc::SYS_openat, 2),
+];
+
+/// Flags that create a file. The other bit of `O_TMPFILE` is that of directories, which have no mode to set here.
+const CREATING: [i32; 2] = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
 
 /// Typing into the terminal of another process, and the console's own way to do so.
 const TERMINAL_REQUESTS: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
@@ -142,6 +176,7 @@ impl Filters {
             namespaces.push(rule(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(bit), bit)?);
         }
         refused.insert(libc::SYS_clone, namespaces);
+        refused.extend(owners_rights().map_err(wrong)?);
         let unknown = UNKNOWN.iter().map(|number| (*number, Vec::new())).collect();
         Ok(Self([compiled(refused, libc::EPERM)?, compiled(unknown, libc::ENOSYS)?]))
     }
@@ -152,6 +187,27 @@ impl Filters {
             .iter()
             .try_for_each(|program| apply_filter(program).map_err(|error| Error::Filter(error.to_string())))
     }
+}
+
+/// The rules against set-user-id and set-group-id files.
+fn owners_rights() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+    let has = |argument, bits: u32| {
+        let bits = u64::from(bits);
+        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), bits)
+    };
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for right in OWNERS_RIGHTS {
+        for (call, mode) in MODES {
+            rules.entry(*call).or_default().push(SeccompRule::new(vec![has(*mode, right)?])?);
+        }
+        for (call, flags) in OPENING {
+            for creating in CREATING {
+                let both = vec![has(*flags, creating.cast_unsigned())?, has(*flags + 1, right)?];
+                rules.entry(*call).or_default().push(SeccompRule::new(both)?);
+            }
+        }
+    }
+    Ok(rules)
 }
 
 fn compiled(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Result<BpfProgram, Error> {

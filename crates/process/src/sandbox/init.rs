@@ -17,6 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::filter::Filters;
 use super::processes::{SandboxProcesses, SandboxUsage};
 use super::restrict::{limit, restrict};
+use super::sealed::SealedPaths;
 use super::spec::{FileIdentity, LaunchSpec, SandboxLevel};
 use super::supervisor::{ended, hold, parent};
 use super::system::TEMPORARY;
@@ -31,26 +32,26 @@ const KILLED: u8 = 137;
 /// Runs the program to its end; gives back its exit code.
 pub fn run(spec: &LaunchSpec, program: &[OsString]) -> Result<u8, Error> {
     let _lock = spec.lock.as_deref().map(hold).transpose()?;
-    let supervisor = match spec.level {
+    check_hidden(spec)?;
+    let (supervisor, sealed) = match spec.level {
         SandboxLevel::Namespaces => {
             end_with_parent(spec.parent)?;
-            rootfs::build(spec)?;
-            None
+            (None, rootfs::build(spec)?)
         }
         SandboxLevel::Landlock | SandboxLevel::Unconfined => {
             set_child_subreaper(Some(rustix::process::getpid()))
                 .map_err(|error| Error::setup("a subreaper", error))?;
-            Some(parent(spec.parent)?)
+            let sealed = SealedPaths::find(Path::new("."), &spec.sealed)?;
+            (Some(parent(spec.parent)?), sealed)
         }
     };
-    check_hidden(spec)?;
     let filters = Filters::compile()?;
     limit(spec)?;
     let (Some(path), args) = (program.first(), program.get(1..).unwrap_or_default()) else {
         return Err(Error::Setup("a program", io::ErrorKind::InvalidInput.into()));
     };
     if spec.probe {
-        return apart(spec, filters, || Ok(())).and_then(|()| report());
+        return apart(spec, &sealed, filters, || Ok(())).and_then(|()| report());
     }
     check_identity(spec, Path::new(path))?;
     let mut command = Command::new(path);
@@ -61,26 +62,29 @@ pub fn run(spec: &LaunchSpec, program: &[OsString]) -> Result<u8, Error> {
         command.current_dir(temporary);
     }
     let runtime = super::runtime()?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         // Before there is anything to hear of.
         let children = signal(SignalKind::child()).map_err(|error| Error::Setup("signals", error))?;
-        let child = apart(spec, filters, move || command.spawn().map_err(Error::Program))?;
+        let child = apart(spec, &sealed, filters, move || command.spawn().map_err(Error::Program))?;
         let main = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         InitLoop { spec, processes: SandboxProcesses::of(spec.level), main, supervisor, children }
             .until_end()
             .await
-    })
+    });
+    rootfs::take_away(&sealed);
+    ended
 }
 
 /// Runs something on a thread that has given up its rights. What it starts has them no more either.
 fn apart<T: Send + 'static>(
     spec: &LaunchSpec,
+    sealed: &SealedPaths,
     filters: Filters,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let spec = spec.clone();
+    let (spec, sealed) = (spec.clone(), sealed.paths.clone());
     let thread = std::thread::spawn(move || {
-        restrict(&spec, &filters)?;
+        restrict(&spec, &sealed, &filters)?;
         work()
     });
     thread.join().unwrap_or_else(|_| Err(Error::Setup("a thread", io::ErrorKind::Other.into())))
@@ -99,16 +103,12 @@ fn end_with_parent(expected: u32) -> Result<(), Error> {
     }
 }
 
-/// Rules of Landlock add up, so that nothing inside of what is shown can be taken out again.
+/// The server has checked it; here it is certain that what is hidden in the directory can be.
 fn check_hidden(spec: &LaunchSpec) -> Result<(), Error> {
     let inside = |hidden: &Path| {
-        let shown = spec.directory.iter().chain(&spec.readable);
-        match spec.level {
-            SandboxLevel::Namespaces => spec.directory.iter().any(|shown| shown.starts_with(hidden)),
-            SandboxLevel::Landlock | SandboxLevel::Unconfined => {
-                shown.into_iter().any(|shown| shown.starts_with(hidden) || hidden.starts_with(shown))
-            }
-        }
+        let is_within = spec.directory.iter().any(|directory| directory.starts_with(hidden));
+        let is_around = spec.directory.iter().any(|directory| hidden.starts_with(directory));
+        is_within || (is_around && spec.level != SandboxLevel::Namespaces)
     };
     match spec.hidden.iter().find(|hidden| inside(hidden)) {
         Some(hidden) => Err(Error::Hidden(hidden.clone())),

@@ -10,6 +10,7 @@ mod filter;
 mod init;
 #[cfg(target_os = "linux")]
 mod namespaces;
+mod private_places;
 mod probe;
 #[cfg(target_os = "linux")]
 mod processes;
@@ -17,6 +18,8 @@ mod processes;
 mod restrict;
 #[cfg(target_os = "linux")]
 mod rootfs;
+#[cfg(target_os = "linux")]
+mod sealed;
 mod server;
 mod spec;
 #[cfg(target_os = "linux")]
@@ -31,9 +34,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use private_places::PrivatePlaces;
 pub use probe::SandboxReport;
 pub use server::{Launcher, Sandbox, SandboxMode, SandboxRun, SandboxSettings, SandboxedCommand};
-pub use spec::{FileIdentity, SandboxLevel, SandboxLimits};
+pub use spec::{FileIdentity, MissingPath, SandboxLevel, SandboxLimits, SealedPath};
 pub use working_directory::WorkingDirectory;
 
 /// The launcher's exit code when the program was not started, as of `env` and `timeout`.
@@ -50,8 +54,18 @@ pub enum Error {
     Landlock(String),
     #[error("seccomp: {0}")]
     Filter(String),
-    #[error("{} must not be visible to programs; choose a working directory outside of it", .0.display())]
+    #[error("{} must not be visible to programs; choose another working directory, for sessions with `sessions.roots`", .0.display())]
     Hidden(PathBuf),
+    #[error(
+        "{} cannot be a working folder: it is or contains a home, where files start programs; name a folder of its own, for sessions with `sessions.roots`", .0.display()
+    )]
+    Home(PathBuf),
+    #[error(
+        "{} cannot be a working folder: files in it start programs; name a folder of its own, for sessions with `sessions.roots`", .0.display()
+    )]
+    Startup(PathBuf),
+    #[error("{path} cannot be kept read-only for programs: {1}", path = .0.display())]
+    Unsealed(PathBuf, &'static str),
     #[error("{} is not the file it was when the server started; restart the server to accept it", .0.display())]
     Changed(PathBuf),
     #[error("the program cannot be started: {0}")]

@@ -1,15 +1,17 @@
 //! What a thread gives up for good, together with everything it starts.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated,
-    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
+use rustix::fs::{FileType, fstat};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 
 use super::filter::Filters;
+use super::sealed::{readable, writable};
 use super::spec::{LaunchSpec, SandboxLevel};
 use super::system::{DEVICES, ETC, FOLDERS, LASTING, TEMPORARY};
 use super::{Error, processes};
@@ -42,11 +44,11 @@ pub fn limit(spec: &LaunchSpec) -> Result<(), Error> {
 }
 
 /// For the calling thread and all it starts: the files it may use, no capabilities, no way to get any, no refused calls.
-pub fn restrict(spec: &LaunchSpec, filters: &Filters) -> Result<(), Error> {
+pub fn restrict(spec: &LaunchSpec, sealed: &[PathBuf], filters: &Filters) -> Result<(), Error> {
     set_no_new_privs(true).map_err(|error| Error::setup("no_new_privs", error))?;
-    let status = confine_files(spec);
+    let status = confine_files(spec, sealed);
     match (spec.level, status) {
-        (SandboxLevel::Landlock, Err(error)) => return Err(Error::Landlock(error.to_string())),
+        (SandboxLevel::Landlock, Err(error)) => return Err(error),
         (SandboxLevel::Landlock, Ok(RulesetStatus::NotEnforced)) => {
             return Err(Error::Landlock(String::from("the kernel enforces nothing")));
         }
@@ -60,8 +62,43 @@ pub fn restrict(spec: &LaunchSpec, filters: &Filters) -> Result<(), Error> {
     filters.apply()
 }
 
-fn confine_files(spec: &LaunchSpec) -> Result<RulesetStatus, RulesetError> {
+fn confine_files(spec: &LaunchSpec, sealed: &[PathBuf]) -> Result<RulesetStatus, Error> {
     let (all, read) = (AccessFs::from_all(WANTED), AccessFs::from_read(WANTED));
+    let wrong = |error: landlock::RulesetError| Error::Landlock(error.to_string());
+    let rules = ruleset().map_err(wrong)?;
+    let is_host = spec.level == SandboxLevel::Landlock;
+    let rules = match is_host {
+        false => rules
+            .add_rules(path_beneath_rules(["/"], read))
+            .and_then(|rules| rules.add_rules(path_beneath_rules(["/dev/shm", LASTING], all))),
+        true => {
+            let system = FOLDERS.iter().chain(&ETC).map(Path::new);
+            let shown = system.chain(spec.readable.iter().map(PathBuf::as_path));
+            let shown = shown.flat_map(|path| readable(path, &spec.hidden)).chain(["/proc".into()]);
+            rules.add_rules(path_beneath_rules(shown, read))
+        }
+    };
+    let mut rules = rules.map_err(wrong)?;
+    if is_host && !sealed.is_empty() {
+        rules = rules.add_rules(path_beneath_rules(["."], read)).map_err(wrong)?;
+        for handle in writable(Path::new("."), sealed)? {
+            let is_folder = fstat(&handle).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
+            let access = if is_folder { all } else { AccessFs::from_file(WANTED) };
+            rules = rules.add_rule(PathBeneath::new(handle, access)).map_err(wrong)?;
+        }
+    } else if spec.directory.is_some() {
+        rules = rules.add_rules(path_beneath_rules(["."], all)).map_err(wrong)?;
+    }
+    let temporary = spec.temporary.as_deref().unwrap_or(Path::new(TEMPORARY));
+    rules
+        .add_rules(path_beneath_rules(DEVICES, read | AccessFs::WriteFile))
+        .and_then(|rules| rules.add_rules(path_beneath_rules([temporary], all)))
+        .and_then(RulesetCreated::restrict_self)
+        .map(|status| status.ruleset)
+        .map_err(wrong)
+}
+
+fn ruleset() -> Result<RulesetCreated, landlock::RulesetError> {
     let rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(NEEDED))?
@@ -69,20 +106,6 @@ fn confine_files(spec: &LaunchSpec) -> Result<RulesetStatus, RulesetError> {
         .handle_access(AccessFs::from_all(WANTED))?
         .handle_access(AccessNet::from_all(WANTED))?
         .scope(Scope::from_all(WANTED))?
-        .create()?
-        .set_compatibility(CompatLevel::BestEffort);
-    let rules = match spec.level {
-        SandboxLevel::Namespaces | SandboxLevel::Unconfined => rules
-            .add_rules(path_beneath_rules(["/"], read))?
-            .add_rules(path_beneath_rules(["/dev/shm", LASTING], all))?,
-        SandboxLevel::Landlock => rules
-            .add_rules(path_beneath_rules(FOLDERS.iter().chain(&ETC).chain(&["/proc"]), read))?
-            .add_rules(path_beneath_rules(&spec.readable, read))?,
-    };
-    let temporary = spec.temporary.as_deref().unwrap_or(Path::new(TEMPORARY));
-    rules
-        .add_rules(path_beneath_rules(DEVICES, read | AccessFs::WriteFile))?
-        .add_rules(path_beneath_rules(spec.directory.iter().map(|_| Path::new(".")).chain([temporary]), all))
-        .and_then(RulesetCreated::restrict_self)
-        .map(|status| status.ruleset)
+        .create()?;
+    Ok(rules.set_compatibility(CompatLevel::BestEffort))
 }

@@ -1,5 +1,6 @@
 //! The files a sandbox with its own mounts sees: the system read-only, the working directory, empty folders for the rest.
 
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -13,6 +14,7 @@ use rustix::mount::{
 };
 
 use super::Error;
+use super::sealed::{SealedPaths, between};
 use super::spec::LaunchSpec;
 use super::system::{DEVICES, ETC, FOLDERS, LASTING, TEMPORARY};
 
@@ -29,8 +31,8 @@ const ROOT_OPTIONS: &str = "mode=0755,size=4m";
 const SAFE: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
 /// Replaces the root. The working directory of this process must be the one to be shown; it is used by its handle, so that
-/// nothing can be put in its place meanwhile.
-pub fn build(spec: &LaunchSpec) -> Result<(), Error> {
+/// nothing can be put in its place meanwhile. Gives back what is sealed in it.
+pub fn build(spec: &LaunchSpec) -> Result<SealedPaths, Error> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(|error| Error::setup("private mounts", error))?;
     pivot()?;
@@ -43,12 +45,10 @@ pub fn build(spec: &LaunchSpec) -> Result<(), Error> {
     for folder in ["/proc", "/run"] {
         folder_at(Path::new(folder)).map_err(|error| Error::At(folder.into(), error))?;
     }
-    if let Some(directory) = &spec.directory {
-        folder_at(directory)
-            .and_then(|()| Ok(mount_bind_recursive(".", directory)?))
-            .and_then(|()| remount(directory, SAFE))
-            .map_err(|error| Error::At(directory.clone(), error))?;
-    }
+    let sealed = match &spec.directory {
+        Some(directory) => show_directory(spec, directory)?,
+        None => SealedPaths::default(),
+    };
     for path in &spec.hidden {
         hide(path).map_err(|error| Error::At(path.clone(), error))?;
     }
@@ -57,7 +57,37 @@ pub fn build(spec: &LaunchSpec) -> Result<(), Error> {
     fs::remove_dir(HOST).map_err(|error| Error::Setup("the host's root", error))?;
     remount(Path::new("/"), SAFE | MountFlags::RDONLY).map_err(|error| Error::Setup("the root", error))?;
     let directory = spec.directory.as_deref().unwrap_or(Path::new(TEMPORARY));
-    rustix::process::chdir(directory).map_err(|error| Error::At(directory.to_owned(), error.into()))
+    rustix::process::chdir(directory).map_err(|error| Error::At(directory.to_owned(), error.into()))?;
+    Ok(sealed)
+}
+
+/// The working directory, and in it what is read-only. A folder in which something is mounted could be moved away with it, and
+/// another be made in its place; a folder that is itself mounted cannot, so each one on the way is mounted on itself.
+fn show_directory(spec: &LaunchSpec, directory: &Path) -> Result<SealedPaths, Error> {
+    folder_at(directory)
+        .and_then(|()| Ok(mount_bind_recursive(".", directory)?))
+        .and_then(|()| remount(directory, SAFE))
+        .map_err(|error| Error::At(directory.to_owned(), error))?;
+    let sealed = SealedPaths::find(directory, &spec.sealed)?;
+    let places = sealed.paths.iter().chain(&spec.hidden);
+    let folders: BTreeSet<PathBuf> = places.flat_map(|path| between(directory, path)).collect();
+    let mount = |path: &PathBuf, flags: MountFlags| {
+        let mounted = mount_bind_recursive(path, path).map_err(io::Error::from);
+        mounted.and_then(|()| remount(path, flags)).map_err(|error| Error::At(path.clone(), error))
+    };
+    // In their order a folder comes before what is in it.
+    folders.iter().try_for_each(|folder| mount(folder, SAFE))?;
+    sealed.paths.iter().try_for_each(|path| mount(path, SAFE | MountFlags::RDONLY))?;
+    Ok(sealed)
+}
+
+/// Takes away the folders that stood in for missing ones.
+pub fn take_away(sealed: &SealedPaths) {
+    for path in &sealed.meanwhile {
+        // Without mounts of its own there is nothing to unmount; an empty folder that stays does no harm.
+        let _ = unmount(path, UnmountFlags::DETACH);
+        let _ = fs::remove_dir(path);
+    }
 }
 
 /// An empty file system becomes the root; the old one is beneath it.

@@ -13,8 +13,9 @@ use orchestr8_kernel::ports::Clock;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
+use super::private_places::PrivatePlaces;
 use super::probe::SandboxReport;
-use super::spec::{FileIdentity, LaunchSpec, SandboxLevel, SandboxLimits, Stage};
+use super::spec::{FileIdentity, LaunchSpec, SandboxLevel, SandboxLimits, SealedPath, Stage};
 use super::{Error, WorkingDirectory};
 use crate::Child;
 use crate::limits::{EARLIER_LOOK_MS, EARLIER_MS};
@@ -47,8 +48,8 @@ pub struct SandboxSettings {
     pub launcher: Option<Launcher>,
     /// Files and folders beside the system's that programs can read.
     pub readable: Vec<PathBuf>,
-    /// Files and folders that no program ever sees: the data directory, and secrets of the user.
-    pub hidden: Vec<PathBuf>,
+    /// What no program ever sees: the server's own places, and secrets of the user.
+    pub places: PrivatePlaces,
     pub limits: SandboxLimits,
     /// A file that is locked while programs run, so that a server that starts after a crash waits for the last one's.
     pub lock: Option<PathBuf>,
@@ -78,6 +79,8 @@ pub struct SandboxRun {
     pub args: Vec<OsString>,
     /// Written to by the program. None: an empty temporary folder.
     pub directory: Option<WorkingDirectory>,
+    /// What the program cannot change in its directory.
+    pub sealed: Vec<SealedPath>,
     /// What the program's file must be; it is readable then, wherever it lies.
     pub identity: Option<FileIdentity>,
 }
@@ -99,17 +102,22 @@ impl SandboxedCommand {
 
 impl SandboxSettings {
     pub(super) fn spec(&self, level: SandboxLevel, run: Option<&SandboxRun>) -> LaunchSpec {
-        let real = |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        let mut readable: Vec<PathBuf> = real(&self.readable);
+        let mut readable: Vec<PathBuf> =
+            self.readable.iter().filter_map(|path| path.canonicalize().ok()).collect();
         readable.extend(run.filter(|run| run.identity.is_some()).map(|run| run.program.clone()));
+        let directory = run.and_then(|run| Some(run.directory.as_ref()?.path().to_owned()));
+        let mut hidden = self.places.real_hidden(directory.as_deref());
+        hidden
+            .extend(self.places.real_protected().into_iter().filter(|path| path.symlink_metadata().is_ok()));
         LaunchSpec {
             stage: Stage::Supervisor,
             level,
             entry: self.launcher.as_ref().map(|launcher| launcher.args.clone()).unwrap_or_default(),
             parent: std::process::id(),
-            directory: run.and_then(|run| Some(run.directory.as_ref()?.path().to_owned())),
+            directory,
             readable,
-            hidden: real(&self.hidden),
+            hidden,
+            sealed: run.map(|run| run.sealed.clone()).unwrap_or_default(),
             identity: run.and_then(|run| run.identity),
             lock: self.lock.clone(),
             limits: self.limits,
@@ -151,9 +159,8 @@ impl Sandbox {
         let level = self.level().await?;
         self.0.alone.get_or_try_init(|| self.0.alone()).await?;
         let settings = &self.0.settings;
-        let directory = run.directory.as_ref();
-        if let Some(hidden) = directory.and_then(|directory| settings.hides(directory.path())) {
-            return Err(Error::Hidden(hidden));
+        if let Some(directory) = &run.directory {
+            settings.places.check(directory.path(), level)?;
         }
         let mut command = match (level, &settings.launcher) {
             (SandboxLevel::Namespaces | SandboxLevel::Landlock, Some(launcher)) => {
@@ -175,14 +182,6 @@ impl Sandbox {
             None => command.current_dir(std::env::temp_dir()),
         };
         Ok(SandboxedCommand { command, level, _directory: run.directory })
-    }
-}
-
-impl SandboxSettings {
-    /// The hidden folder that a directory lies in.
-    fn hides(&self, directory: &std::path::Path) -> Option<PathBuf> {
-        let hidden = self.hidden.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
-        hidden.into_iter().find(|hidden| directory.starts_with(hidden))
     }
 }
 

@@ -94,6 +94,31 @@ impl FileIdentity {
     }
 }
 
+/// A file or folder of the working directory that programs can read and not change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SealedPath {
+    /// From the working directory.
+    pub path: PathBuf,
+    pub missing: MissingPath,
+}
+
+/// What holds for a sealed path that does not exist, in a folder that does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum MissingPath {
+    /// Programs may create it.
+    Creatable,
+    /// An empty folder stands in its place until the program has ended.
+    EmptyFolder,
+}
+
+impl SealedPath {
+    pub fn new(path: impl Into<PathBuf>, missing: MissingPath) -> Self {
+        Self { path: path.into(), missing }
+    }
+}
+
 /// The part of the launcher a process plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -118,8 +143,10 @@ pub(crate) struct LaunchSpec {
     pub directory: Option<PathBuf>,
     /// Files and folders beside the system's that can be read.
     pub readable: Vec<PathBuf>,
-    /// Files and folders that are never visible.
+    /// Files and folders that are never visible, if they exist.
     pub hidden: Vec<PathBuf>,
+    /// What is read-only in the working directory.
+    pub sealed: Vec<SealedPath>,
     /// What the program's file must be.
     pub identity: Option<FileIdentity>,
     /// Held shared while anything of the sandbox lives.

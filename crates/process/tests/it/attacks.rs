@@ -8,10 +8,10 @@ use orchestr8_process::sandbox::{Error, SandboxLevel, SandboxMode};
 
 use crate::world::{World, run};
 
-const LEVELS: [SandboxLevel; 2] = [SandboxLevel::Namespaces, SandboxLevel::Landlock];
+pub const LEVELS: [SandboxLevel; 2] = [SandboxLevel::Namespaces, SandboxLevel::Landlock];
 
 /// A program that tells whether a call of Python succeeds.
-fn python(line: &str) -> String {
+pub fn python(line: &str) -> String {
     format!("python3 - <<'END'\nimport os, socket, ctypes\n{line}\nprint('SUCCEEDED')\nEND")
 }
 
@@ -88,8 +88,8 @@ async fn what_is_hidden_is_not_in_reach_even_inside_of_the_directory() {
     }
     // Landlock cannot take anything out of what it shows.
     let world = World::at(SandboxLevel::Landlock);
-    let ran = world.shell_in(world.home.path(), "cat data/orchestr8.sqlite3").await;
-    assert!(ran.code == Some(125) && ran.output.contains("must not be visible"), "{}", ran.output);
+    let above = world.sandbox().command(run(Some(world.home.path()), "cat data/orchestr8.sqlite3")).await;
+    assert!(matches!(above, Err(Error::Hidden(_))));
 }
 
 #[tokio::test]
@@ -203,7 +203,13 @@ async fn a_program_that_was_replaced_is_not_run() {
         std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         drop(file);
         let identity = Some(FileIdentity::of(&std::fs::metadata(&script).unwrap()));
-        let tool = || SandboxRun { program: script.clone(), args: Vec::new(), directory: None, identity };
+        let tool = || SandboxRun {
+            program: script.clone(),
+            args: Vec::new(),
+            directory: None,
+            sealed: Vec::new(),
+            identity,
+        };
         assert_eq!(world.run(tool()).await.output, "tool\n", "{level}: it can be read wherever it lies");
         std::fs::rename(&script, world.path("outside/old.sh")).unwrap();
         std::fs::copy("/usr/bin/id", &script).unwrap();

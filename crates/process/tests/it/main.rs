@@ -8,4 +8,7 @@
 
 mod attacks;
 mod ending;
+mod private_places;
+mod sealed;
+mod set_user_id;
 mod world;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use orchestr8_kernel::ports::clock::Real;
 use orchestr8_process::sandbox::{
-    Launcher, Sandbox, SandboxLevel, SandboxLimits, SandboxMode, SandboxRun, SandboxSettings,
+    Launcher, PrivatePlaces, Sandbox, SandboxLevel, SandboxLimits, SandboxMode, SandboxRun, SandboxSettings,
     WorkingDirectory,
 };
 use orchestr8_process::{Ended, Tail, as_one};
@@ -36,7 +36,7 @@ impl World {
         let settings = SandboxSettings {
             mode: SandboxMode::Required,
             launcher: Some(launcher),
-            hidden: vec![home.path().join("data")],
+            places: PrivatePlaces { protected: vec![home.path().join("data")], ..PrivatePlaces::default() },
             lock: Some(home.path().join("data/programs.lock")),
             limits: SandboxLimits { memory_bytes: 256 << 20, processes: 64, ..SandboxLimits::default() },
             ..SandboxSettings::default()
@@ -88,6 +88,7 @@ pub fn run(directory: Option<&Path>, script: &str) -> SandboxRun {
         program: "/bin/bash".into(),
         args: vec!["-c".into(), script.into()],
         directory: directory.map(|directory| WorkingDirectory::open(directory).unwrap()),
+        sealed: Vec::new(),
         identity: None,
     }
 }

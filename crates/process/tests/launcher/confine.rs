@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use orchestr8_kernel::ports::clock::Real;
 use orchestr8_process::sandbox::{
-    Launcher, Sandbox, SandboxLevel, SandboxRun, SandboxSettings, WorkingDirectory, launch,
+    Launcher, PrivatePlaces, Sandbox, SandboxLevel, SandboxRun, SandboxSettings, WorkingDirectory, launch,
 };
 
 fn main() -> ExitCode {
@@ -27,7 +27,7 @@ fn serve(level: &OsStr, data: &Path, directory: &Path, script: &OsStr) -> Option
     let settings = SandboxSettings {
         level: Some(level),
         launcher: Some(Launcher { program: std::env::current_exe().ok()?, args: Vec::new() }),
-        hidden: vec![data.to_owned()],
+        places: PrivatePlaces { protected: vec![data.to_owned()], ..PrivatePlaces::default() },
         lock: Some(data.join("programs.lock")),
         ..SandboxSettings::default()
     };
@@ -35,6 +35,7 @@ fn serve(level: &OsStr, data: &Path, directory: &Path, script: &OsStr) -> Option
         program: "/bin/bash".into(),
         args: vec!["-c".into(), script.into()],
         directory: Some(WorkingDirectory::open(directory).ok()?),
+        sealed: Vec::new(),
         identity: None,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().ok()?;

@@ -72,6 +72,7 @@ async fn command(
         program: shell.to_owned(),
         args: vec!["-c".into(), line.into()],
         directory: Some(directory),
+        sealed: settings.sealed.clone(),
         identity: None,
     };
     let mut sandboxed = sandbox.command(run).await.map_err(refusal)?;
@@ -92,7 +93,10 @@ fn refusal(error: sandbox::Error) -> Fault {
         sandbox::Error::Unavailable(_) => {
             Fault::new(Code::Unauthorized, text).with("setting", "sandbox.mode")
         }
-        sandbox::Error::Hidden(_) => Fault::new(Code::Unauthorized, text),
+        sandbox::Error::Hidden(_) | sandbox::Error::Home(_) | sandbox::Error::Startup(_) => {
+            Fault::new(Code::Unauthorized, text).with("setting", "sessions.roots")
+        }
+        sandbox::Error::Unsealed(..) => Fault::new(Code::Unauthorized, text),
         sandbox::Error::Setup(..)
         | sandbox::Error::At(..)
         | sandbox::Error::Landlock(_)

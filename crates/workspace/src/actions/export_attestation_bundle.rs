@@ -13,7 +13,8 @@ use crate::root::{Inside, Placed};
 use crate::trail::Change;
 
 /// Where bundles are written.
-const FOLDER: &str = "docs/attestations";
+/// Where bundles are kept.
+pub const FOLDER: &str = "docs/attestations";
 
 pub static TOOL: Tool = Tool {
     name: "export_attestation_bundle",

@@ -20,6 +20,7 @@ mod verify_attestation_bundle;
 mod verify_workspace_integrity;
 mod write_file;
 
+pub use export_attestation_bundle::FOLDER as ATTESTATIONS;
 use orchestr8_contract::envelope::GOVERNED;
 use orchestr8_kernel::action::{Effect, OnUnknown, Slotting};
 use orchestr8_kernel::schema::{self, Schema};

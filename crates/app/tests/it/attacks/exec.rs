@@ -65,7 +65,7 @@ fn definition(config: &Value) -> Value {
         "steps": [{"id": "a", "agentId": "@orchestr8/exec", "config": config, "maxRetries": 0}]})
 }
 
-fn run(http: &mut Http, config: Value) -> Value {
+pub fn run(http: &mut Http, config: Value) -> Value {
     let body = json!({"workflow": definition(&config)}).to_string();
     let answer = http.request("POST", "/v1/workflows/execute?mode=sync", "", Some(&body)).unwrap();
     answer.json()

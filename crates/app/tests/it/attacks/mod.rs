@@ -15,6 +15,7 @@ mod impostor;
 mod load;
 mod loopback;
 mod matrix;
+mod private_places;
 mod quotas;
 mod record;
 mod rights;

@@ -17,7 +17,7 @@ use crate::program::{PATIENCE, Place};
 use crate::server::Server;
 
 /// A client of sessions.
-struct Client {
+pub struct Client {
     socket: WebSocket<TcpStream>,
     /// Of the last command. No two commands have the same: it would be a repeat, over restarts too.
     id: String,
@@ -26,7 +26,7 @@ struct Client {
 static COMMANDS: AtomicU32 = AtomicU32::new(0);
 
 impl Client {
-    fn connect(address: SocketAddr, token: Option<&str>) -> Self {
+    pub fn connect(address: SocketAddr, token: Option<&str>) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut request = format!("ws://{address}/ws/session").into_client_request().unwrap();
@@ -42,7 +42,7 @@ impl Client {
         self.socket.send(Message::text(command.to_string())).unwrap();
     }
 
-    fn ask(&mut self, kind: &str, command: Value) -> Value {
+    pub fn ask(&mut self, kind: &str, command: Value) -> Value {
         self.send(kind, command);
         loop {
             let Message::Text(text) = self.socket.read().unwrap() else { continue };
@@ -53,13 +53,13 @@ impl Client {
         }
     }
 
-    fn bash(&mut self, session: &str, command: &str) -> Value {
+    pub fn bash(&mut self, session: &str, command: &str) -> Value {
         let answer = self.ask("bash", json!({"sessionId": session, "command": command}));
         assert_eq!(answer["success"], true, "{command}: {answer}");
         answer["data"].clone()
     }
 
-    fn session(&mut self, id: &str, cwd: &Path) -> Value {
+    pub fn session(&mut self, id: &str, cwd: &Path) -> Value {
         self.ask("create_session", json!({"sessionId": id, "cwd": cwd}))
     }
 }
@@ -86,10 +86,10 @@ fn folders_that_are_none_of_the_sessions_are_refused() {
     let (place, _server, mut client) = start("");
     let data = place.data_file().parent().unwrap().to_owned();
     std::os::unix::fs::symlink("/", place.path().join("home/project/root")).unwrap();
-    for (number, cwd) in [Path::new("/"), Path::new("/etc"), &data, &place.path().join("home/project/root")]
-        .into_iter()
-        .enumerate()
-    {
+    let (home, root) = (place.path().join("home"), place.path().join("home/project/root"));
+    let state = home.join(".local/state/orchestr8");
+    let folders = [Path::new("/"), Path::new("/etc"), &data, &root, &home, place.path(), &state];
+    for (number, cwd) in folders.into_iter().enumerate() {
         let answer = client.session(&format!("s{number}"), cwd);
         assert_eq!(answer["success"], false, "{}: {answer}", cwd.display());
         assert!(answer["error"].to_string().contains("sessions.roots"), "{answer}");
@@ -139,16 +139,15 @@ fn sha256(bytes: &[u8]) -> String {
 #[test]
 fn files_sockets_and_the_server_itself_are_out_of_reach() {
     let (place, server, mut client) = start("");
-    // The folder the server was started in: data directory and home lie beneath it.
-    let answer = client.session("s", place.path());
+    let answer = client.session("s", &place.path().join("home/project"));
     assert_eq!(answer["success"], true, "{answer}");
-    let secret = UnixListener::bind(place.path().join("agent.sock")).unwrap();
+    let secret = UnixListener::bind(place.path().join("home/project/agent.sock")).unwrap();
     secret.set_nonblocking(true).unwrap();
     let port = server.address.port();
     let attacks = [
-        String::from("cat home/.ssh/id_rsa"),
-        String::from("cat home/.local/share/orchestr8/orchestr8.sqlite3"),
-        String::from("echo x > home/.local/share/orchestr8/new"),
+        String::from("cat ../.ssh/id_rsa"),
+        String::from("cat ../.local/share/orchestr8/orchestr8.sqlite3"),
+        String::from("echo x > ../.local/share/orchestr8/new"),
         String::from("cat /etc/shadow"),
         format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo GET"),
         format!("python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}))'"),
@@ -162,11 +161,8 @@ fn files_sockets_and_the_server_itself_are_out_of_reach() {
         assert_eq!(ran["confined"], true);
     }
     assert!(secret.accept().is_err(), "nothing came");
-    let ran = client.bash("s", "cat outside/secret; echo written > new; cat new");
-    assert!(
-        ran["output"].as_str().unwrap().ends_with("PRIVATE-KEYwritten\n"),
-        "what is in the folder is: {ran}"
-    );
+    let ran = client.bash("s", "cat readme; echo written > new; cat new; ls -A ..");
+    assert_eq!(ran["output"], "hellowritten\nproject\n", "of the home there is the folder, and nothing else");
 }
 
 #[test]
@@ -190,11 +186,12 @@ fn exports_stay_in_the_folder() {
     let inside = project.join("page.html");
     assert_eq!(client.ask("export_html", json!({"sessionId": "s", "outputPath": inside}))["success"], true);
     assert!(inside.exists());
-    // The folder above the data directory is allowed, the data directory in it is not.
-    let answer = client.session("h", &place.path().join("home"));
-    assert_eq!(answer["success"], true, "{answer}");
-    let inside = data.join("pwn.html");
-    assert_eq!(client.ask("export_html", json!({"sessionId": "h", "outputPath": inside}))["success"], false);
+    // A session that was not told where it works exports nothing into the folder around the home.
+    assert_eq!(client.ask("create_session", json!({"sessionId": "h"}))["success"], true);
+    for target in [data.join("pwn.html"), place.path().join("home/.bashrc"), place.path().join("pwn.html")] {
+        let answer = client.ask("export_html", json!({"sessionId": "h", "outputPath": target}));
+        assert_eq!(answer["success"], false, "{}: {answer}", target.display());
+    }
 }
 
 #[tokio::test]

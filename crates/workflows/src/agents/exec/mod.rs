@@ -127,6 +127,7 @@ async fn command(
         program: filled.program,
         args: filled.args.into_iter().map(Into::into).collect(),
         directory,
+        sealed: Vec::new(),
         identity: Some(filled.identity),
     };
     let mut sandboxed = sandbox.command(run).await.map_err(refusal)?;
@@ -140,7 +141,11 @@ fn refusal(error: sandbox::Error) -> Fault {
         sandbox::Error::Unavailable(_) => {
             Fault::new(Code::Unauthorized, text).with("setting", "sandbox.mode")
         }
-        sandbox::Error::Hidden(_) | sandbox::Error::Changed(_) => Fault::new(Code::Unauthorized, text),
+        sandbox::Error::Hidden(_)
+        | sandbox::Error::Home(_)
+        | sandbox::Error::Startup(_)
+        | sandbox::Error::Unsealed(..)
+        | sandbox::Error::Changed(_) => Fault::new(Code::Unauthorized, text),
         sandbox::Error::Setup(..)
         | sandbox::Error::At(..)
         | sandbox::Error::Landlock(_)

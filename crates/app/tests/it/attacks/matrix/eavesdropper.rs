@@ -56,6 +56,7 @@ impl Eavesdropper {
 
     /// Waits until it was told of this.
     pub fn wait_for(&self, text: &str) {
+        #[allow(clippy::disallowed_methods, reason = "a test that waits in vain must end")]
         let begun = Instant::now();
         while !self.heard.lock().unwrap().contains(text) {
             assert!(begun.elapsed() < PATIENCE, "{text:?} was not heard: {}", self.heard.lock().unwrap());

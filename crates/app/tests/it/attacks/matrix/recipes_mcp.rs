@@ -68,9 +68,12 @@ fn messages() -> Vec<Recipe> {
     ]
 }
 
+/// The address of an object of the test.
+type Address = fn(&Objects) -> String;
+
 /// The resources and prompts, by every method that tells of one.
 fn reads() -> Vec<Recipe> {
-    let resources: [(&'static str, fn(&Objects) -> String); 4] = [
+    let resources: [(&'static str, Address); 4] = [
         ("workflow", |o| format!("workflow://{}", o.workflow())),
         ("execution", |o| format!("execution://{}", o.execution())),
         ("session", |o| format!("session://{}", o.session())),

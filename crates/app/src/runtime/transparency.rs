@@ -26,6 +26,7 @@ pub fn start(
     stop: &CancellationToken,
 ) -> Result<Option<HeadRecorder>, Failure> {
     let Some(recorder) = recorder_settings(settings, ids, log)? else { return Ok(None) };
+    warn_without_heads(store, &recorder, log);
     let asked = ask_witnesses(store, &recorder, log);
     match asked.and_then(|()| HeadRecorder::start(store, recorder, clock.clone(), log.clone(), stop.clone()))
     {
@@ -34,6 +35,15 @@ pub fn start(
             log.error("the data must not be used as it is", json!({"cause": error.to_string()}));
             Err(failure(&error))
         }
+    }
+}
+
+/// Heads that are gone cannot be told from a data directory that came from another machine, so this is said and not refused.
+fn warn_without_heads(store: &Sqlite, settings: &RecorderSettings, log: &Log) {
+    let has_entries = store.log_heads().is_ok_and(|heads| heads.iter().any(|(_, size, _)| *size > 0));
+    if has_entries && !settings.file.path().exists() {
+        let fields = json!({"file": settings.file.path()});
+        log.warn("there is no signed head of the audit log; the data was not compared with one", fields);
     }
 }
 

@@ -98,7 +98,7 @@ async fn nobody_reaches_into_another_tenant_or_grants_what_they_do_not_have() {
     assert_eq!(world.create(&operator, 1, json!({})).await, Err(Code::Unauthorized));
     assert_eq!(world.create(&admin, 1, json!({"tenant": "rival"})).await, Err(Code::Unauthorized));
     assert_eq!(world.create(&admin, 1, json!({"tenant": "local"})).await, Err(Code::Unauthorized));
-    for more in ["owner", "editor", "operator"] {
+    for more in ["owner", "editor", "operator", "viewer"] {
         assert_eq!(
             world.create(&admin, 1, json!({"roles": [more]})).await,
             Err(Code::Unauthorized),
@@ -106,7 +106,7 @@ async fn nobody_reaches_into_another_tenant_or_grants_what_they_do_not_have() {
         );
     }
     assert_eq!(world.create(&admin, 1, json!({"roles": ["onwer"]})).await, Err(Code::InvalidArgument));
-    world.create(&admin, 1, json!({})).await.unwrap();
+    world.create(&admin, 1, json!({"roles": ["admin"]})).await.unwrap();
     world.create(&machine, 2, json!({"tenant": "acme", "roles": ["owner"]})).await.unwrap();
     let (own, owners) = (ApiToken::fresh_id(&[1; 16]), ApiToken::fresh_id(&[2; 16]));
     for action in ["tokens.rotate", "tokens.revoke"] {

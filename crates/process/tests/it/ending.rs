@@ -18,6 +18,11 @@ const LEVELS: [SandboxLevel; 2] = [SandboxLevel::Namespaces, SandboxLevel::Landl
 const DAEMON: &str = "(setsid bash -c 'trap \"\" TERM INT HUP; while :; do echo tick >> ticks; sleep 0.02; done' &) ; \
      until [ -s ticks ]; do sleep 0.01; done";
 
+/// Whether something has been written to the file.
+fn has_begun(ticks: &Path) -> bool {
+    std::fs::metadata(ticks).is_ok_and(|file| file.len() > 0)
+}
+
 /// Whether something still writes to the file.
 async fn is_quiet(ticks: &Path) -> bool {
     let size = || std::fs::metadata(ticks).map_or(0, |file| file.len());
@@ -48,13 +53,13 @@ async fn what_is_stopped_or_dropped_is_gone_afterwards() {
             command.start(Arc::new(Real::new())).unwrap()
         };
         let child = start().await;
-        let begun = until("the daemon to begin", || ticks.exists());
+        let begun = until("the daemon to begin", || has_begun(&ticks));
         let ended = child.finish_unless(std::future::pending(), begun).await.unwrap();
         assert_eq!(ended, Ended::Stopped, "{level}");
         assert!(is_quiet(&ticks).await, "{level}: stopped");
         std::fs::remove_file(&ticks).unwrap();
         let child = start().await;
-        until("the daemon to begin", || ticks.exists()).await;
+        until("the daemon to begin", || has_begun(&ticks)).await;
         let killer = child.killer();
         tokio::join!(async { killer.kill() }, async {
             let _ = child.finish(std::future::pending()).await;
@@ -62,7 +67,7 @@ async fn what_is_stopped_or_dropped_is_gone_afterwards() {
         assert!(is_quiet(&ticks).await, "{level}: killed");
         std::fs::remove_file(&ticks).unwrap();
         let child = start().await;
-        until("the daemon to begin", || ticks.exists()).await;
+        until("the daemon to begin", || has_begun(&ticks)).await;
         drop(child);
         tokio::time::sleep(Duration::from_millis(orchestr8_process::limits::TERM_MS + 500)).await;
         assert!(is_quiet(&ticks).await, "{level}: dropped");
@@ -81,7 +86,7 @@ async fn nothing_survives_a_kill_of_the_server_and_the_next_one_waits_for_that()
             .arg(format!("{DAEMON}; sleep 600"))
             .spawn()
             .unwrap();
-        until("the daemon to begin", || ticks.exists()).await;
+        until("the daemon to begin", || has_begun(&ticks)).await;
         server.kill().unwrap();
         server.wait().unwrap();
         // The next server's first program begins when the daemon is gone, not before.

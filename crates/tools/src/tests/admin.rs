@@ -1,6 +1,7 @@
 //! Registering tools at run time.
 
 use orchestr8_contract::Code;
+use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::bus::Filter;
 use orchestr8_kernel::{Halt, Settled, Transport, registry};
 use serde_json::{Value, json};
@@ -63,7 +64,7 @@ async fn each_kind_can_be_registered_called_and_taken_away() {
         let made = value(world.call("admin/registerTool", definition).await);
         assert_eq!(made, json!({"name": "mine", "toolType": kind, "registered": true}));
         assert!(news.next().await.is_some(), "list_changed follows");
-        let action = world.kernel.registry().find("mine").unwrap();
+        let action = world.kernel.registry().find_for(&Tenant::local(), "mine").unwrap();
         assert_eq!(
             (action.about.description.as_str(), action.about.version.as_deref()),
             ("Made at run time", Some("2.0"))

@@ -249,8 +249,8 @@ impl<P> Lines<P> {
     /// Whether an execution of this tenant may begin.
     fn may_begin(&self, tenant: &Tenant) -> bool {
         let own = || self.tenants.get(tenant).map_or(0, |own| own.begun);
-        self.begun < self.max * BEGUN_FACTOR
-            || (self.begun < (self.max + self.reserve) * BEGUN_FACTOR && own() < self.share() * BEGUN_FACTOR)
+        // A tenant within its share is not kept waiting by what others have begun, however much that is.
+        self.begun < self.max * BEGUN_FACTOR || own() < self.share() * BEGUN_FACTOR
     }
 
     fn count_running(&mut self, tenant: &Tenant) {

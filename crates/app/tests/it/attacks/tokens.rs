@@ -90,10 +90,11 @@ fn an_admin_of_one_tenant_has_no_rights_in_another_and_grants_no_more_than_its_o
         (json!({"name": "x", "tenant": "local", "roles": ["admin"]}), "the machine"),
         (json!({"name": "x", "roles": ["owner"]}), "a role it does not have"),
         (json!({"name": "x", "roles": ["editor"]}), "a role it does not have"),
+        (json!({"name": "x"}), "a viewer, which it is not"),
     ] {
         assert_eq!(post(&admin, "/v1/tokens", body).status, 403, "{why}");
     }
-    assert_eq!(post(&admin, "/v1/tokens", json!({"name": "x"})).status, 201);
+    assert_eq!(post(&admin, "/v1/tokens", json!({"name": "x", "roles": ["admin"]})).status, 201);
     assert_eq!(
         post(&admin, &format!("/v1/tokens/{owner_id}/rotate"), json!({})).status,
         403,

@@ -228,8 +228,7 @@ fn tools(gate: &Arc<Semaphore>, told: &Told) -> Vec<Action> {
             Ok(Output::text(answer["content"]["name"].as_str().unwrap_or("nobody")).into())
         }),
         Action::tool("who", "Tells who asks.", any(), Policy::quick_read(), |_, context: Context| {
-            let who =
-                json!({"name": &*context.principal.name, "admin": context.principal.has(AccessRole::Admin)});
+            let who = json!({"name": &*context.principal.name, "admin": context.principal.roles.union(context.principal.elevated).has(AccessRole::Admin)});
             std::future::ready(Ok(Output::text(who.to_string()).into()))
         }),
         Action::tool("count", "Counts its runs.", any(), Policy::stored(), move |_, _| {

@@ -45,4 +45,5 @@ fn forget() -> Operation {
         .query("origin", text_of(256), "The log.")
         .query("principal", text_of(256), "The principal that has sent them.")
         .gives(200, "They are forgotten.", open(json!({"forgotten": truth()}), &["forgotten"]))
+        .fails(&[404])
 }

@@ -184,17 +184,17 @@ fn random_model(tape: &mut Tape) -> Model {
             1 => Work::Switch(Vec::new(), Vec::new()),
             _ => Work::Agent(!tape.once_in(4)),
         };
-        for switch in 0..place {
-            if dependencies.contains(&switch) && !tape.once_in(3) {
-                let chosen = tape.once_in(2);
-                if let Work::Switch(own, others) = &mut steps[switch].work {
-                    if chosen { own.push(place) } else { others.push(place) }
-                }
+        for (switch, step) in steps.iter_mut().enumerate() {
+            if let Work::Switch(own, others) = &mut step.work
+                && dependencies.contains(&switch)
+                && !tape.once_in(3)
+            {
+                if tape.once_in(2) { own.push(place) } else { others.push(place) }
             }
         }
         let approvals =
             dependencies.iter().copied().filter(|one| matches!(steps[*one].work, Work::Approval(_)));
-        let over = approvals.last().filter(|_| tape.once_in(3));
+        let over = approvals.next_back().filter(|_| tape.once_in(3));
         let join = ["", "", "", "all", "any", "always"][tape.below(6)];
         let tolerated = tape.once_in(3);
         steps.push(Step {

@@ -192,7 +192,7 @@ fn random_model(tape: &mut Tape) -> Model {
                 if tape.once_in(2) { own.push(place) } else { others.push(place) }
             }
         }
-        let approvals =
+        let mut approvals =
             dependencies.iter().copied().filter(|one| matches!(steps[*one].work, Work::Approval(_)));
         let over = approvals.next_back().filter(|_| tape.once_in(3));
         let join = ["", "", "", "all", "any", "always"][tape.below(6)];

@@ -157,7 +157,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("tools.searchAbove", Shape::Int { min: 1, max: 100_000 }, Preset::Int(40), "With more tools than this, tool_search is listed too."),
     setting("resources.maxConcurrentExecutions", Shape::Int { min: 1, max: 10_000 }, Preset::Int(limits::CONCURRENT_RUNS as u64), "How many calls run at once; one more is refused.").also("MCP_RESOURCES_MAX_CONCURRENT_EXECUTIONS"),
     setting("resources.maxCpuMsPerMinute", Shape::Int { min: 0, max: 6_000_000 }, Preset::Int(30_000), "Thread time that one tenant may use in a minute for large inputs: JSON, definitions and pure steps of 64 KiB and more. One principal may use four fifths of it; 0 for any."),
-    setting("resources.maxWorkBytes", ANY_BYTES, Preset::Int(33_554_432), "Large inputs that one tenant may have waiting and under way at once, in bytes of JSON; more is refused."),
+    setting("resources.maxWorkBytes", Shape::Int { min: 65_536, max: 1 << 32 }, Preset::Int(33_554_432), "Large inputs that one tenant may have waiting and under way at once, in bytes of JSON; more is refused."),
     setting("logging.level", Shape::Choice(&["debug", "info", "warn", "error"]), Preset::Text("info"), "What is written to the log on stderr.").also("MCP_LOGGING_LEVEL"),
     setting("logging.redactKeys", Shape::Texts, Preset::Texts(&DEFAULT_KEYS), "Names whose values never reach log, journal or audit.").also("MCP_LOGGING_REDACT_KEYS"),
     setting("security.dynamicRegistrationEnabled", Shape::Bool, Preset::Bool(false), "The second switch for the admin tools.").also("MCP_SECURITY_DYNAMIC_REGISTRATION_ENABLED"),

@@ -135,7 +135,8 @@ fn rejected_requests_are_counted_on_record() {
     assert_eq!(http.send(&foreign, "").unwrap().status, 403);
     assert_eq!(server.terminate().code(), Some(0));
     let hosts = listed(&place, &["--action", "http.reject_host"]);
-    assert_eq!(hosts.len(), 2, "the first one, and the number of the others: {hosts:?}");
+    // The first one and the number of the others; one more of each if a minute ends in between.
+    assert!((2..=4).contains(&hosts.len()), "{hosts:?}");
     let count: u64 = hosts.iter().map(|entry| entry["detail"]["count"].as_u64().unwrap()).sum();
     assert_eq!(count, 300);
     for entry in &hosts {

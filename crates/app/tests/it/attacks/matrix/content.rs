@@ -13,7 +13,8 @@ pub fn workflow(id: &str, steps: Value) -> Value {
 }
 
 fn marked_workflow(id: &str, mark: &str, steps: Value) -> Value {
-    json!({"id": id, "version": "1.0.0", "name": mark, "steps": steps})
+    let inputs = json!({"type": "object", "additionalProperties": true});
+    json!({"id": id, "version": "1.0.0", "name": mark, "inputs": inputs, "steps": steps})
 }
 
 pub fn echo(id: &str, mark: &str) -> Value {

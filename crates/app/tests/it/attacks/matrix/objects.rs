@@ -280,8 +280,7 @@ impl Objects {
 
     pub fn token(&self) -> String {
         self.shared(|shared| &shared.token).unwrap_or_else(|| {
-            let made =
-                self.own(&post("/v1/tokens", json!({"name": self.fresh(CANARY), "roles": ["viewer"]})));
+            let made = self.own(&post("/v1/tokens", json!({"name": self.fresh(CANARY), "roles": ["admin"]})));
             made["id"].as_str().unwrap().to_owned()
         })
     }

@@ -38,7 +38,8 @@ fn of_server() -> Vec<Recipe> {
         plain("get_command_history", "session.get_command_history"),
         plain("list_stored_sessions", "session.list_stored_sessions"),
         command("create_session", "session.create_session", |o| json!({"sessionId": o.fresh("created")})),
-        about("delete_session", "session.delete_session"),
+        // Only the principal that a session belongs to deletes it.
+        command("delete_session", "session.delete_session", |o| json!({"sessionId": o.own_session()})),
         about("switch_session", "session.switch_session"),
         about("events", "session.events"),
         command(

@@ -156,7 +156,9 @@ fn workers() -> Vec<Recipe> {
 fn administration() -> Vec<Recipe> {
     vec![
         of("GET /v1/tokens", "tokens.list", |_| get("/v1/tokens")),
-        of("POST /v1/tokens", "tokens.create", |o| post("/v1/tokens", json!({"name": o.fresh("made")}))),
+        of("POST /v1/tokens", "tokens.create", |o| {
+            post("/v1/tokens", json!({"name": o.fresh("made"), "roles": ["admin"]}))
+        }),
         of("DELETE /v1/tokens/{id}", "tokens.revoke", |o| {
             http("DELETE", format!("/v1/tokens/{}", o.token()), None)
         }),
@@ -177,6 +179,16 @@ fn administration() -> Vec<Recipe> {
         }),
         of("GET /v1/audit", "audit.entries", |_| get("/v1/audit?limit=500")),
         of("GET /v1/audit/verify", "audit.verify", |_| get("/v1/audit/verify")),
+        of("GET /v1/witness/heads", "witness.heads", |_| get("/v1/witness/heads")),
+        // Heads that no key has signed, and those of a log that nobody sent: refused and not found after the role was checked.
+        of("POST /v1/witness/heads", "witness.submit", |_| {
+            post("/v1/witness/heads", json!({"key": "no key", "heads": ["no head"]}))
+        })
+        .ends(&["400"]),
+        of("DELETE /v1/witness/heads", "witness.forget", |_| {
+            http("DELETE", String::from("/v1/witness/heads?origin=none&principal=none"), None)
+        })
+        .ends(&["404"]),
         of("GET /v1/tools/quarantined", "tools.quarantined", |_| get("/v1/tools/quarantined")),
         // This server has no other servers.
         of("POST /v1/tools/accept", "tools.accept", |_| {

@@ -28,7 +28,7 @@ const RIGHTS: &[Right] = &[
         "session.get_fork_messages", "session.get_last_assistant_text", "session.get_messages", "session.get_session_stats",
         "session.get_skills", "session.get_startup_recovery", "session.get_state", "session.get_tools", "session.get_tree",
         "session.list_session_files", "session.list_sessions", "session.list_stored_sessions", "session.switch_session",
-        "tool_search", "workflow", "workflows.list", "workflows.metrics", "workflows.show", "workflows.validate",
+        "tool_search", "witness.heads", "workflow", "workflows.list", "workflows.metrics", "workflows.show", "workflows.validate",
     ]},
     // Reads how the server is, which tells nothing of a tenant's data.
     Right { roles: &["viewer", "agent", "operator", "editor", "approver", "admin", "owner"], actions: &[
@@ -44,7 +44,7 @@ const RIGHTS: &[Right] = &[
         "session.export_session", "session.extension_ui_response", "session.follow_up", "session.fork", "session.load_session",
         "session.navigate_tree", "session.new_session", "session.prompt", "session.run", "session.set_auto_compaction",
         "session.set_auto_retry", "session.set_model", "session.set_session_name", "session.set_thinking_level",
-        "session.share_session", "session.steer", "session.switch_session_file", "start_session",
+        "session.share_session", "session.steer", "session.switch_session_file", "start_session", "witness.submit",
     ]},
     // Stops what the caller has sent.
     Right { roles: &["agent", "operator", "editor", "owner"], actions: &["requests.cancel"] },
@@ -68,7 +68,7 @@ const RIGHTS: &[Right] = &[
     // Manages servers, tokens, secrets, keys; reads the audit trail.
     Right { roles: &["admin", "owner"], actions: &[
         "audit.entries", "audit.verify", "keys.manage", "secrets.delete", "secrets.list", "secrets.rotate", "secrets.set",
-        "tokens.create", "tokens.list", "tokens.revoke", "tokens.rotate", "tools.quarantined",
+        "tokens.create", "tokens.list", "tokens.revoke", "tokens.rotate", "tools.quarantined", "witness.forget",
     ]},
     // In token mode the tools of admins ask for the role itself, as seed 000 has it.
     Right { roles: &["admin"], actions: &[

@@ -200,7 +200,7 @@ async fn an_idempotency_key_makes_a_repeat_a_replay() {
 }
 
 #[tokio::test]
-async fn the_admin_token_adds_a_role_to_the_request_that_shows_it() {
+async fn the_admin_token_admits_a_request_and_is_not_passed_on_to_its_work() {
     let http = http::Settings { admin_token: AdminToken::new("open sesame"), ..http::Settings::default() };
     let world = World::with(Plan { http, ..Plan::default() }).await;
     let session = world.session().await;
@@ -213,7 +213,7 @@ async fn the_admin_token_adds_a_role_to_the_request_that_shows_it() {
         who["admin"].as_bool().unwrap()
     };
     assert!(!admin(&[]).await);
-    assert!(admin(&[("X-Admin-Token", "open sesame")]).await);
+    assert!(!admin(&[("X-Admin-Token", "open sesame")]).await);
     assert!(!admin(&[("X-Admin-Token", "open sesam")]).await);
     assert!(!admin(&[]).await, "it holds for one request only");
 }

@@ -122,6 +122,13 @@ impl RejectionLog {
     }
 }
 
+/// What was counted is reported also when the server ends before it is asked for.
+impl Drop for RejectionLog {
+    fn drop(&mut self) {
+        self.flush(true);
+    }
+}
+
 impl Table {
     /// Ends the window. The first of each was reported already.
     fn end(&mut self) -> Vec<Rejection> {

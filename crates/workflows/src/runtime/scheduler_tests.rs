@@ -213,7 +213,8 @@ fn a_tenant_with_all_slots_does_not_keep_another_from_running() {
         [501],
         "a step of acme that was given up, then its execution, before those of rival"
     );
-    drop((held, begun));
+    drop(begun);
+    drop(held);
     assert!(admitted.lock().len() > 1);
 }
 

@@ -184,7 +184,7 @@ fn administration() -> Vec<Recipe> {
         of("POST /v1/witness/heads", "witness.submit", |_| {
             post("/v1/witness/heads", json!({"key": "no key", "heads": ["no head"]}))
         })
-        .ends(&["400"]),
+        .ends(&["400 VALIDATION"]),
         of("DELETE /v1/witness/heads", "witness.forget", |_| {
             http("DELETE", String::from("/v1/witness/heads?origin=none&principal=none"), None)
         })

@@ -35,7 +35,7 @@ pub(crate) fn owner_of(peer: SocketAddr, local: SocketAddr) -> SocketOwner {
 pub(crate) fn is_own(owner: SocketOwner, user: u32) -> bool {
     match owner {
         SocketOwner::User(owner) => owner == user || owner == 0,
-        // A socket that was closed before we looked shows no owner: whoever sent that request does not wait for its answer.
+        // A socket that was closed before we looked shows no owner: that client does not wait for the answer, so it needs none.
         SocketOwner::None => false,
         SocketOwner::Unknown => true,
     }
@@ -92,7 +92,7 @@ mod tests {
         if cfg!(target_endian = "little") {
             let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
             assert_eq!(find(table, at(0xC001), at(0x1F98)), Some(502));
-            assert_eq!(find(table, at(0xC002), at(0x1F98)), None, "nobody has it open");
+            assert_eq!(find(table, at(0xC002), at(0x1F98)), None, "no process has it open");
             assert_eq!(find(table, at(0xC003), at(0x1F98)), None);
         }
     }

@@ -209,7 +209,7 @@ impl Shared {
         self.limits.ms_per_minute.saturating_mul(1000)
     }
 
-    /// Gives free threads to whoever is next.
+    /// Assigns free threads to the next jobs in line.
     fn hand_out(self: &Arc<Self>) {
         loop {
             let sender = {
@@ -221,7 +221,7 @@ impl Shared {
                 lines.running += 1;
                 sender
             };
-            // Whoever has stopped waiting gives it back; the next one gets it in the next round.
+            // A job that is no longer awaited returns its thread; the next job gets it in the next round.
             if let Err(mut turn) = sender.send(Turn(Some(self.clone()))) {
                 turn.0 = None;
                 self.lines.lock().running -= 1;

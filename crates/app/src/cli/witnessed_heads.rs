@@ -41,7 +41,7 @@ pub fn ask(
     Ok(found)
 }
 
-/// The heads of all logs. A head that is not ours is a failure, whoever was asked.
+/// The heads of all logs. A head that our key did not sign is a failure, whichever witness returned it.
 async fn heads_of(
     witness: &Witness,
     client: &Client,

@@ -106,7 +106,7 @@ async fn submit(args: Args, context: Context) -> Result<Reply, Halt> {
     Ok(Reply::new(Output::json(json!({"name": name, "heads": kept})), effects))
 }
 
-/// The stored head goes with the refusal: whoever sent the other one can compare.
+/// The stored head goes with the refusal: the sender can compare it with its own.
 fn refused(why: &str, new: &WitnessedHead, known: Option<&WitnessedHead>) -> Fault {
     Fault::new(Code::StateConflict, format!("the head of {} is refused: {why}", new.origin))
         .with("reason", "witness_conflict")

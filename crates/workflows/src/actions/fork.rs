@@ -64,7 +64,7 @@ async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
 }
 
 /// Results that still hold: of the steps that neither are the step nor come after it, that were not undone, and that do not
-/// depend on such steps. With other inputs or another definition, approvals are asked for again: nobody approved those.
+/// depend on such steps. With other inputs or another definition, approvals are requested again: the old decision was about other inputs.
 fn kept(old: &State, new: &Arc<Workflow>, from: usize, is_changed: bool) -> Vec<(usize, Value)> {
     let was_undone = |step: usize| {
         let place = old.workflow().place(&new.steps[step].id);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_whose_decision_nobody_reads() {
+    fn an_approval_whose_decision_no_step_reads() {
         let approval = json!({"id": "ok", "approval": {"message": "?"}});
         let step = json!({"id": "a", "agentId": "@orchestr8/echo", "dependsOn": ["ok"]});
         assert!(messages(json!([approval]))[0].contains("its decision changes nothing"));

@@ -24,7 +24,7 @@ fn who_did_what(entries: &[Value]) -> Vec<(&str, &str, &str)> {
         .collect()
 }
 
-/// A sends, B acknowledges; nobody can say later that it was another.
+/// A sends and B acknowledges; the audit trail names both.
 #[test]
 fn messages_are_on_record() {
     let place = Place::new();
@@ -74,7 +74,7 @@ fn messages_are_on_record() {
     assert_eq!(place.run(&["audit", "verify"]).code, Some(0));
 }
 
-/// An answer, and what the server does by itself: a request that nobody answers.
+/// An answer, and what the server does by itself: a request without an answer.
 #[test]
 fn answers_and_silence_are_on_record() {
     let place = Place::new();
@@ -250,7 +250,7 @@ fn a_schedule_that_fires_is_on_record() {
     server.terminate();
 }
 
-/// A receiver that wants nothing more: the delivery is given up, and nobody has to find it in a log.
+/// A receiver that answers 410: the delivery is given up, and the audit trail has an entry of that.
 #[test]
 fn a_delivery_that_is_given_up_is_on_record() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -6,8 +6,8 @@ use std::process::Command;
 use crate::program::Place;
 use crate::server::Server;
 
-/// The user that owns nothing.
-const NOBODY: u32 = 65534;
+/// The user id that systems give to processes without rights.
+const UNPRIVILEGED: u32 = 65534;
 
 /// The status of a request by curl, as another user if one is given.
 fn status(user: Option<u32>, method: &str, url: &str) -> String {
@@ -33,13 +33,13 @@ fn the_user_who_runs_the_server_needs_no_token_and_others_do() {
     let server = Server::start(&place, &["--ephemeral"]);
     let url = |path: &str| format!("http://{}{path}", server.address);
     assert_eq!(status(None, "GET", &url("/v1/executions")), "200");
-    // Only root can become another user; where the tests run as somebody else, the unit tests of the lookup must do.
+    // Only root can become another user; where the tests run as another user, only the unit tests of `peer_owner` check this.
     if rustix::process::geteuid().is_root() {
         for path in ["/v1/executions", "/v1/tokens", "/documents", "/metrics", "/v1/events"] {
-            assert_eq!(status(Some(NOBODY), "GET", &url(path)), "401", "{path}");
+            assert_eq!(status(Some(UNPRIVILEGED), "GET", &url(path)), "401", "{path}");
         }
-        assert_eq!(status(Some(NOBODY), "POST", &url("/v1/tokens")), "401");
-        assert_eq!(status(Some(NOBODY), "GET", &url("/healthz")), "200", "probes ask for nothing");
+        assert_eq!(status(Some(UNPRIVILEGED), "POST", &url("/v1/tokens")), "401");
+        assert_eq!(status(Some(UNPRIVILEGED), "GET", &url("/healthz")), "200", "probes ask for nothing");
     }
     assert_eq!(status(None, "POST", &url("/v1/tokens")), "201", "the own user is the owner");
 }

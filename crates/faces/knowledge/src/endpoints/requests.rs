@@ -65,7 +65,7 @@ async fn change(
     batch.then_one(tables::request_change(place, was, new, call.face.now_ms()));
     let action = match state {
         State::Cancelled | State::Compensated => "requests.cancel",
-        // Found out while it was looked at: it ended while nobody wrote it down.
+        // The request has ended and its end was not recorded yet: this read records it.
         State::Acked | State::Running | State::Failed | State::Succeeded => "requests.settle",
     };
     let change = StateChange {

@@ -247,7 +247,7 @@ mod tests {
         revoke(&store, "k-1", 3000, None).await.unwrap();
         revoke(&store, "k-1", 4000, None).await.unwrap();
         assert_eq!(find(&store, "k-1").await.unwrap().unwrap().revoked_ms, Some(3000));
-        assert_eq!(revoke(&store, "nobody", 1, None).await.unwrap_err().code, Code::NotFound);
+        assert_eq!(revoke(&store, "unknown", 1, None).await.unwrap_err().code, Code::NotFound);
         assert_eq!(rotate(&store, "nobody", "k-3", [3; 32], 1).await.unwrap_err().code, Code::NotFound);
     }
 

@@ -149,7 +149,7 @@ async fn a_log_that_was_changed_is_refused_and_not_cut() {
 }
 
 #[tokio::test]
-async fn a_changed_page_is_an_error_for_whoever_reads_it() {
+async fn reading_a_changed_page_fails() {
     let folder = tempfile::tempdir().unwrap();
     fill(&opened(&folder), 300).await;
     let whole = std::fs::read(path(&folder)).unwrap();

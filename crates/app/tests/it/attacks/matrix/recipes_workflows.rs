@@ -180,7 +180,7 @@ fn administration() -> Vec<Recipe> {
         of("GET /v1/audit", "audit.entries", |_| get("/v1/audit?limit=500")),
         of("GET /v1/audit/verify", "audit.verify", |_| get("/v1/audit/verify")),
         of("GET /v1/witness/heads", "witness.heads", |_| get("/v1/witness/heads")),
-        // Heads that no key has signed, and those of a log that nobody sent: refused and not found after the role was checked.
+        // Heads that no key has signed, and those of an unknown log: refused and not found after the role check.
         of("POST /v1/witness/heads", "witness.submit", |_| {
             post("/v1/witness/heads", json!({"key": "no key", "heads": ["no head"]}))
         })

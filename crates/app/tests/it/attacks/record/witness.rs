@@ -151,9 +151,9 @@ fn a_witness_refuses_heads_that_contradict_it_and_answers_with_its_own() {
     // The token does this and nothing else.
     let other = world.witness.connect().request("GET", "/v1/executions", &bearer, None).unwrap();
     assert_eq!(other.status, 403, "{other:?}");
-    let nobody =
+    let without_role =
         world.witness.connect().request("DELETE", "/v1/witness/heads?origin=o&principal=prod", &bearer, None);
-    assert_eq!(nobody.unwrap().status, 403);
+    assert_eq!(without_role.unwrap().status, 403);
     let said = world.at_witness(&["audit", "list", "--json", "--action", "witness.submit"]);
     assert!(said.out.contains("\"prod\""), "{said:?}");
 }

@@ -14,14 +14,38 @@ pub fn text(value: &Value) -> String {
     out
 }
 
-/// Appends the canonical text of a value, for whoever writes the object around it.
+/// The canonical text of a record whose members are declared in the order of their names and whose numbers are integers: it is
+/// written as it stands, without a value in between.
+pub fn of_sorted(record: &impl serde::Serialize) -> String {
+    let out = serde_json::to_string(record).unwrap_or_default();
+    debug_assert_eq!(
+        serde_json::from_str(&out).map(|value| text(&value)).ok().as_ref(),
+        Some(&out),
+        "members out of order"
+    );
+    out
+}
+
+/// Appends the canonical text of a value to the object around it.
 pub fn append(out: &mut String, value: &Value) {
     write_value(out, value);
 }
 
 /// The SHA-256 of the canonical text, in hex.
 pub fn sha256_hex(value: &Value) -> String {
-    hex(&Sha256::digest(text(value).as_bytes()))
+    sha256_hex_of(&text(value))
+}
+
+/// The SHA-256 of a text, in hex.
+pub fn sha256_hex_of(text: &str) -> String {
+    hex(&Sha256::digest(text.as_bytes()))
+}
+
+/// The bytes of a hex text, of either case; None if it is no such text.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| Some(digit(pair.first()?)? << 4 | digit(pair.get(1)?)?)).collect()
 }
 
 /// Lower-case hex of some bytes.
@@ -52,22 +76,29 @@ fn write_value(out: &mut String, value: &Value) {
             }
             out.push(']');
         }
+        // A map is sorted by bytes; RFC 8785 sorts by UTF-16 code units, which differs above U+FFFF.
+        Value::Object(map) if map.keys().is_sorted() && map.keys().all(|key| key.is_ascii()) => {
+            write_members(out, map.iter());
+        }
         Value::Object(map) => {
-            // RFC 8785 sorts by UTF-16 code units, which differs from byte order above U+FFFF.
             let mut entries: Vec<(&String, &Value)> = map.iter().collect();
             entries.sort_by(|a, b| a.0.encode_utf16().cmp(b.0.encode_utf16()));
-            out.push('{');
-            for (index, (key, item)) in entries.into_iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                write_string(out, key);
-                out.push(':');
-                write_value(out, item);
-            }
-            out.push('}');
+            write_members(out, entries.into_iter());
         }
     }
+}
+
+fn write_members<'a>(out: &mut String, members: impl Iterator<Item = (&'a String, &'a Value)>) {
+    out.push('{');
+    for (index, (key, item)) in members.enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write_string(out, key);
+        out.push(':');
+        write_value(out, item);
+    }
+    out.push('}');
 }
 
 /// Integers that a double holds exactly print as they are; everything else prints as ECMAScript does.
@@ -122,21 +153,25 @@ fn write_double(out: &mut String, double: f64) {
 
 fn write_string(out: &mut String, text: &str) {
     out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{8}' => out.push_str("\\b"),
-            '\t' => out.push_str("\\t"),
-            '\n' => out.push_str("\\n"),
-            '\u{c}' => out.push_str("\\f"),
-            '\r' => out.push_str("\\r"),
-            c if u32::from(c) < 0x20 => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
+    // What needs no escape is copied in one piece. Escaped characters are single bytes, so the pieces are whole characters.
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+        out.push_str(&rest[..at]);
+        match rest.as_bytes()[at] {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            0x08 => out.push_str("\\b"),
+            b'\t' => out.push_str("\\t"),
+            b'\n' => out.push_str("\\n"),
+            0x0c => out.push_str("\\f"),
+            b'\r' => out.push_str("\\r"),
+            control => {
+                let _ = write!(out, "\\u{control:04x}");
             }
-            c => out.push(c),
         }
+        rest = &rest[at + 1..];
     }
+    out.push_str(rest);
     out.push('"');
 }
 
@@ -157,6 +192,14 @@ mod tests {
         check(
             r#"{"\u20ac":"Euro Sign","\r":"Carriage Return","\ufb33":"Hebrew","1":"One","\ud83d\ude00":"Emoji","\u0080":"Control","\u00f6":"Latin"}"#,
             "{\"\\r\":\"Carriage Return\",\"1\":\"One\",\"\u{80}\":\"Control\",\"ö\":\"Latin\",\"€\":\"Euro Sign\",\"😀\":\"Emoji\",\"\u{fb33}\":\"Hebrew\"}",
+        );
+    }
+
+    #[test]
+    fn escapes_stand_between_whole_characters() {
+        check(
+            r#"["","ü\"ü","\\","a\u0000ü\u001fb","\b\t\n\f\r","\u007f"]"#,
+            "[\"\",\"ü\\\"ü\",\"\\\\\",\"a\\u0000ü\\u001fb\",\"\\b\\t\\n\\f\\r\",\"\u{7f}\"]",
         );
     }
 

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::canonical;
+
 /// The result of a successful action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -32,6 +34,21 @@ pub enum Output {
 }
 
 impl Output {
+    /// Its canonical JSON, for hashes.
+    pub fn canonical(&self) -> String {
+        match self {
+            Output::Json { value } => {
+                let mut out = String::from(r#"{"kind":"json","value":"#);
+                canonical::append(&mut out, value);
+                out.push('}');
+                out
+            }
+            Output::Blocks { .. } | Output::Resource { .. } | Output::Prompt { .. } => {
+                canonical::text(&serde_json::to_value(self).unwrap_or_default())
+            }
+        }
+    }
+
     pub fn json(value: impl Into<Value>) -> Self {
         Output::Json { value: value.into() }
     }
@@ -148,6 +165,17 @@ mod tests {
             serde_json::to_value(embedded).unwrap(),
             json!({"type":"resource","resource":{"uri":"test://a","mimeType":"text/plain","text":"hello"}})
         );
+    }
+
+    #[test]
+    fn the_canonical_text_is_that_of_the_value() {
+        let outputs = [
+            Output::Json { value: json!({"b": [1.0, null], "a": "x\ny"}) },
+            Output::Blocks { blocks: vec![Content::text("x")], structured: None, failed: false, meta: None },
+        ];
+        for output in outputs {
+            assert_eq!(output.canonical(), canonical::text(&serde_json::to_value(&output).unwrap()));
+        }
     }
 
     #[test]

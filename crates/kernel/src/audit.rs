@@ -3,9 +3,11 @@
 //! Arguments appear only as a hash, so that an entry proves what was asked without repeating a secret.
 
 use orchestr8_contract::chain::{PRUNED, Pruned};
-use orchestr8_contract::id::Tenant;
+use orchestr8_contract::envelope::Role;
+use orchestr8_contract::id::{ActionName, CorrelationId, RunId, Tenant};
 use orchestr8_contract::{Code, Fault, Output, canonical};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::outcome::{End, Stored};
@@ -24,39 +26,84 @@ pub const CHAIN: &str = "actions";
 const PRUNE: &str = "audit.prune";
 const SERVER: &str = "server";
 
+/// The body of an entry about a call: the members of every audit trail (ERR-6), null where an action of the server has no such
+/// thing, and our own. In the order of their names, so that its JSON is canonical.
+#[derive(Serialize)]
+struct CallEntry<'a> {
+    action: &'a ActionName,
+    args_hash: String,
+    cause: Option<Box<RawValue>>,
+    correlation_id: &'a CorrelationId,
+    end: End,
+    error_code: Option<Code>,
+    face: &'a str,
+    invariant_id: Option<&'a str>,
+    object: Option<String>,
+    phase_id: Option<&'a str>,
+    plan_hash: Option<&'a str>,
+    principal: &'a str,
+    result: &'static str,
+    result_hash: Option<String>,
+    role: Option<Role>,
+    run_id: RunId,
+    session_id: Option<&'a str>,
+    source: String,
+    tenant: &'a Tenant,
+    timestamp: String,
+    tool_name: &'a ActionName,
+    transport: &'static str,
+}
+
+/// What entries say of the arguments of a call. It is taken before the work begins, which consumes them.
+#[derive(Debug, Clone)]
+pub struct AuditSubject {
+    args_hash: String,
+    /// The id of what the arguments name.
+    pub object: Option<String>,
+}
+
+impl AuditSubject {
+    pub fn of(args: &Value, secret: &[&str]) -> Self {
+        Self { args_hash: args_hash(args, secret), object: object(args) }
+    }
+}
+
+/// The entry of a call that was carried out.
 pub fn link(admitted: &Admitted, stored: &Stored, at_ms: i64, redactor: &Redactor) -> Link {
     let submission = &admitted.submission;
-    // The members of every audit trail (ERR-6), null where an action of the server has no such thing; then our own.
+    let now = || AuditSubject::of(submission.args.as_value(), admitted.action.policy.secret_args);
+    let subject = submission.audit_subject.clone().unwrap_or_else(now);
     let result_hash = match (&stored.output, &stored.fault) {
-        (Some(output), _) => hash(output),
+        (Some(output), _) => Some(canonical::sha256_hex_of(&output.canonical())),
         (None, fault) => fault.as_ref().and_then(hash),
     };
     let envelope = stored.fault.as_ref().and_then(|fault| fault.envelope.as_deref());
-    let body = json!({
-        "tool_name": admitted.action.name,
-        "action": admitted.action.name,
-        "result": if stored.fault.is_none() { "success" } else { "failure" },
-        "result_hash": result_hash,
-        "role": envelope.and_then(|envelope| envelope.role),
-        "session_id": envelope.and_then(|envelope| envelope.session_id.as_deref()),
-        "invariant_id": envelope.and_then(|envelope| envelope.invariant_id.as_deref()),
-        "plan_hash": envelope.and_then(|envelope| envelope.plan_hash.as_deref()),
-        "phase_id": envelope.and_then(|envelope| envelope.phase_id.as_deref()),
-        "cause": envelope.map(|envelope| redactor.value(&envelope.cause)),
-        "args_hash": args_hash(submission.args.as_value(), admitted.action.policy.secret_args),
-        "object": object(submission.args.as_value(), output_value(stored)),
-        "correlation_id": submission.correlation,
-        "end": stored.end,
-        "error_code": stored.fault.as_ref().map(|fault| fault.code),
-        "principal": &*submission.principal.name,
-        "run_id": admitted.run,
-        "tenant": submission.principal.tenant,
-        "timestamp": iso(at_ms),
-        "transport": submission.transport.as_str(),
-        "face": submission.source.face,
-        "source": submission.source.origin.to_string(),
-    });
-    Link { chain: CHAIN.into(), at_ms, body: canonical::text(&body) }
+    let cause = envelope.map(|envelope| canonical::text(&redactor.value(&envelope.cause)));
+    let entry = CallEntry {
+        action: &admitted.action.name,
+        args_hash: subject.args_hash,
+        cause: cause.and_then(|cause| RawValue::from_string(cause).ok()),
+        correlation_id: &submission.correlation,
+        end: stored.end,
+        error_code: stored.fault.as_ref().map(|fault| fault.code),
+        face: submission.source.face,
+        invariant_id: envelope.and_then(|envelope| envelope.invariant_id.as_deref()),
+        object: output_value(stored).and_then(object).or(subject.object),
+        phase_id: envelope.and_then(|envelope| envelope.phase_id.as_deref()),
+        plan_hash: envelope.and_then(|envelope| envelope.plan_hash.as_deref()),
+        principal: &submission.principal.name,
+        result: if stored.fault.is_none() { "success" } else { "failure" },
+        result_hash,
+        role: envelope.and_then(|envelope| envelope.role),
+        run_id: admitted.run,
+        session_id: envelope.and_then(|envelope| envelope.session_id.as_deref()),
+        source: submission.source.origin.to_string(),
+        tenant: &submission.principal.tenant,
+        timestamp: iso(at_ms),
+        tool_name: &admitted.action.name,
+        transport: submission.transport.as_str(),
+    };
+    Link { chain: CHAIN.into(), at_ms, body: canonical::of_sorted(&entry) }
 }
 
 /// The entry of a call that was refused for want of a right.
@@ -91,15 +138,10 @@ const OBJECTS: [&str; 12] = [
 /// The longest id that is repeated; longer ones are cut.
 const OBJECT_CHARACTERS: usize = 256;
 
-/// The id of what a call is about: what it created, else what it names.
-pub(crate) fn object(args: &Value, output: Option<&Value>) -> Option<String> {
-    let of = |value: &Value| {
-        OBJECTS
-            .iter()
-            .find_map(|name| value.get(name)?.as_str())
-            .map(|id| id.chars().take(OBJECT_CHARACTERS).collect())
-    };
-    output.and_then(of).or_else(|| of(args))
+/// The id that arguments or an answer name: what a call is about, or what it created.
+pub(crate) fn object(value: &Value) -> Option<String> {
+    let id = OBJECTS.iter().find_map(|name| value.get(name)?.as_str())?;
+    Some(id.chars().take(OBJECT_CHARACTERS).collect())
 }
 
 fn output_value(stored: &Stored) -> Option<&Value> {

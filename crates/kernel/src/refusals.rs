@@ -49,7 +49,10 @@ impl RefusedCall {
         Self {
             run,
             action: submission.action.clone(),
-            object: audit::object(submission.args.as_value(), None),
+            object: match &submission.audit_subject {
+                Some(subject) => subject.object.clone(),
+                None => audit::object(submission.args.as_value()),
+            },
             principal: submission.principal.clone(),
             transport: submission.transport,
             source: submission.source,

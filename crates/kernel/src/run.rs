@@ -16,6 +16,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use crate::action::{Cost, Halt, Reply};
+use crate::audit::AuditSubject;
 use crate::cancel::{Cancel, Why};
 use crate::context::Context;
 use crate::kernel::{Core, Kernel};
@@ -76,7 +77,11 @@ fn begin(core: &Arc<Core>, admitted: &mut Admitted) -> BoxFuture<'static, Worked
     };
     let action = admitted.action.clone();
     // Only the audit looks at the arguments afterwards.
-    let args = if action.policy.audited { submission.args.clone() } else { submission.args.take() };
+    if action.policy.audited {
+        let subject = AuditSubject::of(submission.args.as_value(), action.policy.secret_args);
+        submission.audit_subject = Some(subject);
+    }
+    let args = submission.args.take();
     let (log, correlation) = (context.kernel.log().clone(), context.correlation.clone());
     match action.policy.resilience.clone() {
         None => caught(async move { action.work.run(args, context).await }, log, correlation).boxed(),

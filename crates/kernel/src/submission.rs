@@ -6,6 +6,7 @@ use orchestr8_contract::id::{CorrelationId, Key, Lane, SubmissionId, Tenant};
 use orchestr8_contract::{AccessRole, RoleSet, TraceParent, json};
 use serde_json::{Map, Value};
 
+use crate::audit::AuditSubject;
 use crate::cancel::Cancel;
 use crate::fingerprint::Fingerprint;
 use crate::follow::Follow;
@@ -230,6 +231,8 @@ pub struct Submission {
     pub peer: Option<Arc<dyn Peer>>,
     /// Whoever wants to know of its steps while they happen.
     pub follow: Option<Arc<dyn Follow>>,
+    /// What the audit says of its arguments, once the work has taken them.
+    pub(crate) audit_subject: Option<AuditSubject>,
 }
 
 impl Submission {
@@ -258,6 +261,7 @@ impl Submission {
             cancel: Cancel::new(),
             peer: None,
             follow: None,
+            audit_subject: None,
         }
     }
 

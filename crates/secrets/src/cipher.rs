@@ -25,7 +25,7 @@ impl MasterKey {
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let text = text.trim();
         let bytes = Zeroizing::new(match text.len() {
-            64 => unhex(text).unwrap_or_default(),
+            64 => canonical::unhex(text).unwrap_or_default(),
             _ => STANDARD.decode(text).or_else(|_| URL_SAFE_NO_PAD.decode(text)).unwrap_or_default(),
         });
         let bytes: [u8; KEY_BYTES] = bytes.as_slice().try_into().map_err(|_| {
@@ -134,14 +134,6 @@ fn open(key: &[u8], context: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>,
     let length = key.open_in_place(nonce, Aad::from(context), &mut data).map_err(|_| damaged())?.len();
     data.truncate(length);
     Ok(data)
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> =
-        text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
-    digits.map(|digits| {
-        digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect()
-    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use orchestr8_contract::canonical;
 use zeroize::Zeroizing;
 
 pub(crate) const KEY_BYTES: usize = 32;
@@ -25,7 +26,7 @@ impl EncryptionKey {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let text = text.trim();
         let bytes = Zeroizing::new(match text.len() {
-            64 => unhex(text).unwrap_or_default(),
+            64 => canonical::unhex(text).unwrap_or_default(),
             _ => STANDARD.decode(text).or_else(|_| URL_SAFE_NO_PAD.decode(text)).unwrap_or_default(),
         });
         let bytes = bytes.as_slice().try_into().map_err(|_| Error::Malformed)?;
@@ -47,14 +48,6 @@ impl fmt::Debug for EncryptionKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("EncryptionKey(..)")
     }
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> =
-        text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
-    digits.map(|digits| {
-        digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect()
-    })
 }
 
 #[cfg(test)]

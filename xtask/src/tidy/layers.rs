@@ -49,7 +49,8 @@ enum Layer {
 
 fn may_use(user: Layer, used: Layer) -> bool {
     let allowed: &[Layer] = match user {
-        Layer::Contract | Layer::SqliteVfs => &[],
+        Layer::Contract => &[],
+        Layer::SqliteVfs => &[Layer::Contract],
         Layer::Kernel => &[Layer::Contract],
         Layer::Stores => &[Layer::Contract, Layer::Kernel, Layer::SqliteVfs],
         Layer::Models | Layer::Process | Layer::Outbound | Layer::Secrets | Layer::Broker | Layer::Edge => {

@@ -105,20 +105,20 @@ pub struct NewExecution<'a> {
     pub name: &'a str,
     pub version: &'a str,
     pub hash: &'a str,
-    pub status: &'static str,
     pub priority: i32,
     pub correlation: &'a str,
     pub given: String,
     pub parent: Option<i64>,
     pub created_ms: i64,
-    pub started_ms: Option<i64>,
+    /// An execution of pure steps may have ended before it is stored.
+    pub progress: Progress,
 }
 
 pub fn execution_insert(new: NewExecution<'_>) -> Statement {
     Statement::new(
-        "INSERT INTO wf_executions (num, tenant, id, workflow, name, version, hash, status, awake, priority,
-            correlation, given, parent, created_ms, started_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9, ?10, ?11, ?12, ?13, ?14)",
+        "INSERT INTO wf_executions (num, tenant, id, workflow, name, version, hash, priority, correlation, given, parent,
+            created_ms, status, awake, started_ms, ended_ms, error)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         vec![
             new.num.into(),
             new.tenant.into(),
@@ -127,20 +127,22 @@ pub fn execution_insert(new: NewExecution<'_>) -> Statement {
             new.name.into(),
             new.version.into(),
             new.hash.into(),
-            new.status.into(),
             i64::from(new.priority).into(),
             new.correlation.into(),
             new.given.into(),
             new.parent.into(),
             new.created_ms.into(),
-            new.started_ms.into(),
+            new.progress.status.into(),
+            i64::from(new.progress.awake).into(),
+            new.progress.started_ms.into(),
+            new.progress.ended_ms.into(),
+            new.progress.error.into(),
         ],
     )
 }
 
 /// What changes of an execution while it lives.
 pub struct Progress {
-    pub num: i64,
     pub status: &'static str,
     pub awake: bool,
     pub started_ms: Option<i64>,
@@ -149,11 +151,11 @@ pub struct Progress {
 }
 
 /// Changes one row, or the execution is gone.
-pub fn execution_update(progress: Progress) -> Statement {
+pub fn execution_update(num: i64, progress: Progress) -> Statement {
     Statement::new(
         "UPDATE wf_executions SET status = ?2, awake = ?3, started_ms = ?4, ended_ms = ?5, error = ?6 WHERE num = ?1",
         vec![
-            progress.num.into(),
+            num.into(),
             progress.status.into(),
             i64::from(progress.awake).into(),
             progress.started_ms.into(),

@@ -21,7 +21,8 @@ pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
             "waitMs": {"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT_MS},
             "until": {"enum": ["final", "change"]},
             "after": {"type": "integer", "minimum": 0, "description": "With until change: the last sequence the caller has seen."},
-            "at": {"type": "integer", "minimum": 0, "description": "The state after this entry of the journal."}
+            "at": {"type": "integer", "minimum": 0, "description": "The state after this entry of the journal."},
+            "show": {"enum": ["all", "result"], "description": "Only the result: status, outputs, errors and times."}
         }),
         &["executionId"],
     );
@@ -52,6 +53,9 @@ pub struct Wait {
 /// The execution the arguments name: at once, once it has ended, once it has changed, or once the wait is over.
 pub async fn look(hub: &Hub, args: &Args, wait: &Wait, context: &Context) -> Result<Value, Fault> {
     let (tenant, id) = (context.principal.tenant.as_str(), args.text("executionId").unwrap_or_default());
+    let clock = &hub.ports().clock;
+    let began_us = clock.elapsed_us();
+    let left_ms = || wait.ms.saturating_sub(clock.elapsed_us().saturating_sub(began_us) / 1000);
     // Who waits for the end of what runs here, or asks right after it, needs nothing of the store.
     if !wait.until_change {
         if wait.ms > 0
@@ -60,6 +64,9 @@ pub async fn look(hub: &Hub, args: &Args, wait: &Wait, context: &Context) -> Res
             wait_for_end(hub, end, wait.ms, context).await;
         }
         if let Some(ended) = hub.recent(tenant, id) {
+            if args.text("show") == Some("result") {
+                return Ok(view::result(&ended.state));
+            }
             return Ok(view::resource(&ended.state, &ended.facts, hub.ports().clock.now_ms()));
         }
     }
@@ -67,12 +74,12 @@ pub async fn look(hub: &Hub, args: &Args, wait: &Wait, context: &Context) -> Res
     let loaded = match wait.until_change {
         true => wait_for_change(hub, row, wait, context).await?,
         false => {
-            let row = if wait.ms > 0 && !row.status.is_final() {
+            let row = if left_ms() > 0 && !row.status.is_final() {
                 let end = hub.end_of_stored(&row);
                 // It may have ended before somebody listened.
                 let ended = execution(hub, args, context).await?.status.is_final();
                 if let Some(end) = end.filter(|_| !ended) {
-                    wait_for_end(hub, end, wait.ms, context).await;
+                    wait_for_end(hub, end, left_ms(), context).await;
                 }
                 hub.unwatch(&row.id);
                 execution(hub, args, context).await?

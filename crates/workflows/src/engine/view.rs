@@ -20,22 +20,36 @@ pub struct Facts {
     pub last_sequence: u64,
 }
 
+/// The result of an execution that has ended: the members of the resource that an answer to its start has.
+pub fn result(state: &State) -> Value {
+    json!({
+        "executionId": state.identity.execution,
+        "status": state.status,
+        "outputs": outputs(state),
+        "errors": errors(state),
+        "duration": state.started_ms.zip(state.ended_ms).map(|(started, ended)| ended - started),
+        "completedAt": state.ended_ms.map(iso),
+    })
+}
+
+fn outputs(state: &State) -> Map<String, Value> {
+    let steps = state.workflow().steps.iter().enumerate();
+    let output = |place: usize| state.output(place).cloned();
+    steps.filter_map(|(place, step)| Some((step.id.to_string(), output(place)?))).collect()
+}
+
+fn errors(state: &State) -> Vec<Value> {
+    let name = |place: usize| &*state.workflow().steps[place].id;
+    state.errors.iter().map(|problem| error(&problem.fault, problem.step.map(name))).collect()
+}
+
 /// The whole resource.
 pub fn resource(state: &State, facts: &Facts, now_ms: i64) -> Value {
     let workflow = state.workflow();
     let mut steps = Map::new();
-    let mut outputs = Map::new();
     for (place, definition) in workflow.steps.iter().enumerate() {
         steps.insert(definition.id.to_string(), step(state, place));
-        if let Some(output) = state.output(place) {
-            outputs.insert(definition.id.to_string(), output.clone());
-        }
     }
-    let errors: Vec<Value> = state
-        .errors
-        .iter()
-        .map(|problem| error(&problem.fault, problem.step.map(|place| &*workflow.steps[place].id)))
-        .collect();
     let duration = state.started_ms.map(|started| state.ended_ms.unwrap_or(now_ms) - started);
     let mut resource = json!({
         "executionId": state.identity.execution,
@@ -43,8 +57,8 @@ pub fn resource(state: &State, facts: &Facts, now_ms: i64) -> Value {
         "workflow": {"id": workflow.id, "name": workflow.name, "version": workflow.version, "hash": workflow.hash},
         "steps": steps,
         "stepOrder": workflow.steps.iter().map(|step| &*step.id).collect::<Vec<_>>(),
-        "outputs": outputs,
-        "errors": errors,
+        "outputs": outputs(state),
+        "errors": errors(state),
         "variables": state.identity.variables,
         "createdAt": iso(facts.created_ms),
         "startedBy": state.identity.started_by,

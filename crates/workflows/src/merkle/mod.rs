@@ -5,10 +5,9 @@
 
 pub mod tables;
 
-use orchestr8_contract::canonical::{self, hex};
+use orchestr8_contract::canonical;
 use orchestr8_kernel::ports::store::{Batch, Error, Row};
-use serde_json::json;
-use sha2::{Digest, Sha256};
+use serde::Serialize;
 
 use crate::tables::{JournalRow, NewExecution, execution_insert, journal_append};
 
@@ -82,13 +81,38 @@ impl<'a> Immutable<'a> {
     }
 }
 
-/// As it stands in the first row of a journal. The request itself may be large, so its hash stands for it.
+/// As it stands in the first row of a journal, with the members in the order of their names.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AcceptedEntry<'a> {
+    correlation: &'a str,
+    created_ms: i64,
+    /// The request itself may be large, so its hash stands for it.
+    given_sha256: String,
+    hash: &'a str,
+    id: &'a str,
+    name: &'a str,
+    parent: Option<i64>,
+    priority: i64,
+    tenant: &'a str,
+    version: &'a str,
+    workflow: &'a str,
+}
+
 fn identity(of: &Immutable<'_>) -> String {
-    canonical::text(&json!({
-        "tenant": of.tenant, "id": of.id, "workflow": of.workflow, "name": of.name, "version": of.version, "hash": of.hash,
-        "priority": of.priority, "correlation": of.correlation, "parent": of.parent, "createdMs": of.created_ms,
-        "givenSha256": hex(&Sha256::digest(of.given.as_bytes())),
-    }))
+    canonical::of_sorted(&AcceptedEntry {
+        correlation: of.correlation,
+        created_ms: of.created_ms,
+        given_sha256: canonical::sha256_hex_of(of.given),
+        hash: of.hash,
+        id: of.id,
+        name: of.name,
+        parent: of.parent,
+        priority: of.priority,
+        tenant: of.tenant,
+        version: of.version,
+        workflow: of.workflow,
+    })
 }
 
 /// An execution that does not agree with its journal.

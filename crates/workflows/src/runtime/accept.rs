@@ -175,20 +175,19 @@ impl Hub {
             Entry::Shut { .. } => None,
         };
         let Some(slot) = slot else {
-            insert(&mut batch, &seed, Status::Queued, None)?;
+            insert(&mut batch, &seed, queued())?;
             batch.wake(super::FEED);
             return Ok(Accepted { id, num, status: Status::Queued, batch, begin: Begin::Later(seed) });
         };
-        let at_ms = seed.created_ms;
-        insert(&mut batch, &seed, Status::Running, Some(at_ms))?;
         let state = State::new(seed.identity.clone());
         // Listed before it is stored: a timer or a message may come for it as soon as it is.
         let line = shared.claim(num).map_err(|_| Fault::internal("a number was given twice"))?;
         let mut actor = Actor::new(line, self.clone(), seed, state, Tail::default());
         actor.begin(slot);
-        // The row that is inserted beside this says so already.
-        actor.written = Some((Status::Running, true));
+        actor.is_new = true;
         actor.absorb();
+        actor.is_new = false;
+        insert(&mut batch, &actor.seed, actor.progress())?;
         batch.merge(actor.take_batch());
         Ok(Accepted { id, num, status: Status::Running, batch, begin: Begin::Now(Box::new(actor)) })
     }
@@ -280,7 +279,13 @@ impl Hub {
     }
 }
 
-fn insert(batch: &mut Batch, seed: &Seed, status: Status, started_ms: Option<i64>) -> Result<(), Fault> {
+/// An execution that waits for its turn.
+fn queued() -> tables::Progress {
+    let status = Status::Queued.as_str();
+    tables::Progress { status, awake: true, started_ms: None, ended_ms: None, error: None }
+}
+
+fn insert(batch: &mut Batch, seed: &Seed, progress: tables::Progress) -> Result<(), Fault> {
     let workflow = &seed.identity.workflow;
     let given = serde_json::to_string(&*seed.given)
         .map_err(|error| Fault::internal("the request cannot be stored").because(error))?;
@@ -292,13 +297,12 @@ fn insert(batch: &mut Batch, seed: &Seed, status: Status, started_ms: Option<i64
         name: &workflow.name,
         version: &workflow.version,
         hash: &workflow.hash,
-        status: status.as_str(),
         priority: seed.priority,
         correlation: seed.identity.correlation.as_str(),
         given,
         parent: seed.given.parent.as_ref().map(|parent| parent.num),
         created_ms: seed.created_ms,
-        started_ms,
+        progress,
     };
     merkle::insert_execution(batch, new);
     Ok(())

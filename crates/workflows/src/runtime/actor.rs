@@ -66,6 +66,8 @@ pub struct Actor {
     pub(super) is_cut: bool,
     /// What the row of the execution says, if that is known: status and whether it is awake.
     pub(super) written: Option<(event::Status, bool)>,
+    /// The row of the execution is not stored yet: it is inserted with what is taken in first.
+    pub(super) is_new: bool,
     /// Slots in hand that no step has taken yet.
     pub(super) spare: Vec<Slot>,
     /// What runs.
@@ -109,6 +111,7 @@ impl Actor {
             batch: Batch::new(),
             is_cut: false,
             written: None,
+            is_new: false,
             spare: Vec::new(),
             running: HashMap::new(),
             ready: BTreeSet::new(),
@@ -177,10 +180,13 @@ impl Actor {
 
     /// Runs it in a task of its own; what `take_batch` gave is durable.
     pub fn spawn(mut self) {
-        tokio::spawn(async move {
-            self.act();
-            self.live().await;
-        });
+        self.act();
+        let has_ended = self.finished;
+        let mut living = Box::pin(self.live());
+        // What has ended already is put away at once, which costs no task.
+        if !has_ended || run_task::poll_once(living.as_mut()).is_pending() {
+            tokio::spawn(living);
+        }
     }
 
     /// Runs it in a task of its own; nothing of what it took in is written yet.
@@ -285,7 +291,10 @@ impl Actor {
     /// The end: whoever waits for it as a child is told in the same commit.
     fn finish(&mut self) {
         self.finished = true;
-        self.batch.then(tables::timers_clear(self.seed.num));
+        // What ends before it is stored has timers only if it has set them in this commit.
+        if !self.is_new || self.timers_changed {
+            self.batch.then(tables::timers_clear(self.seed.num));
+        }
         if let Some(parent) = &self.seed.given.parent {
             let event = super::deliver::child_ended(&self.state, parent.task);
             match self.hub.post_to(parent.num, &event, &mut self.batch) {

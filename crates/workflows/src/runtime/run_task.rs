@@ -61,7 +61,7 @@ pub fn start(Start(mut running): Start) -> Result<Ended, BoxFuture<'static, Ende
     }
 }
 
-fn poll_once<T>(future: Pin<&mut (dyn Future<Output = T> + Send)>) -> Poll<T> {
+pub(super) fn poll_once<T>(future: Pin<&mut (dyn Future<Output = T> + Send)>) -> Poll<T> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 

@@ -54,27 +54,25 @@ impl Actor {
         self.batch.then_logged(row, merkle::LOG);
     }
 
-    /// Keeps the row of the execution in step.
+    /// Keeps the row of the execution in step, once it is stored.
     pub(super) fn note_progress(&mut self) {
-        let status = self.state.status;
-        let awake = self.state.is_awake();
-        if self.written.replace((status, awake)) == Some((status, awake)) {
-            return;
+        let now = (self.state.status, self.state.is_awake());
+        if self.written.replace(now) != Some(now) && !self.is_new {
+            self.batch.then_one(tables::execution_update(self.seed.num, self.progress()));
         }
-        let error =
-            self.state.errors.first().filter(|_| matches!(status, Status::Failed | Status::Cancelled)).map(
-                |problem| {
-                    let step = problem.step.map(|step| &*self.state.workflow().steps[step].id);
-                    view::error(&problem.fault, step).to_string()
-                },
-            );
-        self.batch.then_one(tables::execution_update(tables::Progress {
-            num: self.seed.num,
+    }
+
+    /// What the row of the execution says of it now.
+    pub(super) fn progress(&self) -> tables::Progress {
+        let status = self.state.status;
+        let name = |step: usize| &*self.state.workflow().steps[step].id;
+        let first = self.state.errors.first().filter(|_| matches!(status, Status::Failed | Status::Cancelled));
+        tables::Progress {
             status: status.as_str(),
-            awake,
+            awake: self.state.is_awake(),
             started_ms: self.state.started_ms,
             ended_ms: self.state.ended_ms,
-            error,
-        }));
+            error: first.map(|problem| view::error(&problem.fault, problem.step.map(name)).to_string()),
+        }
     }
 }

@@ -269,3 +269,17 @@ async fn whoever_follows_the_resource_of_an_execution_hears_of_its_changes() {
     world.desk.gate("a").notify_one();
     assert_eq!(&*changes.next().await.unwrap().subject, format!("execution://{id}"));
 }
+
+#[tokio::test]
+async fn waiting_for_an_end_takes_no_longer_than_asked() {
+    const WAIT_MS: u64 = 1_500;
+    let world = World::new().await;
+    let id = world.start(json!([{"id": "a", "type": "wait", "wait": {"event": "go"}}])).await;
+    let began = std::time::Instant::now();
+    let args = json!({"executionId": id, "waitMs": WAIT_MS, "until": "final"});
+    let resource = world.ask("executions.get", args).await;
+    let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap();
+    assert_ne!(resource["status"], "completed");
+    // It waited twice once: for an execution that runs here, and again for one that was found in the store.
+    assert!((WAIT_MS..2 * WAIT_MS).contains(&took_ms), "{took_ms} ms");
+}

@@ -17,7 +17,8 @@ use crate::settings::SYNC_BYTES;
 use crate::to_wire;
 use crate::wire::{Accepted, Completed};
 
-const MEMBERS: [&str; 6] = ["workflow", "workflowId", "version", "inputs", "context", "priority"];
+const MEMBERS: [&str; 7] =
+    ["workflow", "workflowId", "version", "revision", "inputs", "context", "priority"];
 
 /// Polling sooner helps nobody (ADR-003); with a full queue it is worth waiting longer.
 const RETRY_AFTER_S: u64 = 5;
@@ -88,14 +89,20 @@ async fn finish(call: &Call, given: Given, began_us: u64) -> Outcome {
         if left_ms == 0 {
             return Err(timed_out(call, id, elapsed_ms));
         }
-        let args = Arguments::of("executionId", id).with("waitMs", left_ms).with("until", "final");
+        let args = Arguments::of("executionId", id)
+            .with("waitMs", left_ms)
+            .with("until", "final")
+            .with("show", "result");
         let mut resource = match call.wait(EXECUTION, args.into_map()).await {
             Ok(resource) => resource,
             Err(failure) if failure.code() == Code::Timeout => return Err(timed_out(call, id, elapsed_ms)),
             Err(failure) => return Err(failure.about(id).pointing_to(&call.execution_url(id))),
         };
         if is_final(text(&resource, "status")) {
-            let mut response = conclude(call, id, &mut resource)?;
+            let mut response = conclude(call, id, &mut resource).map_err(|failure| match given.replayed {
+                true => failure.header(answer::REPLAYED, HeaderValue::from_static("true")),
+                false => failure,
+            })?;
             answer::mark_replayed(&mut response, given.replayed);
             return Ok(response);
         }

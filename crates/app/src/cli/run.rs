@@ -32,6 +32,9 @@ pub struct Run {
     /// Of a stored workflow, run this version instead of the newest.
     #[arg(long, value_name = "VERSION")]
     workflow_version: Option<String>,
+    /// Of a stored workflow, run this revision instead of the newest.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
+    revision: Option<i64>,
     #[command(flatten)]
     going: Going,
     #[command(flatten)]
@@ -56,10 +59,10 @@ impl Run {
     fn body(&self) -> Result<Value, Failure> {
         let mut body = json!({});
         if files::is_file(&self.workflow) {
-            if self.workflow_version.is_some() {
+            if self.workflow_version.is_some() || self.revision.is_some() {
                 return Err(Failure::new(
                     Code::InvalidArgument,
-                    "--workflow-version is for stored workflows",
+                    "--workflow-version and --revision are for stored workflows",
                 )
                 .hinting("a file has the version it says"));
             }
@@ -73,6 +76,9 @@ impl Run {
         }
         if let Some(version) = &self.workflow_version {
             body["version"] = Value::from(version.as_str());
+        }
+        if let Some(revision) = self.revision {
+            body["revision"] = Value::from(revision);
         }
         if let Some(id) = &self.correlation {
             body["context"] = json!({"correlationId": id});

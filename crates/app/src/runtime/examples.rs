@@ -87,7 +87,12 @@ struct Examples {
 impl Examples {
     async fn put_in(&self) -> Result<(), Fault> {
         for text in WORKFLOWS {
-            self.ask("workflows.apply", json!({"workflow": parsed(text)})).await?;
+            match self.ask("workflows.apply", json!({"workflow": parsed(text)})).await {
+                Ok(_) => {}
+                // An earlier release stored this version with other content: that one stays.
+                Err(fault) if fault.code.kind() == Kind::Conflict => {}
+                Err(fault) => return Err(fault),
+            }
         }
         self.ask("schedules.apply", parsed(SCHEDULE)).await?;
         for (id, parent, title, body) in DOCUMENTS {

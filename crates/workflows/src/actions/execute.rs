@@ -18,6 +18,7 @@ pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
             "workflow": {"type": "object", "description": "A definition."},
             "workflowId": {"type": "string", "description": "Instead: the id of a stored workflow."},
             "version": {"type": "string"},
+            "revision": {"type": "integer", "minimum": 1, "description": "The revision of the stored workflow [default: the newest]."},
             "inputs": {"type": "object"},
             "context": {
                 "type": "object", "additionalProperties": false,
@@ -54,10 +55,19 @@ pub async fn definition(
             Err(Fault::invalid("/workflowId: give workflow or workflowId, not both")
                 .with("path", "/workflowId"))
         }
+        (Some(_), None) if args.get("revision").is_some() => {
+            Err(Fault::invalid("/revision: only a stored workflow has revisions; give workflowId")
+                .with("path", "/revision"))
+        }
         (Some(_), None) => Ok((hub.read_definition_of(args, &context.principal).await??, Authors::default())),
         (None, Some(id)) => {
             let tenant = context.principal.tenant.as_str();
-            Ok(stored::find(hub, tenant, id, args.text("version")).await?.into_parts())
+            let version = args.text("version");
+            let found = match args.get("revision").and_then(Value::as_i64) {
+                Some(revision) => stored::find_revision(hub, tenant, id, revision, version).await?,
+                None => stored::find(hub, tenant, id, version).await?,
+            };
+            Ok(found.into_parts())
         }
         (None, None) => {
             Err(Fault::invalid("/workflow: a definition is missing; or name a stored one with workflowId")

@@ -49,7 +49,8 @@ fn run(hub: &Hub) -> Result<Action, schema::Error> {
             "options": {"type": "object", "additionalProperties": false, "properties": {
                 "timeout": {"type": "integer", "minimum": 1, "description": "Milliseconds for the whole execution."},
                 "priority": {"type": "integer", "minimum": -100, "maximum": 100},
-                "version": {"type": "string", "description": "Of the stored workflow."}}}
+                "version": {"type": "string", "description": "Of the stored workflow."},
+                "revision": {"type": "integer", "minimum": 1, "description": "Of the stored workflow."}}}
         }),
         &[],
     );
@@ -63,7 +64,7 @@ async fn run_workflow(hub: Hub, args: Args, context: Context) -> Result<Reply, H
     let options = given["options"].take();
     if let Some(map) = given.as_object_mut() {
         map.remove("options");
-        for name in ["priority", "version"] {
+        for name in ["priority", "version", "revision"] {
             if !options[name].is_null() {
                 map.insert(name.to_owned(), options[name].clone());
             }

@@ -86,6 +86,29 @@ async fn query(hub: &Hub, statement: store::Statement) -> Result<Vec<Revision>, 
     rows.iter().map(Revision::read).collect()
 }
 
+/// The revision with this number, which must have this version if one is given.
+pub async fn find_revision(
+    hub: &Hub,
+    tenant: &str,
+    id: &str,
+    revision: i64,
+    version: Option<&str>,
+) -> Result<StoredDefinition, Fault> {
+    let found = query(hub, tables::with_number(tenant, id, revision)).await?.into_iter().next();
+    let unknown = || {
+        Fault::new(Code::NotFound, format!("workflow '{id}' has no revision {revision}"))
+            .with("workflowId", id)
+            .with("revision", revision)
+    };
+    let found = found.ok_or_else(unknown)?;
+    if let Some(version) = version.filter(|version| *version != found.version) {
+        let message =
+            format!("/revision: revision {revision} of '{id}' has version {}, not {version}", found.version);
+        return Err(Fault::invalid(message).with("path", "/revision"));
+    }
+    with_authors(hub, tenant, found).await
+}
+
 /// The newest revision, or the newest with this version.
 pub async fn find(
     hub: &Hub,
@@ -147,6 +170,7 @@ pub async fn apply(hub: &Hub, principal: &Principal, workflow: &Workflow) -> Res
     if let Some(same) = newest.as_ref().filter(|newest| *newest.hash == *workflow.hash) {
         return Ok(Applied { answer: answer(same.revision, true), effects: Batch::new() });
     }
+    check_version(hub, tenant, workflow).await?;
     let last = hub.ports().store.query(tables::last_revision(tenant, &workflow.id)).await.map_err(fault)?;
     let revision = last.first().and_then(|row| row.int(0).ok()).unwrap_or(0) + 1;
     let about =
@@ -167,6 +191,24 @@ pub async fn apply(hub: &Hub, principal: &Principal, workflow: &Workflow) -> Res
         author_roles: json!(principal.roles).to_string(),
     }));
     Ok(Applied { answer: answer(revision, false), effects })
+}
+
+/// A stored version is immutable: the same version with other content is refused.
+async fn check_version(hub: &Hub, tenant: &str, workflow: &Workflow) -> Result<(), Fault> {
+    let stored = query(hub, tables::with_version(tenant, &workflow.id, &workflow.version)).await?;
+    let Some(other) = stored.into_iter().next().filter(|stored| *stored.hash != *workflow.hash) else {
+        return Ok(());
+    };
+    let message = format!(
+        "version {} of workflow '{}' is stored with other content; give the changed workflow a new version",
+        workflow.version, workflow.id
+    );
+    Err(Fault::new(Code::StateConflict, message)
+        .with("reason", "version_exists")
+        .with("workflowId", &*workflow.id)
+        .with("version", &*workflow.version)
+        .with("revision", other.revision)
+        .with("storedHash", other.hash))
 }
 
 pub async fn list(

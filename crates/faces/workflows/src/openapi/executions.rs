@@ -40,7 +40,9 @@ fn execute() -> Operation {
         properties[name] = value;
         closed(properties, &[name])
     };
-    let body = json!({"oneOf": [more("workflow", schema("Definition")), more("workflowId", text_of(128))]});
+    let mut stored = more("workflowId", text_of(128));
+    stored["properties"]["revision"] = json!({"type": "integer", "minimum": 1});
+    let body = json!({"oneOf": [more("workflow", schema("Definition")), stored]});
     Operation::new("execute", TAG, "Starts an execution of a workflow, given or stored.")
         .about("With mode=sync the answer waits for the end, at most 30 seconds (ADR-015). A failed execution is 422.")
         .query("mode", one_of(&["sync", "async"]), "async: answer at once; sync: wait for the end.")

@@ -181,10 +181,13 @@ impl Actor {
     /// Runs it in a task of its own; what `take_batch` gave is durable.
     pub fn spawn(mut self) {
         self.act();
-        let has_ended = self.finished;
-        let mut living = Box::pin(self.live());
+        if !self.finished {
+            tokio::spawn(self.live());
+            return;
+        }
         // What has ended already is put away at once, which costs no task.
-        if !has_ended || run_task::poll_once(living.as_mut()).is_pending() {
+        let mut living = Box::pin(self.live());
+        if run_task::poll_once(living.as_mut()).is_pending() {
             tokio::spawn(living);
         }
     }

@@ -88,7 +88,11 @@ async fn pausing_a_schedule_undoes_no_change_of_it() {
 #[tokio::test]
 async fn two_who_apply_a_workflow_at_once_do_not_break_it() {
     let world = World::new().await;
-    let with = |value: u64| json!({"workflow": flow(json!([step("a", &[], json!({"value": value}))]))});
+    let with = |value: u64| {
+        let mut workflow = flow(json!([step("a", &[], json!({"value": value}))]));
+        workflow["version"] = format!("{value}.0.0").into();
+        json!({"workflow": workflow})
+    };
     let second = while_looking(
         &world,
         "SELECT MAX(revision)",

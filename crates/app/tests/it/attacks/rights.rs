@@ -51,6 +51,7 @@ fn an_edited_workflow_runs_with_the_rights_that_its_editor_and_its_starter_share
     assert_eq!(execute(&server, "alice", body())["status"], "completed");
     // ed may not send messages; nor does the workflow that he wrote, even if an owner starts it.
     let mut changed = powerful("nightly");
+    changed["version"] = "1.0.1".into();
     changed["steps"][0]["input"]["payload"]["by"] = "ed".into();
     put("ed", changed, 201);
     let id = fails_for_want_of_a_role(&server, "alice", body());
@@ -77,6 +78,7 @@ fn a_schedule_pins_its_revision_and_has_the_rights_of_its_author() {
     let applied = expect(&server, "alice", ("PUT", "/v1/schedules/sn"), Some(schedule), 200);
     assert_eq!((&applied["author"], &applied["revision"]), (&json!("alice"), &json!(1)), "{applied}");
     let mut changed = powerful("nightly");
+    changed["version"] = "1.0.1".into();
     changed["steps"][0]["input"]["payload"]["by"] = "ed".into();
     expect(&server, "ed", ("PUT", "/v1/workflows"), Some(json!({"workflow": changed})), 201);
     let ended = trigger(&server, "olga");

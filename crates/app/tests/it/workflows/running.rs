@@ -122,8 +122,16 @@ fn workflows_are_stored_with_their_revisions() {
     assert_eq!(place.run(&["workflows", "apply", &file]).out, "applied kept 1.0.0 (revision 1)\n");
     assert_eq!(place.run(&["workflows", "apply", &file]).out, "unchanged kept 1.0.0 (revision 1)\n");
     write(&place, "kept", &json!([echo("a", &[], json!({"v": 2}))]));
-    assert_eq!(place.run(&["workflows:apply", &file]).out, "applied kept 1.0.0 (revision 2)\n");
+    let refused = place.run(&["workflows", "apply", &file]);
+    assert_eq!(refused.code, Some(5), "a stored version is immutable: {refused:?}");
+    assert!(refused.err.contains("give the changed workflow a new version"), "{refused:?}");
+    let changed = json!({"id": "kept", "version": "1.1.0", "name": "kept", "steps": [echo("a", &[], json!({"v": 2}))]});
+    place.write(&file, &changed.to_string());
+    assert_eq!(place.run(&["workflows:apply", &file]).out, "applied kept 1.1.0 (revision 2)\n");
     assert_eq!(json_of(&place.run(&["run", "kept", "--quiet"])), json!({"a": {"v": 2}}));
+    assert_eq!(json_of(&place.run(&["run", "kept", "--revision", "1", "--quiet"])), json!({"a": {"v": 1}}));
+    assert_eq!(place.run(&["run", "kept", "--revision", "3"]).code, Some(3));
+    assert_eq!(place.run(&["run", &file, "--revision", "1"]).code, Some(2), "a file has no revisions");
     let old = json_of(&place.run(&["workflows", "show", "kept", "--revision", "1", "--quiet"]));
     assert_eq!(old["steps"][0]["input"]["v"], 1);
     assert!(place.run(&["workflows", "list"]).out.contains("kept"), "it is listed");

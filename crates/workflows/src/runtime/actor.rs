@@ -11,7 +11,6 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::Batch;
-use orchestr8_kernel::resilience::breaker::Change;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -35,8 +34,6 @@ pub enum Message {
     /// There is something in its inbox. What is stored reaches an actor only from there, in the order in which it was stored:
     /// those who bring the news may overtake each other.
     Look,
-    /// A step of it opened or closed a circuit, which the journal says (WF-19.7).
-    Circuit { task: Task, key: String, change: Change },
     /// It may begin, with its place among the executions with its key.
     Begin(Slot, Option<Arc<Pass>>),
 }
@@ -88,7 +85,6 @@ pub struct Actor {
     /// What its inbox held at the last look.
     pub(super) known: HashSet<i64>,
     pub(super) mailbox: mpsc::Receiver<Message>,
-    pub(super) sender: mpsc::Sender<Message>,
     pub(super) seen: watch::Sender<u64>,
     pub(super) listing: Listing,
     pub(super) timers_changed: bool,
@@ -101,7 +97,7 @@ pub struct Actor {
 
 impl Actor {
     pub fn new(line: Line, hub: Hub, seed: Seed, state: State, tail: Tail) -> Self {
-        let Line { sender, mailbox, seen, listing } = line;
+        let Line { sender: _, mailbox, seen, listing } = line;
         Self {
             last_ms: tail.at_ms.max(seed.created_ms),
             journal_bytes: tail.bytes,
@@ -123,7 +119,6 @@ impl Actor {
             looking: false,
             known: HashSet::new(),
             mailbox,
-            sender,
             seen,
             listing,
             timers_changed: false,
@@ -163,9 +158,13 @@ impl Actor {
                     self.ready.insert(*task);
                 }
                 Phase::Beginning => self.beginning.push(*task),
+                // Earlier versions set no timer for it.
+                Phase::Retrying { at_ms } => {
+                    self.batch.then(tables::timer_set(self.seed.num, &timer_name(Some(*task)), at_ms));
+                    self.timers_changed = true;
+                }
                 Phase::Ready
                 | Phase::Running
-                | Phase::Retrying { .. }
                 | Phase::Child { .. }
                 | Phase::Waiting { .. }
                 | Phase::Asking { .. }
@@ -229,7 +228,9 @@ impl Actor {
                 return;
             }
         }
-        if let Event::Succeeded { task, .. } | Event::Failed { task, .. } = &event {
+        if let Event::Succeeded { task, .. } | Event::Failed { task, .. } | Event::Retrying { task, .. } =
+            &event
+        {
             self.asked.remove(task);
             self.recorded.extend(self.running.remove(task).map(|running| running.recorded));
         }

@@ -9,7 +9,6 @@ use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::{Batch, Error};
-use orchestr8_kernel::resilience::breaker::Change;
 use serde_json::json;
 
 use super::accept::{Seed, admit};
@@ -153,10 +152,15 @@ impl Actor {
         }
     }
 
-    /// A step has ended. What it said before, such as a retry, is taken in before its end.
-    fn ended(&mut self, ended: run_task::Ended) {
-        while let Ok(message) = self.mailbox.try_recv() {
-            self.hear(message);
+    /// An attempt has ended.
+    fn ended(&mut self, mut ended: run_task::Ended) {
+        if let Some((key, change)) = ended.circuit.take()
+            && !self.state.status.is_final()
+        {
+            // A step opened or closed a circuit, which the journal says (WF-19.7).
+            let at_ms = self.hub.0.now_ms().max(self.last_ms);
+            self.last_ms = at_ms;
+            self.write(record::of_circuit(ended.task, &key, change), None, at_ms);
         }
         self.queue.push_back((ended.into_event(), None));
     }
@@ -165,16 +169,7 @@ impl Actor {
         match message {
             Message::Event(event) => self.give(event),
             Message::Look => self.looking = true,
-            Message::Circuit { task, key, change } => self.note_circuit(task, &key, change),
             Message::Begin(slot, pass) => self.take_turn(slot, pass),
-        }
-    }
-
-    fn note_circuit(&mut self, task: Task, key: &str, change: Change) {
-        if !self.state.status.is_final() {
-            let at_ms = self.hub.0.now_ms().max(self.last_ms);
-            self.last_ms = at_ms;
-            self.write(record::of_circuit(task, key, change), None, at_ms);
         }
     }
 
@@ -296,7 +291,7 @@ impl Actor {
                     self.hub.deliver_later(self.seed.tenant.clone(), posted);
                 }
                 // Only what runs says anything else, and nothing runs any more.
-                Message::Event(_) | Message::Circuit { .. } => {}
+                Message::Event(_) => {}
                 Message::Begin(slot, pass) => {
                     let seed = Seed { pass, ..self.seed.clone() };
                     tokio::spawn(admit(self.hub.clone(), seed, slot));

@@ -16,7 +16,7 @@ use super::actor::{Actor, Message};
 use super::gates::Pass;
 use super::scheduler::Slot;
 use super::{Ended, Posted, fault as fault_of, record, run_task, tables};
-use crate::engine::event::{Event, Task};
+use crate::engine::event::Event;
 use crate::engine::state::State;
 use crate::limits;
 
@@ -138,7 +138,9 @@ impl Actor {
             () = self.hub.0.stop.cancelled() => {}
             () = self.hub.0.closing.cancelled(), if !self.told_closing => self.told_closing = true,
             Some(message) = self.mailbox.recv() => self.hear(message),
-            Some((task, slot)) = self.grants.next(), if !self.grants.is_empty() => self.granted(task, slot),
+            Some((task, granted)) = self.grants.next(), if !self.grants.is_empty() => {
+                self.granted(task, granted);
+            }
             Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => match ended {
                 Ok(ended) => self.ended(ended),
                 Err(error) => {
@@ -178,20 +180,7 @@ impl Actor {
         if !self.state.has_begun() && !self.state.status.is_final() {
             self.seed.pass = pass;
             self.begin(slot);
-        }
-    }
-
-    fn granted(&mut self, task: Task, slot: Option<Slot>) {
-        match slot {
-            Some(slot) => {
-                self.start(task, slot);
-            }
-            None => {
-                let fault =
-                    Fault::new(Code::Timeout, "no slot became free in time").with("reason", "queue_wait");
-                let event = Event::Failed { task, attempts: 0, fault: StoredFault::from(&fault) };
-                self.queue.push_back((event, None));
-            }
+            self.hold_place();
         }
     }
 
@@ -306,6 +295,7 @@ impl Actor {
         let state = std::mem::replace(&mut self.state, fresh);
         let ended = Ended { tenant: self.seed.tenant.clone(), state, facts: self.seed.facts(self.seq) };
         self.hub.0.recent.end(&self.seed.identity.execution, ended);
+        self.hub.0.gates.release(self.seed.num);
         self.listing.end();
         self.seen.send_replace(self.seq);
         self.mailbox.close();

@@ -282,7 +282,7 @@ impl Run {
         };
         let timeout_ms = self.policy.timeout_ms.min(self.remaining_ms);
         let mut over = clock.sleep(Duration::from_millis(timeout_ms));
-        let fault = loop {
+        let mut fault = loop {
             let silent = async {
                 match self.heartbeat_ms {
                     Some(limit_ms) => clock.sleep(Duration::from_millis(limit_ms)).await,
@@ -303,7 +303,14 @@ impl Run {
         // It ends before its failure is known, so that no other attempt overlaps it. One that does not end is dropped.
         told.cancel();
         tokio::select! {
-            _ = &mut working => {}
+            late = &mut working => {
+                // That a program had to be killed is said all the same.
+                if let Err(Fault { details: Some(details), .. }) = late
+                    && details.contains_key("forced")
+                {
+                    fault = fault.with("forced", true);
+                }
+            }
             () = clock.sleep(Duration::from_millis(self.hub.0.settings.grace_ms)) => {}
         }
         Err(fault)

@@ -95,6 +95,11 @@ pub fn agent(state: &State, task: Task) -> Option<&Arc<str>> {
     call(state, task).map(|call| &call.agent)
 }
 
+/// The queue whose workers do a task, if it is theirs.
+pub fn worker_queue(state: &State, task: Task) -> Option<&str> {
+    agent(state, task)?.strip_prefix("@worker/")
+}
+
 fn call(state: &State, task: Task) -> Option<&Call> {
     let step = &state.workflow().steps[task.step];
     match (&step.kind, &step.compensate, task.undo) {

@@ -1,6 +1,7 @@
 //! Step slots on the real program: what waits holds none, a backoff outlives the process, and limits by key do too.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -232,4 +233,79 @@ fn concurrency_by_key_is_held_while_an_execution_waits() {
         let end = http.get(&format!("/v1/executions/{id}?wait=30")).json();
         assert_eq!(end["status"], "completed", "{end:#}");
     }
+}
+
+/// A server with one program, which works in `work`.
+fn with_program(script: &str) -> (Place, Server) {
+    let place = place();
+    place.write("work/readme", "");
+    place.write("bin/program.sh", &format!("#!/bin/bash\n{script}\n"));
+    let program = place.path().join("bin/program.sh");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let template = json!({"program": program, "directory": place.path().join("work")});
+    let config = json!({"workflows": {"exec": {"templates": {"program": template}}}});
+    place.write("orchestr8.json", &config.to_string());
+    let server = Server::start(&place, &[]);
+    (place, server)
+}
+
+fn program(more: Value) -> Value {
+    let mut step = json!({"id": "run", "agentId": "@orchestr8/exec", "config": {"template": "program"}});
+    step.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    workflow("program", json!([step]))
+}
+
+/// Starts the program, cancels it once it has said that it is there, and gives the end.
+fn cancel_program(place: &Place, server: &Server) -> (Value, Value) {
+    let mut http = server.connect();
+    let id = start(&mut http, &program(json!({"maxRetries": 0})));
+    let give_up = Instant::now() + crate::program::PATIENCE;
+    while !place.path().join("work/begun").exists() {
+        assert!(Instant::now() < give_up, "{:#}", execution(&mut http, &id));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let answer = http.request("POST", &format!("/v1/executions/{id}/cancel"), "", Some("{}")).unwrap();
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let end = http.get(&format!("/v1/executions/{id}?wait=30")).json();
+    let journal = http
+        .get(&format!("/v1/executions/{id}/journal?types=cancellation-complete,cancellation-forced"))
+        .json();
+    (end, journal["entries"][0].clone())
+}
+
+#[test]
+fn wf_19_4_a_cancelled_execution_has_ended_with_its_program() {
+    let clean_up =
+        "trap 'sleep 1; echo yes > cleaned; exit 0' TERM; echo 1 > begun; while :; do sleep 0.05; done";
+    let (place, server) = with_program(clean_up);
+    let (end, entry) = cancel_program(&place, &server);
+    assert_eq!(end["status"], "cancelled", "{end:#}");
+    assert_eq!(place.read("work/cleaned"), "yes\n", "its clean-up ended before the execution did");
+    assert_eq!((&entry["type"], &entry["data"]["graceful"]), (&json!("cancellation-complete"), &json!(true)));
+    assert_eq!(end["steps"]["run"]["error"]["details"]["forced"], Value::Null, "{end:#}");
+}
+
+#[test]
+fn wf_19_4_a_program_that_had_to_be_killed_is_reported() {
+    let (place, server) = with_program("trap '' TERM; echo 1 > begun; while :; do sleep 0.05; done");
+    let (end, _) = cancel_program(&place, &server);
+    assert_eq!(end["status"], "cancelled", "{end:#}");
+    let error = &end["steps"]["run"]["error"];
+    assert_eq!((&error["code"], &error["details"]["forced"]), (&json!("CANCELLED"), &json!(true)), "{end:#}");
+}
+
+#[test]
+fn attempts_of_a_program_do_not_overlap_when_one_times_out() {
+    // Whatever lives of an attempt holds the lock. The first one takes its time to end.
+    let script = "exec 9>lock; flock -n 9 || echo overlap >> overlaps; echo 1 >> begun\n\
+                  [ $(wc -l < begun) -gt 1 ] && { echo '\"done\"'; exit 0; }\n\
+                  trap 'sleep 1; exit 1' TERM; while :; do sleep 0.05; done";
+    let (place, server) = with_program(script);
+    let mut http = server.connect();
+    let resilience = json!({"maxAttempts": 2, "baseDelayMs": 0, "timeoutMs": 500});
+    let id = start(&mut http, &program(json!({"resilience": resilience})));
+    let end = http.get(&format!("/v1/executions/{id}?wait=30")).json();
+    assert_eq!((&end["status"], &end["outputs"]["run"]), (&json!("completed"), &json!("done")), "{end:#}");
+    assert_eq!(place.read("work/begun"), "1\n1\n");
+    assert!(!place.path().join("work/overlaps").exists(), "two attempts at once");
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
+use orchestr8_testing::until;
 use serde_json::{Value, json};
 
 use crate::program::Place;
@@ -51,16 +52,14 @@ fn execution(http: &mut Http, id: &str) -> Value {
 }
 
 /// The execution once a step has this status.
-fn until_step(http: &mut Http, id: &str, step: &str, status: &str) -> Value {
-    let give_up = Instant::now() + crate::program::PATIENCE;
-    loop {
-        let now = execution(http, id);
-        if now["steps"][step]["status"] == status {
-            return now;
-        }
-        assert!(Instant::now() < give_up, "{step} never is {status}: {now:#}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+async fn until_step(http: &mut Http, id: &str, step: &str, status: &str) -> Value {
+    let mut now = Value::Null;
+    until(&format!("{step} to be {status}"), || {
+        now = execution(http, id);
+        now["steps"][step]["status"] == status
+    })
+    .await;
+    now
 }
 
 /// A server outside that refuses the first call with this `Retry-After` and takes the others; it tells when it is called.
@@ -109,8 +108,8 @@ fn place() -> Place {
 }
 
 /// WF-19.3: long-running tasks do not block the ready queue.
-#[test]
-fn wf_19_3_executions_that_wait_for_a_worker_leave_the_slots_to_others() {
+#[tokio::test]
+async fn wf_19_3_executions_that_wait_for_a_worker_leave_the_slots_to_others() {
     let place = place();
     let server = Server::start(&place, &[]);
     let mut http = server.connect();
@@ -122,7 +121,7 @@ fn wf_19_3_executions_that_wait_for_a_worker_leave_the_slots_to_others() {
         while waiting.len() < wanted {
             waiting.push(start(&mut http, &unserved));
         }
-        until_step(&mut http, waiting.last().unwrap(), "out", "running");
+        until_step(&mut http, waiting.last().unwrap(), "out", "running").await;
         let busy = median(&mut http);
         assert!(
             busy <= (idle * 2).max(QUICK),
@@ -133,28 +132,28 @@ fn wf_19_3_executions_that_wait_for_a_worker_leave_the_slots_to_others() {
     assert_eq!(queue["runningSteps"], 0, "{queue:#}");
 }
 
-#[test]
-fn a_step_in_backoff_leaves_its_slot_to_others() {
+#[tokio::test]
+async fn a_step_in_backoff_leaves_its_slot_to_others() {
     let place = place().with("ORCHESTR8_WORKFLOWS_MAX_CONCURRENT_STEPS", "1");
     let (address, calls) = reluctant(30);
     let server = Server::start(&place, &[]);
     let mut http = server.connect();
     let id = start(&mut http, &workflow("careful", careful_call(address)));
     calls.recv_timeout(crate::program::PATIENCE).unwrap();
-    until_step(&mut http, &id, "call", "retrying");
+    until_step(&mut http, &id, "call", "retrying").await;
     greet(&mut http);
     let now = execution(&mut http, &id);
     assert_eq!(now["steps"]["call"]["status"], "retrying", "the slot came from its backoff: {now:#}");
 }
 
-#[test]
-fn a_backoff_keeps_its_due_time_when_the_server_is_killed() {
+#[tokio::test]
+async fn a_backoff_keeps_its_due_time_when_the_server_is_killed() {
     let (place, (address, calls)) = (place(), reluctant(3));
     let server = Server::start(&place, &[]);
     let mut http = server.connect();
     let id = start(&mut http, &workflow("careful", careful_call(address)));
     let first = calls.recv_timeout(crate::program::PATIENCE).unwrap();
-    let before = until_step(&mut http, &id, "call", "retrying");
+    let before = until_step(&mut http, &id, "call", "retrying").await;
     server.kill();
     let server = Server::start(&place, &[]);
     let mut http = server.connect();
@@ -202,15 +201,15 @@ fn a_rate_limit_counts_starts_of_before_the_server_was_killed() {
 }
 
 /// A key counts from the start to the end, waiting included, over the death of the server.
-#[test]
-fn concurrency_by_key_is_held_while_an_execution_waits() {
+#[tokio::test]
+async fn concurrency_by_key_is_held_while_an_execution_waits() {
     let place = place();
     let server = Server::start(&place, &[]);
     let mut http = server.connect();
     let mut one = workflow("one", json!([{"id": "w", "wait": {"event": "go"}}]));
     one["policies"] = json!({"concurrency": {"key": "k", "limit": 1}});
     let first = start(&mut http, &one);
-    until_step(&mut http, &first, "w", "waiting");
+    until_step(&mut http, &first, "w", "waiting").await;
     let second = start(&mut http, &one);
     greet(&mut http);
     assert_eq!(execution(&mut http, &second)["status"], "queued");
@@ -223,7 +222,7 @@ fn concurrency_by_key_is_held_while_an_execution_waits() {
         assert_eq!(execution(&mut http, id)["status"], "queued");
     }
     for (id, next) in [(&first, Some(&second)), (&second, Some(&third)), (&third, None)] {
-        until_step(&mut http, id, "w", "waiting");
+        until_step(&mut http, id, "w", "waiting").await;
         if let Some(next) = next {
             assert_eq!(execution(&mut http, next)["status"], "queued");
         }
@@ -256,14 +255,10 @@ fn program(more: Value) -> Value {
 }
 
 /// Starts the program, cancels it once it has said that it is there, and gives the end.
-fn cancel_program(place: &Place, server: &Server) -> (Value, Value) {
+async fn cancel_program(place: &Place, server: &Server) -> (Value, Value) {
     let mut http = server.connect();
     let id = start(&mut http, &program(json!({"maxRetries": 0})));
-    let give_up = Instant::now() + crate::program::PATIENCE;
-    while !place.path().join("work/begun").exists() {
-        assert!(Instant::now() < give_up, "{:#}", execution(&mut http, &id));
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("the program to begin", || place.path().join("work/begun").exists()).await;
     let answer = http.request("POST", &format!("/v1/executions/{id}/cancel"), "", Some("{}")).unwrap();
     assert_eq!(answer.status, 202, "{answer:?}");
     let end = http.get(&format!("/v1/executions/{id}?wait=30")).json();
@@ -273,22 +268,22 @@ fn cancel_program(place: &Place, server: &Server) -> (Value, Value) {
     (end, journal["entries"][0].clone())
 }
 
-#[test]
-fn wf_19_4_a_cancelled_execution_has_ended_with_its_program() {
+#[tokio::test]
+async fn wf_19_4_a_cancelled_execution_has_ended_with_its_program() {
     let clean_up =
         "trap 'sleep 1; echo yes > cleaned; exit 0' TERM; echo 1 > begun; while :; do sleep 0.05; done";
     let (place, server) = with_program(clean_up);
-    let (end, entry) = cancel_program(&place, &server);
+    let (end, entry) = cancel_program(&place, &server).await;
     assert_eq!(end["status"], "cancelled", "{end:#}");
     assert_eq!(place.read("work/cleaned"), "yes\n", "its clean-up ended before the execution did");
     assert_eq!((&entry["type"], &entry["data"]["graceful"]), (&json!("cancellation-complete"), &json!(true)));
     assert_eq!(end["steps"]["run"]["error"]["details"]["forced"], Value::Null, "{end:#}");
 }
 
-#[test]
-fn wf_19_4_a_program_that_had_to_be_killed_is_reported() {
+#[tokio::test]
+async fn wf_19_4_a_program_that_had_to_be_killed_is_reported() {
     let (place, server) = with_program("trap '' TERM; echo 1 > begun; while :; do sleep 0.05; done");
-    let (end, _) = cancel_program(&place, &server);
+    let (end, _) = cancel_program(&place, &server).await;
     assert_eq!(end["status"], "cancelled", "{end:#}");
     let error = &end["steps"]["run"]["error"];
     assert_eq!((&error["code"], &error["details"]["forced"]), (&json!("CANCELLED"), &json!(true)), "{end:#}");

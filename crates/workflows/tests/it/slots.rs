@@ -92,6 +92,40 @@ async fn every_attempt_is_on_record_and_its_time_budget_holds() {
     }
 }
 
+/// An attempt that ran is in doubt, whichever it was; one that failed is not, however long the server was away.
+#[tokio::test]
+async fn after_a_crash_only_an_attempt_that_ran_is_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk: Arc<Desk> = Arc::default();
+    let world = World::at(folder.path(), desk.clone()).await;
+    let careful = |id: &str, input: Value, delay_ms: u64| {
+        let resilience = json!({"baseDelayMs": delay_ms, "jitter": "equal", "totalBudgetMs": 40_000});
+        json!([with(step(id, &[], input), json!({"onUnknown": "fail", "resilience": resilience}))])
+    };
+    let ran = world.start(careful("ran", json!({"hold": true, "failTimes": 1}), 0)).await;
+    desk.called("ran", 1).await;
+    desk.gate("ran").notify_one();
+    desk.called("ran", 2).await;
+    let failed = world.start(careful("failed", json!({"failTimes": 1, "value": 1}), 400)).await;
+    world.until_true(&failed, |now| now["steps"]["failed"]["status"] == "retrying").await;
+    world.die().await;
+    let world = World::at(folder.path(), desk.clone()).await;
+    let end = world.end(&ran).await;
+    let step = &end["steps"]["ran"];
+    assert_eq!(
+        (&step["error"]["code"], &step["attempts"]),
+        (&json!("OUTCOME_UNKNOWN"), &json!(2)),
+        "{end:#}"
+    );
+    let end = world.end(&failed).await;
+    assert_eq!(
+        (&end["status"], &end["steps"]["failed"]["attempts"]),
+        (&json!("completed"), &json!(2)),
+        "{end:#}"
+    );
+    assert_eq!((desk.count("ran"), desk.count("failed")), (2, 2));
+}
+
 #[tokio::test]
 async fn a_rate_limit_counts_a_start_once_also_when_all_slots_are_taken() {
     let world = one_slot().await;

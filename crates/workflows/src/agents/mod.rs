@@ -101,7 +101,7 @@ pub struct Call {
     pub cancel: CancellationToken,
     /// To be called now and then by long work that has a heartbeat limit.
     pub heartbeat: Heartbeat,
-    /// Fires once the end of the step is on record.
+    /// Fires once the end of the attempt is on record.
     pub recorded: CancellationToken,
 }
 

@@ -92,6 +92,19 @@ async fn every_attempt_is_on_record_and_its_time_budget_holds() {
     }
 }
 
+/// A timer that is set again as soon as it has fired is another timer.
+#[tokio::test]
+async fn short_backoffs_follow_each_other_at_once() {
+    let world = World::new().await;
+    let resilience = json!({"maxAttempts": 5, "baseDelayMs": 3, "maxDelayMs": 6, "jitter": "equal"});
+    let one = |id: &str| with(step(id, &[], json!({"failTimes": 4})), json!({"resilience": resilience}));
+    let mut workflow = flow(json!([one("a"), one("b"), one("c")]));
+    workflow["policies"] = json!({"circuitBreaker": {"failureThreshold": 100}});
+    let id = world.start_whole(workflow, json!({})).await;
+    let end = world.end(&id).await;
+    assert_eq!((&end["status"], &end["steps"]["c"]["attempts"]), (&json!("completed"), &json!(5)), "{end:#}");
+}
+
 /// An attempt that ran is in doubt, whichever it was; one that failed is not, however long the server was away.
 #[tokio::test]
 async fn after_a_crash_only_an_attempt_that_ran_is_unknown() {

@@ -44,8 +44,10 @@ pub struct Killer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     Itself(ExitStatus),
-    /// It was told to.
-    Stopped,
+    /// It was told to; by force if it did not end in time.
+    Stopped {
+        is_forced: bool,
+    },
 }
 
 /// The pipes to a program that were asked for.
@@ -103,7 +105,7 @@ impl Child {
     pub async fn finish(self, talking: impl Future<Output = ()>) -> io::Result<ExitStatus> {
         match self.finish_unless(talking, std::future::pending()).await? {
             Ended::Itself(status) => Ok(status),
-            Ended::Stopped => Err(io::Error::other("a program was stopped that nobody can stop")),
+            Ended::Stopped { .. } => Err(io::Error::other("a program was stopped that nobody can stop")),
         }
     }
 
@@ -121,22 +123,25 @@ impl Child {
         let mut talking = std::pin::pin!(talking);
         let mut talked = false;
         let mut stop = std::pin::pin!(stop);
-        let ended = loop {
+        let mut ended = loop {
             tokio::select! {
                 biased;
                 status = process.wait() => break Ended::Itself(status?),
-                () = &mut stop => break Ended::Stopped,
+                () = &mut stop => break Ended::Stopped { is_forced: false },
                 () = &mut talking, if !talked => talked = true,
             }
         };
-        if ended == Ended::Stopped {
+        if let Ended::Stopped { is_forced } = &mut ended {
             group.signal(Signal::TERM);
             let mut grace = pause(limits::TERM_MS);
             loop {
                 tokio::select! {
                     biased;
                     _ = process.wait() => break,
-                    () = &mut grace => break,
+                    () = &mut grace => {
+                        *is_forced = true;
+                        break;
+                    }
                     () = &mut talking, if !talked => talked = true,
                 }
             }
@@ -261,11 +266,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_stopped_ends_with_all_it_started_also_if_it_does_not_want_to() {
-        for script in
-            ["sleep 600 & echo ready; wait", "trap '' TERM; echo ready; while :; do sleep 600; done"]
-        {
+        for (script, is_forced) in [
+            ("sleep 600 & echo ready; wait", false),
+            ("trap '' TERM; echo ready; while :; do sleep 600; done", true),
+        ] {
             let (ended, text) = run(script, &CancellationToken::new()).await;
-            assert_eq!((ended, text.as_str()), (Ended::Stopped, "ready\n"), "{script}");
+            assert_eq!((ended, text.as_str()), (Ended::Stopped { is_forced }, "ready\n"), "{script}");
         }
     }
 

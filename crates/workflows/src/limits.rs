@@ -108,6 +108,15 @@ pub const STDERR_SHOWN_BYTES: usize = 2048;
 /// Tasks that wait for workers or are with them, in all queues together: each holds its input in memory.
 pub const WORKER_TASKS: usize = 10_000;
 
+/// Those of one queue of one tenant; beyond it steps wait for their turn, so that one queue nobody serves leaves room for others.
+pub const WORKER_QUEUE_TASKS: usize = WORKER_TASKS / 2;
+
+/// Calls of one remote agent at once, when its settings do not say; beyond it steps wait for their turn.
+pub const REMOTE_AGENT_CALLS: usize = 64;
+
+/// Requests of one tenant that wait for the answer of another agent; beyond it steps wait for their turn.
+pub const OPEN_REQUESTS: usize = 1000;
+
 /// Polls of workers that wait at once.
 pub const WORKER_POLLS: usize = 1000;
 
@@ -131,7 +140,7 @@ pub const WORKER_MESSAGE_BYTES: usize = 4096;
 /// A shorter secret is not searched for: it would be found everywhere.
 pub const SECRET_SEARCHED_BYTES: usize = 4;
 
-/// Steps that run at once in the whole process (WF-19.3).
+/// Steps that this process works on at once (WF-19.3).
 pub const RUNNING_STEPS: usize = 10;
 
 /// How long a ready step waits for a slot.

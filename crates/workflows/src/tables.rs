@@ -72,6 +72,15 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
         "DELETE FROM wf_journal WHERE execution IN (SELECT execution FROM wf_gone)
             AND id < (SELECT MAX(id) FROM wf_journal);",
     ),
+    // Limits by key: places that executions hold until they end, and starts that count until a time.
+    (
+        "workflows-5",
+        "CREATE TABLE wf_limits (
+        key TEXT NOT NULL, execution INTEGER NOT NULL, until_ms INTEGER,
+        PRIMARY KEY (key, execution)) STRICT, WITHOUT ROWID;
+     CREATE INDEX wf_limits_execution ON wf_limits (execution) WHERE until_ms IS NULL;
+     CREATE INDEX wf_limits_until ON wf_limits (until_ms) WHERE until_ms IS NOT NULL;",
+    ),
 ];
 
 /// Forgets executions whose journals are gone, too.

@@ -59,7 +59,7 @@ async fn run_one(
             let code = status.code().map(|code| code.to_string());
             Err(refuse(format!("failed with {status}"), code, tail.text()))
         }
-        Ok(Ended::Stopped) => {
+        Ok(Ended::Stopped { .. }) => {
             let why = format!("took longer than {} ms", command.limit_ms);
             Err(refuse(why, Some(String::from("TIMEOUT")), tail.text()))
         }

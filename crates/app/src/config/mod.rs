@@ -225,6 +225,7 @@ pub struct RemoteAgent {
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     pub timeout_ms: Option<u64>,
+    pub max_concurrent: usize,
 }
 
 #[derive(Debug, Clone, Deserialize)]

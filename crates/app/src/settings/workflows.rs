@@ -38,6 +38,7 @@ impl Workflows {
                 url: agent.url.clone(),
                 headers: agent.headers.clone(),
                 timeout_ms: agent.timeout_ms,
+                max_concurrent: Some(agent.max_concurrent),
             };
             (name.clone(), remote)
         });

@@ -74,34 +74,7 @@ pub struct Attempt {
 pub async fn run<T, W>(
     policy: &Resilience,
     key: &str,
-    work: impl FnMut(Attempt) -> W,
-    cancel: &CancellationToken,
-    breakers: &Breakers,
-    clock: &dyn Clock,
-    random: &dyn Random,
-) -> Result<T, Fault>
-where
-    W: Future<Output = Result<T, Fault>>,
-{
-    run_telling(policy, key, work, |_| {}, cancel, breakers, clock, random).await
-}
-
-/// What happens while something is tried.
-#[derive(Debug)]
-pub enum News<'n> {
-    /// This attempt failed, and the next one follows after a wait, which begins now.
-    Retrying { attempt: u32, fault: &'n Fault, wait_ms: u64 },
-    /// The end of an attempt opened or closed the circuit.
-    Circuit(breaker::Change),
-}
-
-/// As `run`, and tells what happens meanwhile.
-#[allow(clippy::too_many_arguments, reason = "what resilience works with, each of its own kind")]
-pub async fn run_telling<T, W>(
-    policy: &Resilience,
-    key: &str,
     mut work: impl FnMut(Attempt) -> W,
-    mut tell: impl FnMut(News<'_>),
     cancel: &CancellationToken,
     breakers: &Breakers,
     clock: &dyn Clock,
@@ -118,10 +91,8 @@ where
         }
         let timeout_ms = policy.timeout_ms.min(budget.remaining_ms(clock.elapsed_us()));
         let attempt = Attempt { number, cancel: cancel.child_token() };
-        let (result, change) = guarded(policy, key, attempt, timeout_ms, &mut work, breakers, clock).await;
-        if let Some(change) = change {
-            tell(News::Circuit(change));
-        }
+        let attempted = timed(attempt, timeout_ms, &mut work, clock);
+        let (result, _) = behind_breaker(policy.breaker, key, breakers, attempted).await;
         let fault = match result {
             Ok(done) => return Ok(done),
             Err(fault) => fault,
@@ -131,7 +102,6 @@ where
             Again::After { wait_ms } => wait_ms,
             Again::No => return Err(counted(fault, number)),
         };
-        tell(News::Retrying { attempt: number, fault: &fault, wait_ms });
         tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(cancelled(number)),
@@ -145,28 +115,21 @@ where
     }
 }
 
-/// One attempt behind the breaker, and whether its end changed that.
-async fn guarded<T, W>(
-    policy: &Resilience,
+/// One attempt behind its breaker, and whether its end opened or closed that. An attempt that is refused is not begun. For callers
+/// that keep the waits between attempts themselves.
+pub async fn behind_breaker<T>(
+    policy: Option<breaker::Policy>,
     key: &str,
-    attempt: Attempt,
-    timeout_ms: u64,
-    work: &mut impl FnMut(Attempt) -> W,
     breakers: &Breakers,
-    clock: &dyn Clock,
-) -> (Result<T, Fault>, Option<breaker::Change>)
-where
-    W: Future<Output = Result<T, Fault>>,
-{
-    let Some(breaker) = policy.breaker else {
-        return (timed(attempt, timeout_ms, work, clock).await, None);
-    };
+    attempt: impl Future<Output = Result<T, Fault>>,
+) -> (Result<T, Fault>, Option<breaker::Change>) {
+    let Some(policy) = policy else { return (attempt.await, None) };
     // Dropped without a word, for example with this future, the pass gives its place back.
-    let pass = match breakers.admit(key, breaker) {
+    let pass = match breakers.admit(key, policy) {
         Ok(pass) => pass,
         Err(open) => return (Err(open), None),
     };
-    let result = timed(attempt, timeout_ms, work, clock).await;
+    let result = attempt.await;
     let change = match &result {
         Ok(_) => pass.succeeded(),
         Err(fault) if retry::counts(fault) => pass.failed(),

@@ -77,7 +77,7 @@ impl World {
         let ended = child.finish_unless(tail.listen(pipe), std::future::pending()).await.unwrap();
         let code = match ended {
             Ended::Itself(status) => status.code(),
-            Ended::Stopped => None,
+            Ended::Stopped { .. } => None,
         };
         Ran { code, output: tail.text(), level }
     }

@@ -53,7 +53,7 @@ pub async fn run(hub: &Hub, cwd: &Path, line: &str, stop: &CancellationToken) ->
         Ended::Itself(status) => {
             (status.code().or_else(|| status.signal().map(|signal| 128 + signal)), false)
         }
-        Ended::Stopped => (None, true),
+        Ended::Stopped { .. } => (None, true),
     };
     Ok(Ran { exit_code, output, truncated: tail.is_cut(), stopped, level })
 }

@@ -34,9 +34,10 @@ async fn metrics(hub: Hub, _: Args, context: Context) -> Result<Reply, Halt> {
 }
 
 fn queue(hub: &Hub) -> Value {
-    let depth = hub.depth();
+    let (depth, (remote, waiting_remote)) = (hub.depth(), hub.remote_depth());
     json!({"runningSteps": depth.running, "maxRunningSteps": depth.max, "waitingSteps": depth.waiting_steps,
-           "waitingExecutions": depth.waiting_executions, "begunExecutions": depth.begun, "liveExecutions": hub.live()})
+           "waitingExecutions": depth.waiting_executions, "begunExecutions": depth.begun, "liveExecutions": hub.live(),
+           "remoteSteps": remote, "waitingRemoteSteps": waiting_remote})
 }
 
 async fn system(hub: Hub, _: Args, context: Context) -> Result<Reply, Halt> {

@@ -7,6 +7,7 @@ use orchestr8_kernel::action::Cost;
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{answer, hidden, number, object, reading};
@@ -77,7 +78,7 @@ fn shown(task: &Task) -> Value {
     })
 }
 
-/// How long a worker waits for its output to be on record.
+/// How long a worker waits for the end of its task to be on record.
 const RECORD_LIMIT: Duration = Duration::from_secs(20);
 
 /// The task that a worker says it holds.
@@ -100,11 +101,16 @@ async fn complete(workers: Workers, args: Args, context: Context) -> Result<Repl
         .unwrap_or_default();
     let output = args.get("output").cloned().unwrap_or(Value::Null);
     let recorded = workers.complete(&held(&args, &context)?, output, usage)?;
-    // A worker that is told so may forget the task: nothing is acknowledged before it is durable.
+    accepted(&recorded, &context).await
+}
+
+/// A worker that is told so may forget the task: nothing is acknowledged before it is durable.
+async fn accepted(recorded: &CancellationToken, context: &Context) -> Result<Reply, Halt> {
+    const LATE: &str = "the end of the task could not be recorded in time; the task may come again";
     tokio::select! {
         () = recorded.cancelled() => answer(json!({"accepted": true})),
         () = context.kernel.ports().clock.sleep(RECORD_LIMIT) => {
-            Err(Fault::new(Code::Unavailable, "the output could not be recorded in time; the task may come again").into())
+            Err(Fault::new(Code::Unavailable, LATE).into())
         }
     }
 }
@@ -116,8 +122,8 @@ async fn fail(workers: Workers, args: Args, context: Context) -> Result<Reply, H
         code: error["code"].as_str().map(str::to_owned),
         retryable: error["retryable"].as_bool().unwrap_or(false),
     };
-    workers.fail(&held(&args, &context)?, failure)?;
-    answer(json!({"accepted": true}))
+    let recorded = workers.fail(&held(&args, &context)?, failure)?;
+    accepted(&recorded, &context).await
 }
 
 async fn heartbeat(workers: Workers, args: Args, context: Context) -> Result<Reply, Halt> {

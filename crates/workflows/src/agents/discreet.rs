@@ -8,7 +8,7 @@ use orchestr8_contract::Fault;
 use orchestr8_kernel::redact::Redactor;
 use serde_json::Value;
 
-use super::{Agent, Answer, Call, Capability};
+use super::{Agent, Answer, Call, Capability, WorkLocation};
 
 /// Knows what must not be shown: named secrets, which the redactor knows, and what looks like one.
 #[derive(Clone)]
@@ -56,6 +56,10 @@ impl Agent for Discreet {
 
     fn is_pure(&self) -> bool {
         self.agent.is_pure()
+    }
+
+    fn location(&self) -> WorkLocation {
+        self.agent.location()
     }
 
     fn is_usable(&self) -> bool {

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::child::{hash, submit};
 use super::members::Members;
-use super::{Agent, Answer, Call, Capability};
+use super::{Agent, Answer, Call, Capability, WorkLocation};
+use crate::limits::OPEN_REQUESTS;
 
 /// The actions of the agents domain that do it.
 const SEND: &str = "aacp.send";
@@ -87,6 +88,10 @@ impl Agent for Request {
 
     fn about(&self) -> &str {
         "Asks another agent and waits for its answer, over restarts: {to, payload, from, timeoutMs} gives what it answers."
+    }
+
+    fn location(&self) -> WorkLocation {
+        WorkLocation::Remote { limit: OPEN_REQUESTS, is_per_tenant: true }
     }
 
     fn capability(&self, _input: &Value, _config: &Value) -> Capability {

@@ -101,7 +101,7 @@ pub struct Call {
     pub cancel: CancellationToken,
     /// To be called now and then by long work that has a heartbeat limit.
     pub heartbeat: Heartbeat,
-    /// Fires once the end of the step is on record.
+    /// Fires once the end of the attempt is on record.
     pub recorded: CancellationToken,
 }
 
@@ -153,6 +153,20 @@ impl Heartbeat {
     }
 }
 
+/// Where an agent's work is done, which says what limits how many of its attempts run at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkLocation {
+    /// Here: an attempt holds a step slot.
+    ThisProcess,
+    /// With others, who have a limit of their own; here it is only waited for.
+    Remote {
+        /// Attempts that may be with them at once.
+        limit: usize,
+        /// Each tenant has others of its own, such as a queue of workers.
+        is_per_tenant: bool,
+    },
+}
+
 pub trait Agent: Send + Sync + 'static {
     /// The name workflows call it by, for example `@orchestr8/echo`.
     fn id(&self) -> &str;
@@ -163,6 +177,11 @@ pub trait Agent: Send + Sync + 'static {
     /// It computes its output from its input and touches nothing else: running it again is harmless and nobody notices.
     fn is_pure(&self) -> bool {
         false
+    }
+
+    /// Where its work is done.
+    fn location(&self) -> WorkLocation {
+        WorkLocation::ThisProcess
     }
 
     /// Whether the settings of this installation let it do anything. One that is not is not listed, and says why when called.

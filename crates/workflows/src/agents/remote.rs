@@ -17,8 +17,10 @@ use serde_json::Value;
 
 use super::http::{add_ids, body, host_of, insert, status};
 use super::secrets::in_json;
-use super::{Agent, Answer, Call, Usage, settings, until_cancelled};
-use crate::limits::{REFUSAL_SHOWN_BYTES, REMOTE_AGENT_MS, REMOTE_HEALTH_MS, RESPONSE_BYTES};
+use super::{Agent, Answer, Call, Usage, WorkLocation, settings, until_cancelled};
+use crate::limits::{
+    REFUSAL_SHOWN_BYTES, REMOTE_AGENT_CALLS, REMOTE_AGENT_MS, REMOTE_HEALTH_MS, RESPONSE_BYTES,
+};
 
 pub struct Remote(Arc<Inner>);
 
@@ -30,6 +32,7 @@ struct Inner {
     client: Arc<Client>,
     clock: Arc<dyn Clock>,
     timeout_ms: u64,
+    max_concurrent: usize,
 }
 
 #[derive(Clone)]
@@ -46,7 +49,16 @@ impl Remote {
         let at = place.as_ref().map_or("an address that is wrong", |place| &place.host);
         let about = format!("An agent of another program, at {at}.");
         let timeout_ms = settings.timeout_ms.unwrap_or(REMOTE_AGENT_MS);
-        Self(Arc::new(Inner { name: name.to_owned(), about, place, client, clock, timeout_ms }))
+        let max_concurrent = settings.max_concurrent.unwrap_or(REMOTE_AGENT_CALLS);
+        Self(Arc::new(Inner {
+            name: name.to_owned(),
+            about,
+            place,
+            client,
+            clock,
+            timeout_ms,
+            max_concurrent,
+        }))
     }
 }
 
@@ -61,6 +73,10 @@ impl Agent for Remote {
 
     fn inserts_secrets(&self) -> bool {
         true
+    }
+
+    fn location(&self) -> WorkLocation {
+        WorkLocation::Remote { limit: self.0.max_concurrent, is_per_tenant: false }
     }
 
     fn target(&self, _input: &Value, _config: &Value) -> Option<String> {

@@ -50,6 +50,8 @@ pub struct Remote {
     pub headers: BTreeMap<String, String>,
     /// None: the usual limit.
     pub timeout_ms: Option<u64>,
+    /// Calls of it at once. None: the usual limit.
+    pub max_concurrent: Option<usize>,
 }
 
 impl fmt::Debug for Remote {

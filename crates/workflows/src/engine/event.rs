@@ -69,6 +69,7 @@ pub enum Event {
         task: Task,
         attempt: u32,
     },
+    /// An attempt failed, and the next one is due after a wait.
     Retrying {
         task: Task,
         attempt: u32,
@@ -101,7 +102,7 @@ pub enum Event {
         task: Task,
         how: Resolution,
     },
-    /// The time of a wait, an approval or a pause between rounds has come; without a task, that of the whole execution.
+    /// The time of a wait, an approval, a backoff or a pause between rounds has come; without a task, that of the whole execution.
     Due {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<Task>,

@@ -311,7 +311,7 @@ fn enter(state: &mut State, step: usize, at_ms: i64, out: &mut Vec<Decision>) ->
         Kind::Approval(approval) => {
             state.steps[step].started_ms = Some(at_ms);
             let due_ms = waits::due_in(approval.timeout_ms, at_ms);
-            state.work.insert(task, Work { phase: Phase::Asking { due_ms }, attempts: 1 });
+            state.work.insert(task, Work::new(Phase::Asking { due_ms }, 1));
             out.push(Decision::Ask { task, due_ms });
             out.extend(due_ms.map(|due_ms| Decision::Wake { task: Some(task), due_ms }));
             out.push(Decision::Note(Note::Waiting { step }));
@@ -334,6 +334,6 @@ pub fn launch(state: &mut State, task: Task, out: &mut Vec<Decision>) {
         true => (Phase::Beginning, Decision::Begin { task }),
         false => (Phase::Ready, Decision::Run { task }),
     };
-    state.work.insert(task, Work { phase, attempts: 0 });
+    state.work.insert(task, Work::new(phase, 0));
     out.push(decision);
 }

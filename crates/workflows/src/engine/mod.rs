@@ -3,6 +3,7 @@
 //! `next` first applies the event, then looks at the whole graph and begins, skips or ends what is due. It reads no clock,
 //! no store and no environment: the time is that of the event, so folding the same events always gives the same state.
 
+mod backoff;
 pub mod event;
 mod graph;
 pub mod join;
@@ -47,9 +48,7 @@ fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
         Event::Started { task, attempt } => started(state, task, attempt, at_ms),
         Event::Retrying { task, attempt, fault, wait_ms } => {
             spend(state, Usage::of(&fault));
-            let wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX);
-            state.attempts += 1;
-            put(state, task, Phase::Retrying { at_ms: at_ms.saturating_add(wait_ms) }, attempt);
+            backoff::begin(state, (task, attempt), wait_ms, at_ms, out);
         }
         Event::Succeeded { task, attempts, output, usage } => {
             spend(state, usage);
@@ -127,7 +126,8 @@ fn arm_timeout(state: &State, at_ms: i64, out: &mut Vec<Decision>) {
 
 fn put(state: &mut State, task: Task, phase: Phase, attempts: u32) {
     if let Some(work) = state.work.get_mut(&task) {
-        *work = Work { phase, attempts };
+        work.phase = phase;
+        work.attempts = attempts;
         let step = &mut state.steps[task.step];
         step.attempts = step.attempts.max(attempts);
     }
@@ -136,6 +136,9 @@ fn put(state: &mut State, task: Task, phase: Phase, attempts: u32) {
 fn started(state: &mut State, task: Task, attempt: u32, at_ms: i64) {
     state.attempts += 1;
     put(state, task, Phase::Running, attempt);
+    if let Some(work) = state.work.get_mut(&task) {
+        work.began_ms = at_ms;
+    }
     state.steps[task.step].started_ms.get_or_insert(at_ms);
 }
 
@@ -213,7 +216,7 @@ fn fail_step(state: &mut State, step: usize, fault: StoredFault, at_ms: i64) {
 fn lost(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
     let Some(work) = state.work.get_mut(&task) else { return };
     if matches!(work.phase, Phase::Retrying { .. }) {
-        // The attempt before is known to have failed; the next one may have begun.
+        // As earlier versions recorded it: the attempt before is known to have failed; the next one may have begun.
         work.attempts = work.attempts.saturating_add(1);
     }
     if state.cancel.is_some() {

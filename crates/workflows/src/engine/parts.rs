@@ -132,7 +132,7 @@ fn advance_repeat(state: &mut State, step: usize, repeat: &Repeat, at_ms: i64, o
     }
     if repeat.delay_ms > 0 && round > 0 && !parts.rested {
         let due_ms = at_ms.saturating_add(i64::try_from(repeat.delay_ms).unwrap_or(i64::MAX));
-        state.work.insert(task, Work { phase: Phase::Resting { due_ms }, attempts: 0 });
+        state.work.insert(task, Work::new(Phase::Resting { due_ms }, 0));
         out.push(Decision::Wake { task: Some(task), due_ms });
         return;
     }

@@ -1,6 +1,7 @@
 //! What expressions can see of an execution.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use orchestr8_contract::{Code, Fault};
 use serde_json::{Value, json};
@@ -89,15 +90,30 @@ pub struct Resolved<'s> {
     pub key: String,
 }
 
+/// The agent that a task calls, if it calls one.
+pub fn agent(state: &State, task: Task) -> Option<&Arc<str>> {
+    call(state, task).map(|call| &call.agent)
+}
+
+/// The queue whose workers do a task, if it is theirs.
+pub fn worker_queue(state: &State, task: Task) -> Option<&str> {
+    agent(state, task)?.strip_prefix("@worker/")
+}
+
+fn call(state: &State, task: Task) -> Option<&Call> {
+    let step = &state.workflow().steps[task.step];
+    match (&step.kind, &step.compensate, task.undo) {
+        (_, Some(call), true) | (Kind::Agent(call), _, false) => Some(call),
+        (Kind::Agent(_) | Kind::Workflow(_) | Kind::Wait(_) | Kind::Approval(_) | Kind::Switch(_), _, _) => {
+            None
+        }
+    }
+}
+
 /// The call a task makes, with its expressions resolved; secrets are references.
 pub fn resolve<'s>(state: &'s State, task: Task, secrets: SecretView<'_>) -> Result<Resolved<'s>, Fault> {
     let step = &state.workflow().steps[task.step];
-    let call = match (&step.kind, &step.compensate, task.undo) {
-        (_, Some(call), true) | (Kind::Agent(call), _, false) => call,
-        (Kind::Agent(_) | Kind::Workflow(_) | Kind::Wait(_) | Kind::Approval(_) | Kind::Switch(_), _, _) => {
-            return Err(Fault::internal("the step calls no agent"));
-        }
-    };
+    let call = call(state, task).ok_or_else(|| Fault::internal("the step calls no agent"))?;
     let frame = Frame { state, task: Some(task), secrets: Some(secrets) };
     let key = match &step.idempotency_key {
         Some(template) if !task.undo => {

@@ -148,12 +148,21 @@ pub struct Parts {
 pub struct Work {
     pub phase: Phase,
     pub attempts: u32,
+    /// What ended attempts and the waits after them have used of the step's time budget.
+    pub spent_ms: u64,
+    /// When the attempt that runs began.
+    pub began_ms: i64,
 }
 
 impl Work {
-    /// An attempt of it may have happened: the process died while it ran, and its end was not heard of since.
+    pub fn new(phase: Phase, attempts: u32) -> Self {
+        Self { phase, attempts, spent_ms: 0, began_ms: 0 }
+    }
+
+    /// An attempt of it was made that may have happened, and another one is to come: the process died while it ran and its end was
+    /// not heard of since, or it failed and the step is in backoff.
     pub fn is_in_doubt(&self) -> bool {
-        self.attempts > 0 && matches!(self.phase, Phase::Ready | Phase::Unknown)
+        self.attempts > 0 && matches!(self.phase, Phase::Ready | Phase::Unknown | Phase::Retrying { .. })
     }
 }
 
@@ -162,6 +171,7 @@ pub enum Phase {
     /// It waits for a slot.
     Ready,
     Running,
+    /// In backoff: its last attempt failed, and the next one is due then.
     Retrying {
         at_ms: i64,
     },
@@ -191,8 +201,9 @@ impl Phase {
     /// Something is going on outside, which must end or be stopped before the execution can end.
     pub fn is_active(&self) -> bool {
         match self {
-            Phase::Running | Phase::Retrying { .. } | Phase::Child { .. } => true,
+            Phase::Running | Phase::Child { .. } => true,
             Phase::Ready
+            | Phase::Retrying { .. }
             | Phase::Beginning
             | Phase::Waiting { .. }
             | Phase::Asking { .. }
@@ -220,13 +231,8 @@ impl Phase {
     pub fn due_ms(&self) -> Option<i64> {
         match self {
             Phase::Waiting { due_ms, .. } | Phase::Asking { due_ms } => *due_ms,
-            Phase::Resting { due_ms } => Some(*due_ms),
-            Phase::Ready
-            | Phase::Running
-            | Phase::Retrying { .. }
-            | Phase::Beginning
-            | Phase::Child { .. }
-            | Phase::Unknown => None,
+            Phase::Resting { due_ms } | Phase::Retrying { at_ms: due_ms } => Some(*due_ms),
+            Phase::Ready | Phase::Running | Phase::Beginning | Phase::Child { .. } | Phase::Unknown => None,
         }
     }
 }
@@ -310,9 +316,10 @@ impl State {
             | Phase::Waiting { .. }
             | Phase::Asking { .. }
             | Phase::Resting { .. }
+            | Phase::Retrying { .. }
             | Phase::Unknown => true,
             Phase::Ready => self.pause.is_some(),
-            Phase::Running | Phase::Retrying { .. } | Phase::Beginning => false,
+            Phase::Running | Phase::Beginning => false,
         })
     }
 
@@ -324,8 +331,7 @@ impl State {
 
     /// What ran when the process died: how it ended is not known.
     pub fn interrupted(&self) -> impl Iterator<Item = Task> {
-        let ran = |phase: &Phase| matches!(phase, Phase::Running | Phase::Retrying { .. });
-        self.work.iter().filter(move |(_, work)| ran(&work.phase)).map(|(task, _)| *task)
+        self.work.iter().filter(|(_, work)| work.phase == Phase::Running).map(|(task, _)| *task)
     }
 
     /// Whether any piece of work of this step is under way.

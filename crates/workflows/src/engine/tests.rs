@@ -1,5 +1,6 @@
 //! Single turns of the engine that nothing outside can bring about at will.
 
+mod backoff;
 mod folding;
 mod join_model;
 mod outcomes;

@@ -6,6 +6,7 @@ use orchestr8_kernel::tool_limit::ToolLimit;
 use serde_json::{Map, Value, json};
 
 use super::event::Task;
+use super::scope;
 use super::state::{Outcome, Phase, State, Step, Undone};
 use crate::authors::{Author, Authors};
 
@@ -168,6 +169,10 @@ fn step(state: &State, place: usize) -> Value {
     if let Some(work) = state.work.get(&Task::of(place)) {
         for (name, value) in phase(&work.phase) {
             add(name, value);
+        }
+        // Tasks of workers need a place in their queue, and no slot.
+        if let (Phase::Ready, Some(queue)) = (&work.phase, scope::worker_queue(state, Task::of(place))) {
+            add("waitingFor", json!({"queue": queue}));
         }
     }
     if let Some(items) = items(state, place, own) {

@@ -4,6 +4,7 @@ use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::clock::iso;
 use serde_json::{Value, json};
 
+use super::backoff;
 use super::event::{Decision, Note, Task};
 use super::graph::{complete, fail};
 use super::parts;
@@ -65,7 +66,7 @@ pub fn begin(
         complete(state, task.step, json!({"at": iso(at_ms)}), at_ms, out);
         return Ok(());
     }
-    state.work.insert(task, Work { phase: Phase::Waiting { due_ms, event }, attempts: 1 });
+    state.work.insert(task, Work::new(Phase::Waiting { due_ms, event }, 1));
     out.extend(due_ms.map(|due_ms| Decision::Wake { task: Some(task), due_ms }));
     out.push(Decision::Note(Note::Waiting { step: task.step }));
     Ok(())
@@ -87,12 +88,8 @@ pub fn due(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
         }
         Phase::Asking { .. } => undecided(state, task, at_ms, out),
         Phase::Resting { .. } => parts::rested(state, task),
-        Phase::Ready
-        | Phase::Running
-        | Phase::Retrying { .. }
-        | Phase::Beginning
-        | Phase::Child { .. }
-        | Phase::Unknown => {}
+        Phase::Retrying { .. } => backoff::over(state, task, out),
+        Phase::Ready | Phase::Running | Phase::Beginning | Phase::Child { .. } | Phase::Unknown => {}
     }
 }
 

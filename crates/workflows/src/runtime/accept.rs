@@ -228,8 +228,8 @@ impl Hub {
                 }
             }
         }
-        let tenant = seed.tenant.clone();
-        shared.scheduler.line_up(&tenant, (seed.priority, seed.num), seed);
+        let (tenant, workflow) = (seed.tenant.clone(), seed.identity.workflow.id.clone());
+        shared.scheduler.line_up((&tenant, &workflow), (seed.priority, seed.num), seed);
     }
 
     fn seed(&self, request: Request) -> Seed {

@@ -5,13 +5,12 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use orchestr8_contract::Fault;
 use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::Batch;
-use orchestr8_kernel::resilience::breaker::Change;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -21,6 +20,7 @@ use super::accept::{Accepted, Seed, begun};
 use super::gates::Pass;
 use super::line::{Line, Listing};
 use super::load::Tail;
+use super::remote_limits::RemotePlace;
 use super::run_task::{self, Ended};
 use super::scheduler::{Begun, Slot};
 use super::{Hub, Posted, record, tables};
@@ -35,22 +35,26 @@ pub enum Message {
     /// There is something in its inbox. What is stored reaches an actor only from there, in the order in which it was stored:
     /// those who bring the news may overtake each other.
     Look,
-    /// A step of it opened or closed a circuit, which the journal says (WF-19.7).
-    Circuit { task: Task, key: String, change: Change },
     /// It may begin, with its place among the executions with its key.
     Begin(Slot, Option<Arc<Pass>>),
 }
 
-/// A piece of work that runs. Dropped, it gives its slot back.
-pub struct Running {
-    _slot: Slot,
-    cancel: CancellationToken,
-    /// Fired when its end is durable.
-    recorded: CancellationToken,
+/// What an attempt occupies while it runs. Dropped, it goes to the next that waits for it.
+pub enum Occupied {
+    Slot(#[expect(dead_code, reason = "it is held")] Slot),
+    Remote(#[expect(dead_code, reason = "it is held")] RemotePlace),
 }
 
-/// A step that waits for a slot, or gave up waiting.
-type Grant = BoxFuture<'static, (Task, Option<Slot>)>;
+/// An attempt that runs.
+pub struct Running {
+    pub(super) _occupied: Occupied,
+    pub(super) cancel: CancellationToken,
+    /// Fired when its end is durable.
+    pub(super) recorded: CancellationToken,
+}
+
+/// A step that waits for a slot or for a place with others; the fault says that it waited too long.
+type Grant = BoxFuture<'static, (Task, Result<Occupied, Fault>)>;
 
 pub struct Actor {
     pub(super) hub: Hub,
@@ -75,6 +79,8 @@ pub struct Actor {
     /// Steps that want a slot and may not ask for one yet, in the order of the definition.
     pub(super) ready: BTreeSet<Task>,
     pub(super) asked: BTreeSet<Task>,
+    /// Those of them whose work is done elsewhere.
+    pub(super) remote: BTreeSet<Task>,
     pub(super) grants: FuturesUnordered<Grant>,
     /// What begins after the next commit.
     pub(super) starting: Vec<run_task::Start>,
@@ -90,7 +96,6 @@ pub struct Actor {
     /// What its inbox held at the last look.
     pub(super) known: HashSet<i64>,
     pub(super) mailbox: mpsc::Receiver<Message>,
-    pub(super) sender: mpsc::Sender<Message>,
     pub(super) seen: watch::Sender<u64>,
     pub(super) listing: Listing,
     pub(super) timers_changed: bool,
@@ -103,7 +108,7 @@ pub struct Actor {
 
 impl Actor {
     pub fn new(line: Line, hub: Hub, seed: Seed, state: State, tail: Tail) -> Self {
-        let Line { sender, mailbox, seen, listing } = line;
+        let Line { sender: _, mailbox, seen, listing } = line;
         Self {
             last_ms: tail.at_ms.max(seed.created_ms),
             journal_bytes: tail.bytes,
@@ -116,6 +121,7 @@ impl Actor {
             running: HashMap::new(),
             ready: BTreeSet::new(),
             asked: BTreeSet::new(),
+            remote: BTreeSet::new(),
             grants: FuturesUnordered::new(),
             starting: Vec::new(),
             beginning: Vec::new(),
@@ -126,7 +132,6 @@ impl Actor {
             looking: false,
             known: HashSet::new(),
             mailbox,
-            sender,
             seen,
             listing,
             timers_changed: false,
@@ -145,8 +150,28 @@ impl Actor {
     pub fn begin(&mut self, slot: Slot) {
         self.spare.push(slot);
         self.counted = Some(self.hub.0.scheduler.count_begun(&self.seed.tenant));
+        if let Some(pass) = &self.seed.pass {
+            for statement in pass.begin(self.seed.num, self.hub.0.now_ms()) {
+                self.batch.then(statement);
+            }
+        }
         let event = begun(&self.hub, &self.seed);
         self.queue.push_back((event, None));
+    }
+
+    /// Its place under its key is held until it ends, also while it has no actor.
+    pub(super) fn hold_place(&mut self) {
+        self.hub.0.gates.hold(self.seed.num, self.seed.pass.take());
+    }
+
+    /// A finished execution is taken up again: it has its place again, be there room or not.
+    fn enter_again(&mut self) {
+        if let Some(pass) = self.hub.0.gates.enter_again(&self.seed) {
+            for statement in pass.begin(self.seed.num, self.hub.0.now_ms()) {
+                self.batch.then(statement);
+            }
+            self.hub.0.gates.hold(self.seed.num, Some(pass));
+        }
     }
 
     /// Continues an execution that had begun.
@@ -166,9 +191,13 @@ impl Actor {
                     self.ready.insert(*task);
                 }
                 Phase::Beginning => self.beginning.push(*task),
+                // Earlier versions set no timer for it.
+                Phase::Retrying { at_ms } => {
+                    self.batch.then(tables::timer_set(self.seed.num, &timer_name(Some(*task)), at_ms));
+                    self.timers_changed = true;
+                }
                 Phase::Ready
                 | Phase::Running
-                | Phase::Retrying { .. }
                 | Phase::Child { .. }
                 | Phase::Waiting { .. }
                 | Phase::Asking { .. }
@@ -180,6 +209,7 @@ impl Actor {
 
     /// Runs it in a task of its own; what `take_batch` gave is durable.
     pub fn spawn(mut self) {
+        self.hold_place();
         self.act();
         if !self.finished {
             tokio::spawn(self.live());
@@ -193,7 +223,8 @@ impl Actor {
     }
 
     /// Runs it in a task of its own; nothing of what it took in is written yet.
-    pub fn spawn_unrecorded(self) {
+    pub fn spawn_unrecorded(mut self) {
+        self.hold_place();
         tokio::spawn(self.live());
     }
 
@@ -214,10 +245,11 @@ impl Actor {
                 break;
             }
         }
+        self.count_begun();
         self.note_progress();
     }
 
-    fn take_in(&mut self, event: Event, inbox: Option<i64>) {
+    pub(super) fn take_in(&mut self, event: Event, inbox: Option<i64>) {
         let at_ms = self.hub.0.now_ms().max(self.last_ms);
         self.last_ms = at_ms;
         if let Some(id) = inbox {
@@ -238,8 +270,11 @@ impl Actor {
                 return;
             }
         }
-        if let Event::Succeeded { task, .. } | Event::Failed { task, .. } = &event {
+        if let Event::Succeeded { task, .. } | Event::Failed { task, .. } | Event::Retrying { task, .. } =
+            &event
+        {
             self.asked.remove(task);
+            self.remote.remove(task);
             self.recorded.extend(self.running.remove(task).map(|running| running.recorded));
         }
         if matches!(event, Event::Again) {
@@ -248,9 +283,13 @@ impl Actor {
         if let Event::Due { task } = &event {
             self.batch.then(tables::timer_clear(self.seed.num, &timer_name(*task)));
         }
+        let is_again = matches!(event, Event::Again);
         let graceful = !matches!(event, Event::CancelAsked { graceful: false, .. });
         for decision in engine::next(&mut self.state, event, at_ms) {
             self.decide(decision, at_ms);
+        }
+        if is_again && self.state.has_begun() && !self.state.status.is_final() {
+            self.enter_again();
         }
         if !graceful && !self.state.status.is_final() {
             self.queue.push_back((Event::Forced, None));
@@ -280,6 +319,7 @@ impl Actor {
             Decision::Withdraw => {
                 self.ready.clear();
                 self.asked.retain(|task| self.running.contains_key(task));
+                self.remote.retain(|task| self.running.contains_key(task));
                 self.grants = FuturesUnordered::new();
                 self.spare.clear();
             }
@@ -298,6 +338,9 @@ impl Actor {
         if !self.is_new || self.timers_changed {
             self.batch.then(tables::timers_clear(self.seed.num));
         }
+        if self.state.workflow().policies.concurrency.is_some() {
+            self.batch.then(tables::limit_leave(self.seed.num));
+        }
         if let Some(parent) = &self.seed.given.parent {
             let event = super::deliver::child_ended(&self.state, parent.task);
             match self.hub.post_to(parent.num, &event, &mut self.batch) {
@@ -306,55 +349,6 @@ impl Actor {
                     self.hub.0.log().error("a parent was not told", json!({"error": log::error(&fault)}))
                 }
             }
-        }
-    }
-
-    /// Gives slots to what is ready, in the order of the definition, and asks for more.
-    fn start_ready(&mut self) {
-        if self.hub.0.closing.is_cancelled() {
-            return;
-        }
-        let max = self.state.workflow().policies.max_concurrency.unwrap_or(usize::MAX);
-        while self.asked.len() < max
-            && !self.is_batch_full()
-            && let Some(task) = self.ready.pop_first()
-        {
-            self.asked.insert(task);
-            let taken = match self.spare.pop() {
-                Some(slot) => Ok(slot),
-                None => self.hub.0.scheduler.take(&self.seed.tenant, self.seed.num),
-            };
-            match taken {
-                Ok(slot) => self.start(task, slot),
-                Err(receiver) => {
-                    let wait_ms = self.state.workflow().policies.queue_wait_ms;
-                    let wait_ms = wait_ms.unwrap_or(self.hub.0.settings.queue_wait_ms);
-                    let expired = self.hub.0.ports.clock.sleep(Duration::from_millis(wait_ms));
-                    self.grants.push(Box::pin(async move {
-                        tokio::select! {
-                            biased;
-                            slot = receiver => (task, slot.ok()),
-                            () = expired => (task, None),
-                        }
-                    }));
-                }
-            }
-        }
-        if self.state.has_begun() {
-            self.spare.clear();
-        }
-    }
-
-    pub(super) fn start(&mut self, task: Task, slot: Slot) {
-        // After a crash an attempt keeps its number, so that what it calls can recognise it.
-        let attempt = self.state.work.get(&task).map_or(1, |work| work.attempts.max(1));
-        let (cancel, recorded) = (CancellationToken::new(), CancellationToken::new());
-        let running = Running { _slot: slot, cancel: cancel.clone(), recorded: recorded.clone() };
-        self.running.insert(task, running);
-        self.take_in(Event::Started { task, attempt }, None);
-        match run_task::prepare(self, task, attempt, cancel, recorded) {
-            run_task::Prepared::Done(ended) => self.queue.push_back((ended.into_event(), None)),
-            run_task::Prepared::Start(start) => self.starting.push(start),
         }
     }
 

@@ -133,10 +133,11 @@ impl Hub {
 
     /// Gives an execution that has no actor one again, with everything its inbox holds and with what it is told.
     pub(super) async fn revive(&self, line: Line, num: i64, told: Option<Message>) -> Result<(), Fault> {
-        let load::Loaded { mut seed, state, tail, .. } = load::by_number(self, num).await?;
+        let load::Loaded { seed, state, tail, .. } = load::by_number(self, num).await?;
         let is_under_way = state.has_begun() && !state.status.is_final();
-        if is_under_way {
-            seed.pass = self.0.gates.enter_again(&seed);
+        if is_under_way && !self.0.gates.holds(num) {
+            // Earlier versions recorded no places.
+            self.0.gates.hold(num, self.0.gates.enter_again(&seed));
         }
         let lost: Vec<Task> = state.interrupted().collect();
         for execution in stopping(&state) {

@@ -1,13 +1,19 @@
 //! Limits by key: executions with the same key run so many at once, or start so many in a while.
+//!
+//! A place is held from the start that was accepted to the final state, and a start counts once: both are recorded with the start,
+//! so that a restart changes neither.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use orchestr8_contract::Fault;
+use orchestr8_kernel::ports::store::Statement;
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::accept::Seed;
+use super::{fault, tables};
 use crate::engine::scope::Frame;
 use crate::engine::state::State;
 use crate::expression::Template;
@@ -20,8 +26,10 @@ pub struct Gates(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// Only keys that somebody holds or waits for, or that started something within their window.
+    /// Only keys that an execution holds or waits for, or that started one within their window.
     keys: Mutex<HashMap<String, Gate>>,
+    /// The places of executions that have begun and not ended, by number. One that only waits has no actor to hold it.
+    held: Mutex<HashMap<i64, Arc<Pass>>>,
     open: OnceLock<Open>,
 }
 
@@ -29,19 +37,22 @@ struct Shared {
 struct Gate {
     inside: usize,
     waiting: VecDeque<Seed>,
-    /// When executions with this key started, the oldest first, and for how long that counts.
+    /// Until when each start with this key counts, the earliest first.
     starts: VecDeque<i64>,
-    per_ms: i64,
 }
 
-/// One execution inside. Dropped, it lets the next one in.
+/// The place of one execution. Dropped, it lets the next one in; a start that did not come about does not count.
 pub struct Pass {
-    key: String,
     gates: Gates,
+    /// The key within which executions run at once.
+    concurrency: Option<String>,
+    /// The key within which starts are counted, and until when this one counts.
+    start: Option<(String, i64)>,
+    has_begun: AtomicBool,
 }
 
 pub enum Entry {
-    /// It may go on; with a pass where its key is limited.
+    /// It may go on; with a pass where it has a key.
     Open(Option<Arc<Pass>>),
     /// Not now; after so long, or when another one leaves.
     Shut { wait_ms: Option<u64> },
@@ -74,52 +85,86 @@ impl Gates {
         if keys.len() >= SWEPT_FROM {
             keys.retain(|_, gate| gate.is_needed(now_ms));
         }
-        if let Some((key, limit, per_ms)) = &rate {
-            let per_ms = i64::try_from(*per_ms).unwrap_or(i64::MAX);
+        if let Some((key, limit, _)) = &rate {
             let gate = keys.entry(key.clone()).or_default();
-            gate.per_ms = per_ms;
-            while gate.starts.front().is_some_and(|start| now_ms - start >= per_ms) {
+            while gate.starts.front().is_some_and(|until_ms| *until_ms <= now_ms) {
                 gate.starts.pop_front();
             }
             if gate.starts.len() >= usize::try_from(*limit).unwrap_or(usize::MAX) {
-                let first = gate.starts.front().copied().unwrap_or(now_ms);
-                return Ok(Entry::Shut {
-                    wait_ms: Some(u64::try_from(first + per_ms - now_ms).unwrap_or(1)),
-                });
+                let until_ms = gate.starts.front().copied().unwrap_or(now_ms);
+                return Ok(Entry::Shut { wait_ms: Some(u64::try_from(until_ms - now_ms).unwrap_or(1)) });
             }
         }
-        let mut pass = None;
-        if let Some((key, limit)) = limit {
+        if let Some((key, limit)) = &limit {
             let gate = keys.entry(key.clone()).or_default();
-            if gate.inside >= limit || (fresh && !gate.waiting.is_empty()) {
+            if gate.inside >= *limit || (fresh && !gate.waiting.is_empty()) {
                 return Ok(Entry::Shut { wait_ms: None });
             }
             gate.inside += 1;
-            pass = Some(Arc::new(Pass { key, gates: self.clone() }));
         }
-        if let Some((key, ..)) = rate {
-            keys.entry(key).or_default().starts.push_back(now_ms);
-        }
-        Ok(Entry::Open(pass))
+        let start = rate.map(|(key, _, per_ms)| {
+            let until_ms = now_ms.saturating_add(i64::try_from(per_ms).unwrap_or(i64::MAX));
+            keys.entry(key.clone()).or_default().count(until_ms);
+            (key, until_ms)
+        });
+        Ok(Entry::Open(Some(self.pass(limit.map(|(key, _)| key), start, false))))
+    }
+
+    fn pass(&self, concurrency: Option<String>, start: Option<(String, i64)>, has_begun: bool) -> Arc<Pass> {
+        Arc::new(Pass { gates: self.clone(), concurrency, start, has_begun: AtomicBool::new(has_begun) })
     }
 
     /// Lets in an execution that was inside before, be there room or not.
     pub fn enter_again(&self, seed: &Seed) -> Option<Arc<Pass>> {
         let limit = seed.identity.workflow.policies.concurrency.as_ref()?;
         let key = key(seed, 'c', &limit.key).ok()?;
+        Some(self.enter_recorded(key))
+    }
+
+    fn enter_recorded(&self, key: String) -> Arc<Pass> {
         self.0.keys.lock().entry(key.clone()).or_default().inside += 1;
-        Some(Arc::new(Pass { key, gates: self.clone() }))
+        self.pass(Some(key), None, true)
+    }
+
+    /// Keeps the place of an execution that has begun until it has ended.
+    pub fn hold(&self, execution: i64, pass: Option<Arc<Pass>>) {
+        if let Some(pass) = pass.filter(|pass| pass.concurrency.is_some()) {
+            let before = self.0.held.lock().insert(execution, pass);
+            drop(before);
+        }
+    }
+
+    pub fn holds(&self, execution: i64) -> bool {
+        self.0.held.lock().contains_key(&execution)
+    }
+
+    /// The execution has ended.
+    pub fn release(&self, execution: i64) {
+        let pass = self.0.held.lock().remove(&execution);
+        drop(pass);
+    }
+
+    /// Takes up what earlier processes recorded: key, execution, and until when a start counts, the earliest first.
+    fn restore(&self, recorded: impl IntoIterator<Item = (String, i64, Option<i64>)>) {
+        for (key, execution, until_ms) in recorded {
+            match until_ms {
+                Some(until_ms) => self.0.keys.lock().entry(key).or_default().count(until_ms),
+                None => self.hold(execution, Some(self.enter_recorded(key))),
+            }
+        }
     }
 
     /// Waits until another execution with its key ends.
     pub fn wait(&self, seed: Seed) {
         let limit = seed.identity.workflow.policies.concurrency.as_ref();
-        let Some(Ok(key)) = limit.map(|limit| key(&seed, 'c', &limit.key)) else { return };
+        let Some((Ok(key), limit)) = limit.map(|limit| (key(&seed, 'c', &limit.key), limit.limit)) else {
+            return;
+        };
         let mut keys = self.0.keys.lock();
         let gate = keys.entry(key).or_default();
         gate.waiting.push_back(seed);
-        // The last one inside may have left since this one was turned away.
-        let next = if gate.inside == 0 { gate.waiting.pop_front() } else { None };
+        // One of those inside may have left since this one was turned away.
+        let next = if gate.inside < limit { gate.waiting.pop_front() } else { None };
         drop(keys);
         self.let_in(next);
     }
@@ -133,23 +178,61 @@ impl Gates {
 
 impl Gate {
     fn is_needed(&self, now_ms: i64) -> bool {
-        let counts = |start: &i64| now_ms - start < self.per_ms;
+        let counts = |until_ms: &i64| *until_ms > now_ms;
         self.inside > 0 || !self.waiting.is_empty() || self.starts.back().is_some_and(counts)
+    }
+
+    fn count(&mut self, until_ms: i64) {
+        let at = self.starts.partition_point(|one| *one <= until_ms);
+        self.starts.insert(at, until_ms);
+    }
+}
+
+impl Pass {
+    /// The execution begins: what records its place and its start, in the commit of its beginning.
+    pub fn begin(&self, execution: i64, now_ms: i64) -> Vec<Statement> {
+        self.has_begun.store(true, Ordering::Release);
+        let mut statements = Vec::new();
+        if let Some((key, until_ms)) = &self.start {
+            statements.push(tables::limits_expire(now_ms));
+            statements.push(tables::limit_record(key, execution, Some(*until_ms)));
+        }
+        statements.extend(self.concurrency.iter().map(|key| tables::limit_record(key, execution, None)));
+        statements
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
         let mut keys = self.gates.0.keys.lock();
-        let Some(gate) = keys.get_mut(&self.key) else { return };
+        if let Some((key, until_ms)) = self.start.as_ref().filter(|_| !self.has_begun.load(Ordering::Acquire))
+            && let Some(gate) = keys.get_mut(key)
+            && let Some(at) = gate.starts.iter().position(|one| one == until_ms)
+        {
+            gate.starts.remove(at);
+        }
+        let Some(key) = &self.concurrency else { return };
+        let Some(gate) = keys.get_mut(key) else { return };
         gate.inside -= 1;
         let next = gate.waiting.pop_front();
         if gate.inside == 0 && gate.waiting.is_empty() && next.is_none() {
-            keys.remove(&self.key);
+            keys.remove(key);
         }
         drop(keys);
         self.gates.let_in(next);
     }
+}
+
+/// Takes up the places and starts that were recorded.
+pub async fn restore(shared: &super::Shared) -> Result<(), Fault> {
+    let rows = shared.ports.store.query(tables::limits_recorded(shared.now_ms())).await.map_err(fault)?;
+    let mut recorded = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let key = row.text(0).map_err(fault)?.to_owned();
+        recorded.push((key, row.int(1).map_err(fault)?, row.int(2).ok()));
+    }
+    shared.gates.restore(recorded);
+    Ok(())
 }
 
 /// The key of an execution: within its tenant and its workflow.

@@ -9,7 +9,6 @@ use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::{Batch, Error};
-use orchestr8_kernel::resilience::breaker::Change;
 use serde_json::json;
 
 use super::accept::{Seed, admit};
@@ -17,7 +16,7 @@ use super::actor::{Actor, Message};
 use super::gates::Pass;
 use super::scheduler::Slot;
 use super::{Ended, Posted, fault as fault_of, record, run_task, tables};
-use crate::engine::event::{Event, Task};
+use crate::engine::event::Event;
 use crate::engine::state::State;
 use crate::limits;
 
@@ -139,7 +138,9 @@ impl Actor {
             () = self.hub.0.stop.cancelled() => {}
             () = self.hub.0.closing.cancelled(), if !self.told_closing => self.told_closing = true,
             Some(message) = self.mailbox.recv() => self.hear(message),
-            Some((task, slot)) = self.grants.next(), if !self.grants.is_empty() => self.granted(task, slot),
+            Some((task, granted)) = self.grants.next(), if !self.grants.is_empty() => {
+                self.granted(task, granted);
+            }
             Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => match ended {
                 Ok(ended) => self.ended(ended),
                 Err(error) => {
@@ -153,10 +154,15 @@ impl Actor {
         }
     }
 
-    /// A step has ended. What it said before, such as a retry, is taken in before its end.
-    fn ended(&mut self, ended: run_task::Ended) {
-        while let Ok(message) = self.mailbox.try_recv() {
-            self.hear(message);
+    /// An attempt has ended.
+    fn ended(&mut self, mut ended: run_task::Ended) {
+        if let Some((key, change)) = ended.circuit.take()
+            && !self.state.status.is_final()
+        {
+            // A step opened or closed a circuit, which the journal says (WF-19.7).
+            let at_ms = self.hub.0.now_ms().max(self.last_ms);
+            self.last_ms = at_ms;
+            self.write(record::of_circuit(ended.task, &key, change), None, at_ms);
         }
         self.queue.push_back((ended.into_event(), None));
     }
@@ -165,16 +171,7 @@ impl Actor {
         match message {
             Message::Event(event) => self.give(event),
             Message::Look => self.looking = true,
-            Message::Circuit { task, key, change } => self.note_circuit(task, &key, change),
             Message::Begin(slot, pass) => self.take_turn(slot, pass),
-        }
-    }
-
-    fn note_circuit(&mut self, task: Task, key: &str, change: Change) {
-        if !self.state.status.is_final() {
-            let at_ms = self.hub.0.now_ms().max(self.last_ms);
-            self.last_ms = at_ms;
-            self.write(record::of_circuit(task, key, change), None, at_ms);
         }
     }
 
@@ -183,20 +180,7 @@ impl Actor {
         if !self.state.has_begun() && !self.state.status.is_final() {
             self.seed.pass = pass;
             self.begin(slot);
-        }
-    }
-
-    fn granted(&mut self, task: Task, slot: Option<Slot>) {
-        match slot {
-            Some(slot) => {
-                self.start(task, slot);
-            }
-            None => {
-                let fault =
-                    Fault::new(Code::Timeout, "no slot became free in time").with("reason", "queue_wait");
-                let event = Event::Failed { task, attempts: 0, fault: StoredFault::from(&fault) };
-                self.queue.push_back((event, None));
-            }
+            self.hold_place();
         }
     }
 
@@ -296,7 +280,7 @@ impl Actor {
                     self.hub.deliver_later(self.seed.tenant.clone(), posted);
                 }
                 // Only what runs says anything else, and nothing runs any more.
-                Message::Event(_) | Message::Circuit { .. } => {}
+                Message::Event(_) => {}
                 Message::Begin(slot, pass) => {
                     let seed = Seed { pass, ..self.seed.clone() };
                     tokio::spawn(admit(self.hub.clone(), seed, slot));
@@ -311,6 +295,7 @@ impl Actor {
         let state = std::mem::replace(&mut self.state, fresh);
         let ended = Ended { tenant: self.seed.tenant.clone(), state, facts: self.seed.facts(self.seq) };
         self.hub.0.recent.end(&self.seed.identity.execution, ended);
+        self.hub.0.gates.release(self.seed.num);
         self.listing.end();
         self.seen.send_replace(self.seq);
         self.mailbox.close();

@@ -13,15 +13,18 @@ mod allowed_env;
 pub(crate) mod breakers;
 mod children;
 mod deliver;
+mod fair_queue;
 mod gates;
 mod inputs;
 mod line;
 mod live;
 pub(crate) mod load;
+mod occupy;
 mod quota;
 mod recent;
 mod record;
 mod recover;
+mod remote_limits;
 mod rights;
 mod run_task;
 mod scheduler;
@@ -62,11 +65,12 @@ use crate::limits;
 use gates::Gates;
 use quota::ExecutionQuota;
 use recent::Recent;
+use remote_limits::RemoteLimits;
 
 /// What an installation sets for workflows.
 #[derive(Clone)]
 pub struct Settings {
-    /// Steps that run at once.
+    /// Steps that this process works on at once.
     pub running_steps: usize,
     pub queue_wait_ms: u64,
     pub grace_ms: u64,
@@ -104,6 +108,7 @@ pub(crate) struct Shared {
     started: AtomicBool,
     pub definitions: Cache,
     scheduler: Scheduler<accept::Seed>,
+    remote_limits: RemoteLimits,
     gates: Gates,
     quota: ExecutionQuota,
     live: Mutex<HashMap<i64, Live>>,
@@ -141,6 +146,7 @@ impl Hub {
             kernel,
             started: AtomicBool::new(false),
             definitions: Cache::default(),
+            remote_limits: RemoteLimits::default(),
             gates: Gates::default(),
             quota: ExecutionQuota::default(),
             live: Mutex::default(),
@@ -184,6 +190,7 @@ impl Hub {
             self.0.messages.store(row.int(1).map_err(fault)?, Ordering::Release);
         }
         breakers::restore(&self.0).await?;
+        gates::restore(&self.0).await?;
         self.0.started.store(true, Ordering::Release);
         let weak = Arc::downgrade(&self.0);
         self.0.scheduler.on_admit(Arc::new(move |seed, slot| {
@@ -232,6 +239,11 @@ impl Hub {
 
     pub fn depth(&self) -> Depth {
         self.0.scheduler.depth()
+    }
+
+    /// How many attempts are with workers and remote agents, and how many wait for a place with them.
+    pub fn remote_depth(&self) -> (usize, usize) {
+        self.0.remote_limits.depth()
     }
 
     /// Executions that have an actor.

@@ -1,9 +1,9 @@
-//! One step at work: its agent, behind `retry(breaker(timeout(call)))`, with its heartbeat.
+//! One attempt of a step: its agent, behind `breaker(timeout(call))`, with its heartbeat. The wait before the next attempt is the
+//! engine's (`engine/backoff.rs`): between two attempts nothing of a step is in memory.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -15,31 +15,46 @@ use orchestr8_contract::json::bytes as json_bytes;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::heavy::INLINE_BYTES;
-use orchestr8_kernel::resilience::{self, News, Resilience};
-use serde_json::json;
-use tokio::sync::mpsc;
+use orchestr8_kernel::resilience::breaker::Change;
+use orchestr8_kernel::resilience::retry::{Again, decide};
+use orchestr8_kernel::resilience::{self, Resilience};
 use tokio_util::sync::CancellationToken;
 
-use super::actor::{Actor, Message};
+use super::actor::Actor;
 use super::{Hub, breakers};
 use crate::agents::secrets::SecretView;
 use crate::agents::{Agent, Answer, Call, Heartbeat};
 use crate::engine::event::{Event, Task};
 use crate::engine::scope;
 
-/// How an attempt, or all attempts of a step, ended.
+/// How an attempt ended.
 pub struct Ended {
     pub task: Task,
-    attempts: u32,
+    attempt: u32,
     result: Result<Answer, Fault>,
+    /// It failed, and the next attempt follows after this time.
+    retry_ms: Option<u64>,
+    /// Its end opened or closed the circuit with this key.
+    pub circuit: Option<(String, Change)>,
 }
 
 impl Ended {
+    /// An end that no circuit was asked about and after which nothing is tried again.
+    fn at_once(task: Task, attempt: u32, result: Result<Answer, Fault>) -> Self {
+        Self { task, attempt, result, retry_ms: None, circuit: None }
+    }
+
     pub fn into_event(self) -> Event {
-        let Self { task, attempts, result } = self;
-        match result {
-            Ok(Answer { output, usage }) => Event::Succeeded { task, attempts, output, usage },
-            Err(fault) => Event::Failed { task, attempts, fault: StoredFault::from(&fault) },
+        let Self { task, attempt, result, retry_ms, circuit: _ } = self;
+        match (result, retry_ms) {
+            (Ok(Answer { output, usage }), _) => Event::Succeeded { task, attempts: attempt, output, usage },
+            (Err(fault), Some(wait_ms)) => {
+                Event::Retrying { task, attempt, fault: StoredFault::from(&fault), wait_ms }
+            }
+            (Err(fault), None) => {
+                let fault = if attempt > 1 { fault.with("attempts", attempt) } else { fault };
+                Event::Failed { task, attempts: attempt, fault: StoredFault::from(&fault) }
+            }
         }
     }
 }
@@ -73,7 +88,7 @@ pub fn prepare(
     cancel: CancellationToken,
     recorded: CancellationToken,
 ) -> Prepared {
-    let failed = |fault: Fault| Prepared::Done(Ended { task, attempts: attempt, result: Err(fault) });
+    let failed = |fault: Fault| Prepared::Done(Ended::at_once(task, attempt, Err(fault)));
     let (state, hub) = (&actor.state, &actor.hub);
     let step = &state.workflow().steps[task.step];
     let view = SecretView { access: &hub.0.secrets, tenant: &actor.seed.tenant };
@@ -117,22 +132,21 @@ pub fn prepare(
         && let Poll::Ready(result) = poll_once(guarded(agent, call.clone()).as_mut())
     {
         let result = mask(hub, &actor.seed.tenant, result);
-        return Prepared::Done(Ended { task, attempts: attempt, result });
+        return Prepared::Done(Ended::at_once(task, attempt, result));
     }
-    let mut policy = step.resilience.clone();
-    policy.max_attempts = policy.max_attempts.saturating_sub(attempt - 1).max(1);
+    let spent_ms = state.work.get(&task).map_or(0, |work| work.spent_ms);
     let run = Run {
         hub: hub.clone(),
         agent: agent.clone(),
         call,
-        policy,
+        remaining_ms: step.resilience.total_budget_ms.saturating_sub(spent_ms).max(1),
+        policy: step.resilience.clone(),
         breaker,
         heartbeat_ms: step.heartbeat_timeout_ms,
-        notes: actor.sender.clone(),
         task,
         heavy_bytes,
     };
-    Prepared::Start(Start(run.all(cancel).boxed()))
+    Prepared::Start(Start(run.attempt(cancel).boxed()))
 }
 
 /// The agent that a step calls, and the principal that it calls it as, which may.
@@ -213,115 +227,104 @@ fn mask(hub: &Hub, tenant: &Tenant, result: Result<Answer, Fault>) -> Result<Ans
     }
 }
 
-/// All attempts of one step.
+/// One attempt of one step.
 struct Run {
     hub: Hub,
     agent: Arc<dyn Agent>,
     call: Call,
     policy: Resilience,
+    /// What is left for this attempt and those after it, with the waits between them.
+    remaining_ms: u64,
     breaker: String,
     heartbeat_ms: Option<u64>,
-    notes: mpsc::Sender<Message>,
     task: Task,
     /// The size of the input, if it is a pure step with a large one.
     heavy_bytes: Option<usize>,
 }
 
 impl Run {
-    /// All attempts. Told to stop, the attempt under way gets to clean up (WF-19.4): it is dropped only with the actor,
-    /// when the grace is over; no other one begins.
-    async fn all(self, cancel: CancellationToken) -> Ended {
-        let (task, first) = (self.task, self.call.attempt);
-        let mut attempts = first;
-        let resting = AtomicBool::new(false);
+    /// Told to stop, the attempt gets to clean up (WF-19.4): it is dropped only with the actor, when the grace is over.
+    async fn attempt(self, cancel: CancellationToken) -> Ended {
         let ports = &self.hub.0.ports;
-        let work = |attempt: resilience::Attempt| {
-            resting.store(false, Ordering::Relaxed);
-            attempts = first + attempt.number - 1;
-            self.once(attempts, &cancel)
-        };
-        let tell = |news: News<'_>| match news {
-            News::Retrying { attempt, fault, wait_ms } => {
-                resting.store(true, Ordering::Relaxed);
-                self.tell_retry(first + attempt - 1, fault, wait_ms);
-            }
-            News::Circuit(change) => {
-                self.tell(Message::Circuit { task: self.task, key: self.breaker.clone(), change });
-            }
-        };
-        let never = CancellationToken::new();
+        let began_us = ports.clock.elapsed_us();
         let registry = self.hub.0.kernel.breakers();
-        let (clock, random) = (&*ports.clock, &*ports.random);
-        let result = {
-            let running = resilience::run_telling(
-                &self.policy,
-                &self.breaker,
-                work,
-                tell,
-                &never,
-                registry,
-                clock,
-                random,
-            );
-            tokio::pin!(running);
-            tokio::select! {
-                biased;
-                result = &mut running => result,
-                () = cancel.cancelled() => match resting.load(Ordering::Relaxed) {
-                    true => Err(stopped()),
-                    false => running.await,
-                },
+        let working = self.within_time(&cancel);
+        let (result, change) =
+            resilience::behind_breaker(self.policy.breaker, &self.breaker, registry, working).await;
+        let took_ms = ports.clock.elapsed_us().saturating_sub(began_us) / 1000;
+        let result = mask(&self.hub, &self.call.principal.tenant, result);
+        let retry_ms = match &result {
+            Err(fault) if !cancel.is_cancelled() => {
+                let remaining_ms = self.remaining_ms.saturating_sub(took_ms);
+                match decide(&self.policy, self.call.attempt, remaining_ms, fault, ports.random.unit()) {
+                    Again::After { wait_ms } => Some(wait_ms),
+                    Again::No => None,
+                }
             }
+            Ok(_) | Err(_) => None,
         };
-        Ended { task, attempts, result: mask(&self.hub, &self.call.principal.tenant, result) }
+        let circuit = change.map(|change| (self.breaker.clone(), change));
+        Ended { task: self.task, attempt: self.call.attempt, result, retry_ms, circuit }
     }
 
-    fn once(&self, attempt: u32, cancel: &CancellationToken) -> BoxFuture<'static, Result<Answer, Fault>> {
+    /// The call, within the time for one attempt and with its signs of life.
+    async fn within_time(&self, cancel: &CancellationToken) -> Result<Answer, Fault> {
         if cancel.is_cancelled() {
-            return Box::pin(std::future::ready(Err(stopped())));
+            return Err(stopped());
         }
+        let clock = &self.hub.0.ports.clock;
         let heartbeat = Heartbeat::default();
-        let call =
-            Call { attempt, cancel: cancel.child_token(), heartbeat: heartbeat.clone(), ..self.call.clone() };
-        let working = match self.heavy_bytes {
+        let told = cancel.child_token();
+        let call = Call { cancel: told.clone(), heartbeat: heartbeat.clone(), ..self.call.clone() };
+        let mut working = match self.heavy_bytes {
             Some(bytes) => beside(&self.hub, &self.agent, call, bytes),
             None => guarded(&self.agent, call),
         };
-        let (limit_ms, clock, told) = (self.heartbeat_ms, self.hub.0.ports.clock.clone(), cancel.clone());
-        Box::pin(async move {
-            tokio::pin!(working);
-            loop {
-                let silent = async {
-                    match limit_ms {
-                        Some(limit_ms) => clock.sleep(Duration::from_millis(limit_ms)).await,
-                        None => std::future::pending().await,
-                    }
-                };
-                tokio::select! {
-                    result = &mut working => {
-                        // Whatever it says after it was told to stop, it stopped for that.
-                        return if told.is_cancelled() { result.map_err(|_| stopped()) } else { result };
-                    }
-                    () = heartbeat.beaten() => {}
-                    () = silent => return Err(no_sign_of_life(limit_ms.unwrap_or_default())),
+        let timeout_ms = self.policy.timeout_ms.min(self.remaining_ms);
+        let mut over = clock.sleep(Duration::from_millis(timeout_ms));
+        let mut fault = loop {
+            let silent = async {
+                match self.heartbeat_ms {
+                    Some(limit_ms) => clock.sleep(Duration::from_millis(limit_ms)).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                result = &mut working => {
+                    // Whatever it says after it was told to stop, it stopped for that.
+                    return if cancel.is_cancelled() { result.map_err(as_stopped) } else { result };
+                }
+                () = heartbeat.beaten() => {}
+                () = silent => break no_sign_of_life(self.heartbeat_ms.unwrap_or_default()),
+                () = &mut over => break too_long(timeout_ms),
+            }
+        };
+        // It ends before its failure is known, so that no other attempt overlaps it. One that does not end is dropped.
+        told.cancel();
+        tokio::select! {
+            late = &mut working => {
+                // That a program had to be killed is said all the same.
+                if let Err(Fault { details: Some(details), .. }) = late
+                    && details.contains_key("forced")
+                {
+                    fault = fault.with("forced", true);
                 }
             }
-        })
-    }
-
-    fn tell_retry(&self, attempt: u32, fault: &Fault, wait_ms: u64) {
-        if let Err(fault) = mask(&self.hub, &self.call.principal.tenant, Err(fault.clone())) {
-            let fault = StoredFault::from(&fault);
-            self.tell(Message::Event(Event::Retrying { task: self.task, attempt, fault, wait_ms }));
+            () = clock.sleep(Duration::from_millis(self.hub.0.settings.grace_ms)) => {}
         }
+        Err(fault)
     }
+}
 
-    fn tell(&self, news: Message) {
-        if self.notes.try_send(news).is_err() {
-            let fields = json!({"executionId": self.call.execution, "stepId": self.call.step});
-            self.hub.0.log().warn("news of a step was not recorded: the execution is busy", fields);
-        }
-    }
+/// What an agent says of its own about being cancelled is kept: that it had to be killed, for example.
+fn as_stopped(fault: Fault) -> Fault {
+    if fault.code == Code::Cancelled { fault } else { stopped() }
+}
+
+fn too_long(timeout_ms: u64) -> Fault {
+    Fault::new(Code::Timeout, format!("the attempt took longer than {timeout_ms} ms"))
+        .with("timeoutMs", timeout_ms)
 }
 
 fn stopped() -> Fault {

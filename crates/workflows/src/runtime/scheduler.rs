@@ -1,18 +1,21 @@
-//! Who runs next (WF-19.3): one limit for the whole process, and turns for everybody who waits.
+//! Who runs next (WF-19.3): one limit for the whole process, and turns for all that waits.
 //!
-//! Tenants that wait take turns. One tenant may hold all slots; a few more are kept in reserve for tenants that hold hardly any, so
-//! that no tenant waits for the end of another one's steps (ADR 39). Within a tenant two lines wait for slots: steps of executions that have begun, in turns by execution, and executions that have not, by
-//! priority and age. Slots go to them alternately, so neither line starves the other; while very many executions have begun,
-//! only those get slots, so that begun work ends.
+//! A slot is held only while this process works on a step (ADR 41). Tenants that wait take turns. One tenant may hold all slots; a
+//! few more are kept in reserve for tenants that hold hardly any, so that no tenant waits for the end of another one's steps
+//! (ADR 39). Within a tenant two lines wait for slots: steps of executions that have begun, in turns by workflow and, within it, by
+//! execution; and executions that have not begun, by priority, in turns by workflow, and by age. Slots go to them alternately, so
+//! neither line starves the other; while very many executions want slots, only those get them, so that begun work ends.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use orchestr8_contract::id::Tenant;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// While this many times more executions have begun than steps may run, no further one begins.
+use super::fair_queue::{ByAge, ByPriority, RoundRobin, StepLine, WaitingLine};
+
+/// While this many times more executions run steps or wait to, than steps may run, no further one begins.
 const BEGUN_FACTOR: usize = 8;
 
 /// The slots in reserve, in tenths of the limit, and at least this many; and the part of them that one tenant may use.
@@ -41,24 +44,22 @@ struct Lines<P> {
     max: usize,
     reserve: usize,
     running: usize,
-    /// Executions that have begun and not ended.
+    /// Executions that have begun and run steps here or wait to. Those that only wait for others hold up nothing.
     begun: usize,
     tenants: HashMap<Tenant, TenantLines<P>>,
     /// Tenants for whom something waits, in the order of their turns.
     order: VecDeque<Tenant>,
-    /// Executions with waiting steps.
-    turns: usize,
+    /// Tenants with waiting steps.
+    waiting_tenants: usize,
 }
 
 /// What one tenant has running and waiting.
 struct TenantLines<P> {
     running: usize,
     begun: usize,
-    /// Executions with waiting steps, in the order of their turns.
-    turns: VecDeque<i64>,
-    steps: HashMap<i64, VecDeque<oneshot::Sender<Slot>>>,
-    /// Executions that have not begun: highest priority first, then the oldest.
-    fresh: BTreeMap<(i32, i64), P>,
+    steps: StepLine<Slot>,
+    /// Executions that have not begun: the highest priority first, within it workflows in turns, within those the oldest.
+    fresh: ByPriority<RoundRobin<Arc<str>, ByAge<P>>>,
     /// The next free slot goes to an execution that has not begun.
     fresh_is_next: bool,
 }
@@ -68,9 +69,8 @@ impl<P> Default for TenantLines<P> {
         Self {
             running: 0,
             begun: 0,
-            turns: VecDeque::new(),
-            steps: HashMap::new(),
-            fresh: BTreeMap::new(),
+            steps: StepLine::default(),
+            fresh: ByPriority::default(),
             fresh_is_next: false,
         }
     }
@@ -118,7 +118,7 @@ impl<P: Send + 'static> Scheduler<P> {
             begun: 0,
             tenants: HashMap::new(),
             order: VecDeque::new(),
-            turns: 0,
+            waiting_tenants: 0,
         };
         Self(Arc::new(Shared { lines: Mutex::new(lines), admit: Mutex::new(None) }))
     }
@@ -144,7 +144,7 @@ impl<P: Send + 'static> Scheduler<P> {
         Some(self.slot(tenant))
     }
 
-    /// Counts an execution that has begun, for as long as it lasts.
+    /// Counts an execution that has begun, for as long as it runs steps or waits to.
     pub fn count_begun(&self, tenant: &Tenant) -> Begun {
         let mut lines = self.0.lines.lock();
         lines.begun += 1;
@@ -153,19 +153,28 @@ impl<P: Send + 'static> Scheduler<P> {
     }
 
     /// Lets an execution wait for its turn to begin.
-    pub fn line_up(&self, tenant: &Tenant, (priority, number): (i32, i64), execution: P) {
+    pub fn line_up(
+        &self,
+        (tenant, workflow): (&Tenant, &Arc<str>),
+        (priority, number): (i32, i64),
+        execution: P,
+    ) {
+        let place = (priority, (workflow.clone(), number));
         let mut lines = self.0.lines.lock();
-        lines.wait(tenant, |own| drop(own.fresh.insert((-priority, number), execution)));
+        lines.wait(tenant, |own| own.fresh.push(place, execution));
         drop(lines);
         self.hand_out();
     }
 
     /// A slot for a step of an execution that has begun: at once, or later by the receiver.
-    pub fn take(&self, tenant: &Tenant, execution: i64) -> Result<Slot, oneshot::Receiver<Slot>> {
+    pub fn take(
+        &self,
+        (tenant, workflow, execution): (&Tenant, &Arc<str>, i64),
+    ) -> Result<Slot, oneshot::Receiver<Slot>> {
         let mut lines = self.0.lines.lock();
         let is_first = match lines.running < lines.max {
-            true => lines.turns == 0,
-            false => lines.tenants.get(tenant).is_none_or(|own| own.turns.is_empty()),
+            true => lines.waiting_tenants == 0,
+            false => lines.tenants.get(tenant).is_none_or(|own| own.steps.is_empty()),
         };
         if is_first && lines.may_run(tenant) {
             lines.count_running(tenant);
@@ -173,16 +182,8 @@ impl<P: Send + 'static> Scheduler<P> {
             return Ok(self.slot(tenant));
         }
         let (sender, receiver) = oneshot::channel();
-        let mut more = 0;
-        lines.wait(tenant, |own| {
-            let waiting = own.steps.entry(execution).or_default();
-            waiting.push_back(sender);
-            if waiting.len() == 1 {
-                own.turns.push_back(execution);
-                more = 1;
-            }
-        });
-        lines.turns += more;
+        let place = (workflow.clone(), (execution, ()));
+        lines.wait(tenant, |own| own.steps.push(place, sender));
         drop(lines);
         self.hand_out();
         Err(receiver)
@@ -190,11 +191,10 @@ impl<P: Send + 'static> Scheduler<P> {
 
     pub fn depth(&self) -> Depth {
         let lines = self.0.lines.lock();
-        let steps = |own: &TenantLines<P>| own.steps.values().map(VecDeque::len).sum::<usize>();
         Depth {
             running: lines.running,
             begun: lines.begun,
-            waiting_steps: lines.tenants.values().map(steps).sum(),
+            waiting_steps: lines.tenants.values().map(|own| own.steps.len()).sum(),
             waiting_executions: lines.tenants.values().map(|own| own.fresh.len()).sum(),
             max: lines.max,
         }
@@ -210,7 +210,7 @@ impl<P: Send + 'static> Scheduler<P> {
         loop {
             let Some((tenant, next)) = self.0.lines.lock().next(admit.is_some()) else { return };
             match (next, &admit) {
-                // Whoever has stopped waiting hands the slot back by dropping it.
+                // It may have stopped waiting in this very moment.
                 (Next::Step(sender), _) => match sender.send(self.slot(&tenant)) {
                     Ok(()) => {}
                     Err(mut slot) => {
@@ -275,8 +275,10 @@ impl<P> Lines<P> {
     /// Lets something wait for a tenant, whose turn comes after those that wait already.
     fn wait(&mut self, tenant: &Tenant, add: impl FnOnce(&mut TenantLines<P>)) {
         let own = self.of(tenant);
-        let is_new = !own.waits();
+        let (is_new, had_steps) = (!own.waits(), !own.steps.is_empty());
         add(own);
+        let has_steps = !own.steps.is_empty();
+        self.waiting_tenants += usize::from(has_steps && !had_steps);
         if is_new {
             self.order.push_back(tenant.clone());
         }
@@ -284,23 +286,38 @@ impl<P> Lines<P> {
 
     /// What is next, with its slot counted.
     fn next(&mut self, admits: bool) -> Option<(Tenant, Next<P>)> {
-        for place in 0..self.order.len() {
-            let tenant = self.order[place].clone();
+        let mut place = 0;
+        while let Some(tenant) = self.order.get(place).cloned() {
             if !self.may_run(&tenant) {
+                place += 1;
                 continue;
             }
             let may_begin = admits && self.may_begin(&tenant);
             let own = self.of(&tenant);
-            let before = own.turns.len();
-            let Some(next) = own.next(may_begin) else { continue };
-            let (after, waits) = (own.turns.len(), own.waits());
-            self.turns = self.turns + after - before;
+            let had_steps = !own.steps.is_empty();
+            let next = own.next(may_begin);
+            let (has_steps, waits) = (!own.steps.is_empty(), own.waits());
+            self.waiting_tenants -= usize::from(had_steps && !has_steps);
+            match (&next, waits) {
+                // What waits may not begin now.
+                (None, true) => {
+                    place += 1;
+                    continue;
+                }
+                // All that waited has given up.
+                (None, false) => {
+                    self.order.remove(place);
+                    self.forget(&tenant);
+                    continue;
+                }
+                (Some(_), _) => {}
+            }
             self.order.remove(place);
             if waits {
                 self.order.push_back(tenant.clone());
             }
             self.count_running(&tenant);
-            return Some((tenant, next));
+            return next.map(|next| (tenant, next));
         }
         None
     }
@@ -308,31 +325,27 @@ impl<P> Lines<P> {
 
 impl<P> TenantLines<P> {
     fn waits(&self) -> bool {
-        !self.turns.is_empty() || !self.fresh.is_empty()
+        !self.steps.is_empty() || !self.fresh.is_empty()
     }
 
     fn next(&mut self, may_begin: bool) -> Option<Next<P>> {
         if may_begin
-            && (self.fresh_is_next || self.turns.is_empty())
-            && let Some((_, execution)) = self.fresh.pop_first()
+            && (self.fresh_is_next || self.steps.is_empty())
+            && let Some(execution) = self.fresh.pop()
         {
             self.fresh_is_next = false;
             return Some(Next::Execution(execution));
         }
-        let execution = self.turns.pop_front()?;
-        self.fresh_is_next = true;
-        let waiting = self.steps.get_mut(&execution)?;
-        let sender = waiting.pop_front();
-        if waiting.is_empty() {
-            self.steps.remove(&execution);
-        } else {
-            self.turns.push_back(execution);
+        if let Some(waiter) = self.steps.pop() {
+            self.fresh_is_next = true;
+            return Some(Next::Step(waiter));
         }
-        sender.map(Next::Step)
+        // Every step that waited has given up.
+        if may_begin { self.fresh.pop().map(Next::Execution) } else { None }
     }
 }
 
-/// Counts one execution as begun.
+/// Counts one execution that runs steps or waits to.
 pub struct Begun(Arc<dyn Uncount>, Tenant);
 
 trait Uncount: Send + Sync {

@@ -1,4 +1,4 @@
-//! Statements over what wakes executions: timers, messages, questions to people, and the breakers they share.
+//! Statements over what wakes executions: timers, messages, questions to people, and the limits and breakers they share.
 
 use orchestr8_kernel::ports::store::Statement;
 
@@ -98,6 +98,33 @@ pub fn approvals_open(tenant: &str, execution: Option<&str>, limit: i64) -> Stat
          JOIN wf_executions e ON e.num = a.execution
          WHERE a.tenant = ?1 AND (?2 IS NULL OR e.id = ?2) ORDER BY a.execution, a.task LIMIT ?3",
         vec![tenant.into(), execution.into(), limit.into()],
+    )
+}
+
+/// An execution holds a place under a key until it ends, or its start counts until a time.
+pub fn limit_record(key: &str, execution: i64, until_ms: Option<i64>) -> Statement {
+    Statement::new(
+        "INSERT INTO wf_limits (key, execution, until_ms) VALUES (?1, ?2, ?3)
+         ON CONFLICT (key, execution) DO UPDATE SET until_ms = excluded.until_ms",
+        vec![key.into(), execution.into(), until_ms.into()],
+    )
+}
+
+/// The execution has ended; its start counts on.
+pub fn limit_leave(execution: i64) -> Statement {
+    Statement::new("DELETE FROM wf_limits WHERE execution = ?1 AND until_ms IS NULL", vec![execution.into()])
+}
+
+/// Forgets starts that do not count any more.
+pub fn limits_expire(now_ms: i64) -> Statement {
+    Statement::new("DELETE FROM wf_limits WHERE until_ms <= ?1", vec![now_ms.into()])
+}
+
+/// What counts, the earliest to end first. Columns: key, execution, until_ms.
+pub fn limits_recorded(now_ms: i64) -> Statement {
+    Statement::new(
+        "SELECT key, execution, until_ms FROM wf_limits WHERE until_ms IS NULL OR until_ms > ?1 ORDER BY until_ms",
+        vec![now_ms.into()],
     )
 }
 

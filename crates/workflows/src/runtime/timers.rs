@@ -25,8 +25,15 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// Nothing takes this long to record; a timer that is still there by then is fired once more.
 const LOST_MS: i64 = 60_000;
 
-/// Timers that were fired and are not gone yet, with the time of that.
-type Fired = HashMap<(i64, String), i64>;
+/// Timers that were fired and are not gone yet, with the time of that. One that is set again is due at another time.
+type Fired = HashMap<DueTimer, i64>;
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct DueTimer {
+    execution: i64,
+    task: String,
+    due_ms: i64,
+}
 
 pub async fn run(hub: Hub) {
     let mut fired = Fired::new();
@@ -55,22 +62,26 @@ async fn fire(hub: &Hub, fired: &mut Fired) -> Result<Duration, Fault> {
     let rows = store.query(tables::timers_due(now_ms, page)).await.map_err(fault)?;
     let mut due = HashSet::new();
     for row in &rows {
-        let key = (row.int(0).map_err(fault)?, row.text(1).map_err(fault)?.to_owned());
-        if !hub.0.is_own(key.0) {
+        let timer = DueTimer {
+            execution: row.int(0).map_err(fault)?,
+            task: row.text(1).map_err(fault)?.to_owned(),
+            due_ms: row.int(2).map_err(fault)?,
+        };
+        if !hub.0.is_own(timer.execution) {
             continue;
         }
-        let is_new = fired.get(&key).is_none_or(|fired_ms| now_ms - fired_ms >= LOST_MS);
+        let is_new = fired.get(&timer).is_none_or(|fired_ms| now_ms - fired_ms >= LOST_MS);
         if is_new {
-            fired.insert(key.clone(), now_ms);
+            fired.insert(timer.clone(), now_ms);
         }
-        if is_new && let Err(fault) = hub.wake_due(key.0, task(&key.1)).await {
-            fired.remove(&key);
+        if is_new && let Err(fault) = hub.wake_due(timer.execution, task(&timer.task)).await {
+            fired.remove(&timer);
             hub.0.log().warn("a timer waits", json!({"error": log::error(&fault)}));
         }
-        due.insert(key);
+        due.insert(timer);
     }
-    // What is not due any more has been recorded, or was set anew.
-    fired.retain(|key, _| due.contains(key));
+    // What is not due any more has been recorded, or was set again.
+    fired.retain(|timer, _| due.contains(timer));
     if !due.is_empty() {
         return Ok(AGAIN);
     }

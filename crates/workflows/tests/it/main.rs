@@ -8,6 +8,7 @@ mod models;
 mod races;
 mod restarts;
 mod schedules;
+mod slots;
 mod steps;
 mod tables;
 mod turns;

@@ -62,6 +62,7 @@ async fn a_worker_that_fails_says_whether_another_try_may_help() {
                "error": {"message": "no luck", "retryable": retryable}})
     };
     world.ask("workers.fail", fail(&task, true)).await;
+    assert!(world.kinds(&id).await.contains(&"step-retry".to_owned()), "it was acknowledged, so it is there");
     let task = poll(&world).await;
     assert_eq!(task["attempt"], 2);
     world.ask("workers.fail", fail(&task, false)).await;

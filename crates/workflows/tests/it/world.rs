@@ -18,7 +18,9 @@ use orchestr8_secrets::{MemoryKey, SecretVault};
 use orchestr8_stores::Migration;
 use orchestr8_stores::sqlite::{self, Options, Place};
 use orchestr8_testing::Holding;
-use orchestr8_workflows::agents::{Agent, Agents, Answer, Call, Parts, Usage, Workers, builtin};
+use orchestr8_workflows::agents::{
+    Agent, Agents, Answer, Call, Parts, Usage, WorkLocation, Workers, builtin,
+};
 use orchestr8_workflows::{Hub, Settings, all};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -104,6 +106,27 @@ impl Agent for TestAgent {
     }
 }
 
+/// `@test/remote`: the same, done elsewhere, by one that takes one call at a time.
+pub struct RemoteTestAgent(pub TestAgent);
+
+impl Agent for RemoteTestAgent {
+    fn id(&self) -> &str {
+        "@test/remote"
+    }
+
+    fn about(&self) -> &str {
+        "Does elsewhere what a test tells it to."
+    }
+
+    fn location(&self) -> WorkLocation {
+        WorkLocation::Remote { limit: 1, is_per_tenant: false }
+    }
+
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, Fault>> {
+        self.0.call(call)
+    }
+}
+
 pub struct World {
     pub kernel: Kernel,
     pub hub: Hub,
@@ -163,6 +186,7 @@ impl World {
         let parts = Parts { kernel: kernel.clone(), workers: workers.clone() };
         let mut agents = builtin(&orchestr8_workflows::agents::Settings::default(), &parts);
         agents.push(Arc::new(TestAgent(desk.clone())));
+        agents.push(Arc::new(RemoteTestAgent(TestAgent(desk.clone()))));
         let hub = Hub::new(kernel.clone(), Agents::new(agents), vault, settings);
         for action in all(&hub, &workers).unwrap() {
             kernel.registry().register(action).unwrap();

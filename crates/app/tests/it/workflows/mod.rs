@@ -7,6 +7,7 @@ mod guide;
 mod killed;
 mod running;
 mod serving;
+mod slots;
 mod testing;
 mod waiting;
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use axum::Router;
+use futures::future::BoxFuture;
 use http::Method;
+use orchestr8_contract::Fault;
 use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::ports::{clock, ids, random};
 use orchestr8_kernel::{Kernel, Limits, Log, Ports};
@@ -11,7 +13,8 @@ use orchestr8_secrets::{MemoryKey, SecretVault};
 use orchestr8_stores::Migration;
 use orchestr8_stores::sqlite::{self, Options, Place};
 use orchestr8_testing::request;
-use orchestr8_workflows::agents::{self, Agents, Parts, Workers, builtin};
+use orchestr8_workflows::agents::workers::Worker;
+use orchestr8_workflows::agents::{self, Agent, Agents, Answer as Output, Call, Parts, Workers, builtin};
 use orchestr8_workflows::{Hub, all};
 use orchestr8_workflows_face::Settings;
 
@@ -37,7 +40,9 @@ impl Real {
         let workers = Workers::new(kernel.ports().clock.clone(), kernel.ports().ids.clone());
         let vault = SecretVault::new(kernel.ports(), Arc::new(MemoryKey::new().unwrap()), Vec::new());
         let parts = Parts { kernel: kernel.clone(), workers: workers.clone() };
-        let agents = Agents::new(builtin(&agents::Settings::default(), &parts));
+        let mut agents = builtin(&agents::Settings::default(), &parts);
+        agents.push(Arc::new(Here(Worker::new(workers.clone()))));
+        let agents = Agents::new(agents);
         let hub = Hub::new(kernel.clone(), agents, vault, domain);
         for action in all(&hub, &workers).unwrap() {
             kernel.registry().register(action).unwrap();
@@ -80,4 +85,28 @@ fn kernel() -> Kernel {
         redactor: Arc::default(),
     };
     Kernel::new(ports, Limits::default(), Bus::new(&Config::default(), clock, Log::off()))
+}
+
+/// `@here/<queue>`: work of this process, which takes a slot, and ends as a worker of the queue says.
+struct Here(Worker);
+
+const FAMILY: &str = "@here/";
+
+impl Agent for Here {
+    fn id(&self) -> &str {
+        FAMILY
+    }
+
+    fn about(&self) -> &str {
+        "Works here for as long as a worker of the queue says."
+    }
+
+    fn answers_to(&self, id: &str) -> bool {
+        id.starts_with(FAMILY)
+    }
+
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Output, Fault>> {
+        let agent = format!("@worker/{}", call.agent.strip_prefix(FAMILY).unwrap_or_default()).into();
+        self.0.call(Call { agent, ..call })
+    }
 }

@@ -1,12 +1,13 @@
 //! One run of a program in its sandbox: its input goes in, its output is read within limits.
 
+use std::future::Future;
 use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
 use orchestr8_kernel::ports::Clock;
 use orchestr8_process::sandbox::SandboxedCommand;
-use orchestr8_process::{Killer, Tail};
+use orchestr8_process::{Ended as ProcessEnd, Killer, Tail};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::ChildStdin;
 
@@ -14,7 +15,7 @@ use crate::limits::{OUTPUT_BYTES, STDERR_KEPT_BYTES};
 
 /// How it ended, and what it said.
 pub struct Ended {
-    pub status: ExitStatus,
+    pub end: ProgramEnd,
     pub stdout: Vec<u8>,
     /// There was more on stdout than is taken.
     pub too_long: bool,
@@ -22,12 +23,22 @@ pub struct Ended {
     pub stderr: Vec<u8>,
 }
 
-/// Dropped before its end, it is ended with everything it has started; only then is `turn` dropped.
+/// How a program came to its end.
+pub enum ProgramEnd {
+    Exited(ExitStatus),
+    /// It was told to stop; it was killed if it did not.
+    Stopped {
+        was_killed: bool,
+    },
+}
+
+/// Told to stop, it is waited for until nothing of it is left. Dropped before its end, it is ended with everything it has started; only then is `turn` dropped.
 pub async fn run(
     mut sandboxed: SandboxedCommand,
     input: Vec<u8>,
     clock: Arc<dyn Clock>,
     turn: impl Send + 'static,
+    stop: impl Future<Output = ()>,
 ) -> io::Result<Ended> {
     sandboxed.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = sandboxed.start(clock)?.holding(turn);
@@ -40,8 +51,11 @@ pub async fn run(
     let talking = async {
         tokio::join!(tell(stdin, &input), hear(stdout, &mut out, &mut too_long, killer), tail.listen(stderr));
     };
-    let status = child.finish(talking).await?;
-    Ok(Ended { status, stdout: out, too_long, stderr: tail.into_bytes() })
+    let end = match child.finish_unless(talking, stop).await? {
+        ProcessEnd::Itself(status) => ProgramEnd::Exited(status),
+        ProcessEnd::Stopped { is_forced } => ProgramEnd::Stopped { was_killed: is_forced },
+    };
+    Ok(Ended { end, stdout: out, too_long, stderr: tail.into_bytes() })
 }
 
 /// A program need not read its input, so what it does not take is not missed.

@@ -6,6 +6,7 @@ mod template;
 mod turns;
 mod variables;
 
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,15 +14,17 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::Clock;
+use orchestr8_process::limits::TERM_MS;
 use orchestr8_process::sandbox::{self, SandboxRun, SandboxedCommand, WorkingDirectory};
 use orchestr8_secrets::Sink;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::discreet::Discretion;
 use super::members::Members;
 use super::secrets::{CallSecrets, plain};
 use super::{Agent, Answer, Call, settings, until_cancelled};
-use child::Ended;
+use child::{Ended, ProgramEnd};
 use template::ExecInvocation;
 use turns::StepTurns;
 
@@ -68,11 +71,7 @@ impl Agent for Exec {
 
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, Fault>> {
         let inner = self.0.clone();
-        async move {
-            let cancel = call.cancel.clone();
-            until_cancelled(&cancel, inner.run(call)).await
-        }
-        .boxed()
+        async move { inner.run(call).await }.boxed()
     }
 }
 
@@ -91,25 +90,51 @@ impl Inner {
             Fault::new(Code::Unauthorized, text).with("path", "template")
         })?;
         template.permit(&call.principal)?;
-        let mut filled = template.fill(&members, &settings.base_env)?;
-        insert(&mut filled, name, &call.secrets).await?;
         let input = call.input.to_string();
         call.secrets.refuse_in(&input, "the input of a program: pass it in a variable of its environment")?;
-        let turn = self.turns.take(&call.key).await;
-        let sandboxed = command(settings, filled, template.directory.as_deref()).await?;
-        let running = child::run(sandboxed, input.into_bytes(), self.clock.clone(), turn);
-        let ended = match template.timeout_ms {
-            None => running.await,
-            Some(ms) => tokio::select! {
-                ended = running => ended,
-                () = self.clock.sleep(Duration::from_millis(ms)) => {
-                    return Err(Fault::new(Code::Timeout, format!("{name} took longer than {ms} ms")));
-                }
-            },
+        let starting = async {
+            let mut filled = template.fill(&members, &settings.base_env)?;
+            insert(&mut filled, name, &call.secrets).await?;
+            let turn = self.turns.take(&call.key).await;
+            Ok((command(settings, filled, template.directory.as_deref()).await?, turn))
         };
-        let ended = ended.map_err(|error| unstarted(name, error))?;
-        output(name, ended, &self.discretion).map(Answer::from)
+        let (sandboxed, turn) = until_cancelled(&call.cancel, starting).await?;
+        let stop = self.until_stopped(&call.cancel, template.timeout_ms);
+        let running = child::run(sandboxed, input.into_bytes(), self.clock.clone(), turn, stop);
+        let ended = running.await.map_err(|error| unstarted(name, error))?;
+        match ended.end {
+            ProgramEnd::Exited(status) => output(name, status, ended, &self.discretion).map(Answer::from),
+            ProgramEnd::Stopped { was_killed } => {
+                let why = match (call.cancel.is_cancelled(), template.timeout_ms) {
+                    (false, Some(ms)) => {
+                        Fault::new(Code::Timeout, format!("{name} took longer than {ms} ms"))
+                    }
+                    (true, _) | (false, None) => Fault::new(Code::Cancelled, format!("{name} was stopped")),
+                };
+                Err(if was_killed { killed(why) } else { why })
+            }
+        }
     }
+
+    /// Until the step is cancelled or the time of the template is over.
+    async fn until_stopped(&self, cancel: &CancellationToken, limit_ms: Option<u64>) {
+        let over = async {
+            match limit_ms {
+                Some(ms) => self.clock.sleep(Duration::from_millis(ms)).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = over => {}
+        }
+    }
+}
+
+/// Says that it had to be killed: it did not end when it was asked to.
+fn killed(mut fault: Fault) -> Fault {
+    fault.message = format!("{}; it did not end within {TERM_MS} ms and was killed", fault.message).into();
+    fault.with("forced", true)
 }
 
 async fn command(
@@ -174,8 +199,8 @@ fn unstarted(name: &str, error: std::io::Error) -> Fault {
     Fault::new(Code::AgentFailed, format!("{name} could not be run: {}", error.kind())).because(error)
 }
 
-fn output(name: &str, ended: Ended, discretion: &Discretion) -> Result<Value, Fault> {
-    let Ended { status, stdout, too_long, stderr } = ended;
+fn output(name: &str, status: ExitStatus, ended: Ended, discretion: &Discretion) -> Result<Value, Fault> {
+    let Ended { stdout, too_long, stderr, .. } = ended;
     if too_long {
         return Err(Fault::new(
             Code::PayloadTooLarge,

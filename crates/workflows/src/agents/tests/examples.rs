@@ -68,7 +68,7 @@ async fn answer(
                 code: error["code"].as_str().map(str::to_owned),
                 retryable: error["retryable"].as_bool().unwrap(),
             };
-            workers.fail(&held, failure).map(|()| json!({}))
+            workers.fail(&held, failure).map(|_| json!({}))
         }
         "heartbeat" => workers.heartbeat(&held).map(|cancelled| json!({"cancelled": cancelled})),
         _ => return Err(StatusCode::BAD_REQUEST),

@@ -179,15 +179,13 @@ async fn what_a_program_leaves_behind_ends_with_it() {
     gone(left).await;
 }
 
-#[tokio::test]
-async fn a_cancelled_call_ends_at_once_and_takes_the_whole_group_with_it() {
+/// Runs a script that says on a pipe that it is ready, cancels it then, and gives what the call says and what was on the pipe.
+async fn cancelled(script: &str) -> (orchestr8_contract::Fault, String) {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
     let world = world();
-    // It does not end when it is asked to, and neither does what it has started.
-    let script = "trap '' TERM; (trap '' TERM; while :; do sleep 0.05; done) & echo $$ $! > \"$1\"; wait";
     let mut call = world.call(EXEC, Value::Null);
     call.config = json!({"template": "sh", "values": {"script": script, "argument": pipe.to_str().unwrap()}});
     let cancel = call.cancel.clone();
@@ -196,23 +194,49 @@ async fn a_cancelled_call_ends_at_once_and_takes_the_whole_group_with_it() {
     let opened = tokio::fs::File::open(&pipe).await.unwrap();
     BufReader::new(opened).read_line(&mut line).await.unwrap();
     cancel.cancel();
-    let result =
-        tokio::time::timeout(Duration::from_millis(100), calling).await.expect("within 100 ms").unwrap();
-    assert_eq!(result.unwrap_err().code, Code::Cancelled);
-    for process in line.split_whitespace() {
+    (calling.await.unwrap().unwrap_err(), line)
+}
+
+#[tokio::test]
+async fn wf_19_4_a_cancelled_program_has_ended_when_the_call_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cleaned");
+    let script = format!(
+        "trap 'sleep 0.3; echo yes > {}; exit 0' TERM; echo $$ > \"$1\"; while :; do sleep 0.05; done",
+        file.display()
+    );
+    let (fault, process) = cancelled(&script).await;
+    assert_eq!((fault.code, fault.details), (Code::Cancelled, None), "{}", fault.message);
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "yes\n", "its clean-up has ended");
+    assert!(is_gone(process.trim().parse().unwrap()));
+}
+
+#[tokio::test]
+async fn wf_19_4_a_program_that_does_not_end_is_killed_with_its_group_and_the_call_says_so() {
+    // It does not end when it is asked to, and neither does what it has started.
+    let script = "trap '' TERM; (trap '' TERM; while :; do sleep 0.05; done) & echo $$ $! > \"$1\"; wait";
+    let (fault, processes) = cancelled(script).await;
+    assert_eq!(fault.code, Code::Cancelled);
+    assert_eq!(fault.message, "sh was stopped; it did not end within 2000 ms and was killed");
+    assert_eq!(fault.details.unwrap()["forced"], true);
+    for process in processes.split_whitespace() {
         gone(process.parse().unwrap()).await;
     }
 }
 
 /// Waits until there is no such process.
 async fn gone(process: i32) {
-    let process = Pid::from_raw(process).unwrap();
     let waiting = async {
-        while test_kill_process(process).is_ok() && !is_zombie(process) {
+        while !is_gone(process) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("the process ends");
+}
+
+fn is_gone(process: i32) -> bool {
+    let process = Pid::from_raw(process).unwrap();
+    test_kill_process(process).is_err() || is_zombie(process)
 }
 
 /// Ended, and nobody has asked how: where nothing collects orphans they stay so.

@@ -14,7 +14,7 @@ use super::world::World;
 
 fn world(url: String, timeout_ms: Option<u64>) -> World {
     let headers = BTreeMap::from([("authorization".to_owned(), "Bearer canary".to_owned())]);
-    let remote = settings::Remote { url, headers, timeout_ms };
+    let remote = settings::Remote { url, headers, timeout_ms, max_concurrent: None };
     let settings =
         Settings { remote: BTreeMap::from([("research".to_owned(), remote)]), ..Settings::default() };
     World::with(&settings, Vec::new())

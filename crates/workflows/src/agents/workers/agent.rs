@@ -10,9 +10,10 @@ use orchestr8_kernel::ports::ids::For;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::super::{Agent, Answer, Call, until_cancelled};
+use super::super::{Agent, Answer, Call, WorkLocation, until_cancelled};
 use super::task_queues::QueueKey;
 use super::{Workers, is_queue, lease};
+use crate::limits::WORKER_QUEUE_TASKS;
 
 /// Stands for all queues.
 pub struct Worker(Workers);
@@ -32,6 +33,10 @@ impl Agent for Worker {
 
     fn about(&self) -> &str {
         "Hands the step to a worker of yours that polls the queue: @worker/<queue>."
+    }
+
+    fn location(&self) -> WorkLocation {
+        WorkLocation::Remote { limit: WORKER_QUEUE_TASKS, is_per_tenant: true }
     }
 
     fn answers_to(&self, id: &str) -> bool {

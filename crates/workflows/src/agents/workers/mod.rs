@@ -108,8 +108,8 @@ impl Workers {
         self.0.queues.lock().finish(task, now_us, Ok(Answer { output, usage }))
     }
 
-    /// Ends a task with a failure.
-    pub fn fail(&self, task: &HeldTask<'_>, failure: Failure) -> Result<(), Fault> {
+    /// Ends a task with a failure. What it gives fires once that is on record.
+    pub fn fail(&self, task: &HeldTask<'_>, failure: Failure) -> Result<CancellationToken, Fault> {
         let code = if failure.retryable { Code::Unavailable } else { Code::AgentFailed };
         let message = shorten(&failure.message, WORKER_MESSAGE_BYTES).into_owned();
         let mut fault =
@@ -118,7 +118,7 @@ impl Workers {
             fault = fault.with("workerCode", shorten(&word, 128));
         }
         let now_us = self.0.clock.elapsed_us();
-        self.0.queues.lock().finish(task, now_us, Err(fault)).map(|_| ())
+        self.0.queues.lock().finish(task, now_us, Err(fault))
     }
 
     /// Renews the worker's lease. Returns true if the task was cancelled.

@@ -1,12 +1,13 @@
 //! What holds for every workflow in every world: the live state is what its records fold to, and a crash changes no end.
 
-use orchestr8_contract::Code;
+use orchestr8_contract::error::StoredFault;
+use orchestr8_contract::{Code, Fault};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::event::{Decision, Event, NewBudget, Resolution, Status, Task};
 use super::super::next;
-use super::super::state::{Outcome, Phase, State, Step};
+use super::super::state::{Outcome, Phase, State, Step, Work};
 use super::random::{self, Tape, failed, succeeded};
 use super::{begun, whole};
 
@@ -185,28 +186,30 @@ fn steady(state: &State, luck: usize) -> Option<Event> {
         | Phase::Asking { .. }
         | Phase::Resting { .. } => None,
     });
-    begins.or_else(|| state.work.iter().next().map(|(task, work)| ends(*task, &work.phase, luck)))
+    begins.or_else(|| state.work.iter().next().map(|(task, work)| ends(*task, work, luck)))
 }
 
-fn ends(task: Task, phase: &Phase, luck: usize) -> Event {
+fn ends(task: Task, work: &Work, luck: usize) -> Event {
     let lot = (luck / (1 + task.step) + task.part.map_or(0, |part| part as usize) * 7) % 5;
-    match phase {
+    match &work.phase {
         Phase::Waiting { event: Some(name), .. } => {
             Event::Signal { name: name.clone(), payload: json!(1), id: None }
         }
-        Phase::Waiting { event: None, .. } | Phase::Resting { .. } | Phase::Asking { .. } => {
-            Event::Due { task: Some(task) }
+        Phase::Waiting { event: None, .. }
+        | Phase::Resting { .. }
+        | Phase::Asking { .. }
+        | Phase::Retrying { .. } => Event::Due { task: Some(task) },
+        Phase::Running | Phase::Child { .. } | Phase::Ready | Phase::Beginning | Phase::Unknown => {
+            match lot {
+                0 => failed(task, 1, Code::AgentFailed),
+                1 => succeeded(task, 1, json!(0)),
+                2 if work.phase == Phase::Running && work.attempts == 1 => {
+                    let fault = StoredFault::from(&Fault::new(Code::Unavailable, "not yet"));
+                    Event::Retrying { task, attempt: 1, fault, wait_ms: 10 }
+                }
+                lot => succeeded(task, 1, json!({"lot": lot})),
+            }
         }
-        Phase::Running
-        | Phase::Retrying { .. }
-        | Phase::Child { .. }
-        | Phase::Ready
-        | Phase::Beginning
-        | Phase::Unknown => match lot {
-            0 => failed(task, 1, Code::AgentFailed),
-            1 => succeeded(task, 1, json!(0)),
-            lot => succeeded(task, 1, json!({"lot": lot})),
-        },
     }
 }
 

@@ -230,6 +230,8 @@ fn of_task(state: &State, task: Task, tape: &mut Tape) -> Event {
     let attempts = work.attempts.max(1);
     match &work.phase {
         Phase::Ready => Event::Started { task, attempt: attempts },
+        Phase::Retrying { .. } if !tape.once_in(4) => Event::Due { task: Some(task) },
+        // Earlier versions recorded what became of the next attempt without its start.
         Phase::Running | Phase::Retrying { .. } => match tape.below(8) {
             0 => failed(task, attempts, Code::AgentFailed),
             1 => failed(task, attempts, Code::Cancelled),

@@ -6,6 +6,7 @@ use orchestr8_kernel::tool_limit::ToolLimit;
 use serde_json::{Map, Value, json};
 
 use super::event::Task;
+use super::undo;
 use super::state::{Outcome, Phase, State, Step, Undone};
 use crate::authors::{Author, Authors};
 
@@ -69,6 +70,7 @@ pub fn resource(state: &State, facts: &Facts, now_ms: i64) -> Value {
     add("forkedFrom", facts.forked_from.clone().map(Value::from));
     add("pauseReason", state.pause.as_ref().map(|pause| pause.reason.clone().into()));
     add("cancelReason", state.cancel.as_ref().map(|cancel| cancel.reason.clone().into()));
+    add("compensation", compensation(state));
     let budget = &state.budget;
     if *budget != crate::definition::model::Budget::default() {
         let limits = json!({"wallClockMs": budget.wall_clock_ms, "steps": budget.steps,
@@ -76,6 +78,33 @@ pub fn resource(state: &State, facts: &Facts, now_ms: i64) -> Value {
         add("budget", Some(limits));
     }
     resource
+}
+
+/// How far a rollback has come, and what could not be undone.
+fn compensation(state: &State) -> Option<Value> {
+    state.undoing.as_ref()?;
+    let left = undo::left(state);
+    let failed: Vec<Value> = left.iter().filter(|one| one.fault.is_some()).map(|one| unit(state, one)).collect();
+    Some(json!({
+        "cause": if undo::is_cancelled(state) { "cancelled" } else { "failed" },
+        "undone": undo::count_done(state), "remaining": left.len() - failed.len(), "notUndone": failed,
+    }))
+}
+
+/// What is not undone: step, item and reason.
+pub fn unit(state: &State, left: &undo::Left<'_>) -> Value {
+    let own = &state.steps[left.task.step];
+    let mut unit = json!({"stepId": state.workflow().steps[left.task.step].id});
+    if let Some(part) = left.task.part {
+        unit["index"] = part.into();
+    }
+    if own.unknown.contains(&left.task.part) {
+        unit["outcome"] = "unknown".into();
+    }
+    if let Some(fault) = left.fault {
+        unit["error"] = error(fault, None);
+    }
+    unit
 }
 
 /// A fault as part of a resource. The face gives the code its own word.
@@ -146,10 +175,10 @@ fn step(state: &State, place: usize) -> Value {
     if let Some(ended) = own.ended_ms {
         add("endTime", iso(ended).into());
     }
-    match own.undone {
-        Some(Undone::Done) => add("compensated", true.into()),
-        Some(Undone::Failed) => add("compensated", false.into()),
-        None => {}
+    if state.work.keys().any(|task| task.step == place && task.undo) {
+        add("compensating", true.into());
+    } else if !own.undone.is_empty() {
+        add("compensated", own.undone.values().all(|undone| matches!(undone, Undone::Done)).into());
     }
     if let Some(work) = state.work.get(&Task::of(place)) {
         for (name, value) in phase(&work.phase) {

@@ -65,10 +65,11 @@ pub fn execution_row(id: &str) -> Statement {
 }
 
 /// Executions that ended before a moment, whose journals a signed head covers. The newest entry of all stays, and its execution
-/// with it: numbers go on after it.
+/// with it: numbers go on after it. A child stays as long as its parent has not ended: it may have to be rolled back.
 pub fn executions_due(before_ms: i64, covered: i64, limit: i64) -> Statement {
     Statement::new(
         "SELECT e.num FROM wf_executions e WHERE e.created_ms <= ?1 AND e.ended_ms IS NOT NULL AND e.ended_ms <= ?1
+            AND NOT EXISTS (SELECT 1 FROM wf_executions p WHERE p.num = e.parent AND p.ended_ms IS NULL)
             AND NOT EXISTS (SELECT 1 FROM wf_journal j WHERE j.execution = e.num
                 AND (j.id > ?2 OR j.id = (SELECT MAX(id) FROM wf_journal))) ORDER BY e.created_ms LIMIT ?3",
         vec![before_ms.into(), covered.into(), limit.into()],

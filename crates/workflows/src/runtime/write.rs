@@ -4,7 +4,6 @@ use orchestr8_kernel::ports::store::{Batch, Statement};
 
 use super::actor::Actor;
 use super::record;
-use crate::engine::event::Status;
 use crate::engine::view;
 use crate::tables;
 use crate::{journal, limits, merkle};
@@ -62,12 +61,10 @@ impl Actor {
             return;
         }
         let error =
-            self.state.errors.first().filter(|_| matches!(status, Status::Failed | Status::Cancelled)).map(
-                |problem| {
-                    let step = problem.step.map(|step| &*self.state.workflow().steps[step].id);
-                    view::error(&problem.fault, step).to_string()
-                },
-            );
+            self.state.errors.first().filter(|_| status.is_unsuccessful()).map(|problem| {
+                let step = problem.step.map(|step| &*self.state.workflow().steps[step].id);
+                view::error(&problem.fault, step).to_string()
+            });
         self.batch.then_one(tables::execution_update(tables::Progress {
             num: self.seed.num,
             status: status.as_str(),

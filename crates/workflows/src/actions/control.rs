@@ -100,7 +100,8 @@ fn over(row: &Row, wanted: &str) -> Fault {
 }
 
 /// What a cancel without force says to an execution that is rolled back.
-pub const ROLLBACK_GOES_ON: &str = "The rollback goes on: cancel does not stop it. With force it stops, and what is not undone is left";
+pub const ROLLBACK_GOES_ON: &str =
+    "The rollback goes on: cancel does not stop it. With force it stops, and what is not undone is left";
 
 async fn cancel(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let row = execution(&hub, &args, &context).await?;
@@ -133,7 +134,9 @@ fn past(status: Status) -> &'static str {
         Status::Failed => "failed",
         Status::Cancelled => "been cancelled",
         Status::Compensated => "been rolled back",
-        Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Compensating => "begun",
+        Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Compensating => {
+            "begun"
+        }
     }
 }
 

@@ -108,11 +108,7 @@ fn told(resource: &Value) -> Value {
         Some(Status::Completed) => "ok",
         Some(Status::Failed | Status::Cancelled | Status::Compensated) => "error",
         Some(
-            Status::Queued
-            | Status::Running
-            | Status::Paused
-            | Status::Cancelling
-            | Status::Compensating,
+            Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Compensating,
         )
         | None => "running",
     };

@@ -182,7 +182,9 @@ fn local(name: &str, reference: &Reference, sight: Sight) -> Option<(Code, Strin
         "iteration" | "last" => {
             (sight.rounds, "It exists in the condition of while, and in the input and config of that step.")
         }
-        "output" | "input" | "outcome" => (sight.undo, "It exists in compensate; elsewhere write ${steps.<id>.output}."),
+        "output" | "input" | "outcome" => {
+            (sight.undo, "It exists in compensate; elsewhere write ${steps.<id>.output}.")
+        }
         _ => {
             let known = matches!(reference.path.as_slice(),
                 [Part::Field(field)] if matches!(&**field, "id" | "correlationId"));

@@ -84,8 +84,7 @@ fn has_output(parts: &Parts, part: u32) -> bool {
 /// A step runs again. Items that still hold keep their outputs, unless what they follow from is done again.
 fn reset(state: &mut State, step: usize, follows: bool, is_each: bool) {
     let own = std::mem::take(&mut state.steps[step]);
-    let round_bytes: usize =
-        own.parts.iter().flat_map(|parts| parts.rounds.values()).map(json::bytes).sum();
+    let round_bytes: usize = own.parts.iter().flat_map(|parts| parts.rounds.values()).map(json::bytes).sum();
     let bytes = own.output.as_ref().map_or(0, json::bytes) + round_bytes;
     state.outputs_bytes = state.outputs_bytes.saturating_sub(bytes);
     let undone = |part: Option<u32>| own.undone.get(&part).is_some_and(|undone| !undone.leaves_result());

@@ -287,14 +287,30 @@ pub enum Decision {
 /// News for the journal.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Note {
-    Completed { step: usize },
-    Failed { step: usize },
-    Skipped { step: usize },
+    Completed {
+        step: usize,
+    },
+    Failed {
+        step: usize,
+    },
+    Skipped {
+        step: usize,
+    },
     Paused,
-    Waiting { step: usize },
+    Waiting {
+        step: usize,
+    },
     /// A rollback begins, with so much to undo.
-    Compensating { units: usize },
-    Finished { forced: bool },
+    Compensating {
+        units: usize,
+    },
+    /// A child is asked to undo what it did.
+    UndoingChild {
+        task: Task,
+    },
+    Finished {
+        forced: bool,
+    },
 }
 
 /// Where an execution stands.
@@ -348,11 +364,9 @@ impl Status {
     pub fn is_final(self) -> bool {
         match self {
             Status::Completed | Status::Failed | Status::Cancelled | Status::Compensated => true,
-            Status::Queued
-            | Status::Running
-            | Status::Paused
-            | Status::Cancelling
-            | Status::Compensating => false,
+            Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Compensating => {
+                false
+            }
         }
     }
 
@@ -360,7 +374,9 @@ impl Status {
     pub fn is_unsuccessful(self) -> bool {
         match self {
             Status::Failed | Status::Cancelled | Status::Compensating | Status::Compensated => true,
-            Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Completed => false,
+            Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Completed => {
+                false
+            }
         }
     }
 }

@@ -29,7 +29,8 @@ impl Undone {
         match self {
             Undone::Done => false,
             Undone::Failed(fault) => {
-                fault.details.as_ref().and_then(|details| details.get(Self::COUNT)?.as_u64()).unwrap_or(0) == 0
+                fault.details.as_ref().and_then(|details| details.get(Self::COUNT)?.as_u64()).unwrap_or(0)
+                    == 0
             }
         }
     }
@@ -127,6 +128,7 @@ fn start(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
     let phase = Phase::Child { execution: child.execution.clone(), stopping: false };
     state.work.insert(task, Work { phase, attempts: 1 });
     out.push(Decision::UndoChild { task });
+    out.push(Decision::Note(Note::UndoingChild { task }));
 }
 
 fn final_status(state: &State) -> Status {

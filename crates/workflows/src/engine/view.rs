@@ -6,8 +6,8 @@ use orchestr8_kernel::tool_limit::ToolLimit;
 use serde_json::{Map, Value, json};
 
 use super::event::Task;
-use super::undo;
 use super::state::{Outcome, Phase, State, Step, Undone};
+use super::undo;
 use crate::authors::{Author, Authors};
 
 /// The facts of an execution that are not in its state.
@@ -84,7 +84,8 @@ pub fn resource(state: &State, facts: &Facts, now_ms: i64) -> Value {
 fn compensation(state: &State) -> Option<Value> {
     state.undoing.as_ref()?;
     let left = undo::left(state);
-    let failed: Vec<Value> = left.iter().filter(|one| one.fault.is_some()).map(|one| unit(state, one)).collect();
+    let failed: Vec<Value> =
+        left.iter().filter(|one| one.fault.is_some()).map(|one| unit(state, one)).collect();
     Some(json!({
         "cause": if undo::is_cancelled(state) { "cancelled" } else { "failed" },
         "undone": undo::count_done(state), "remaining": left.len() - failed.len(), "notUndone": failed,

@@ -82,7 +82,11 @@ pub fn child_undone(state: &State, task: Task) -> Event {
         return Event::Succeeded { task, attempts: 1, output, usage: Usage::default() };
     }
     let list: Vec<Value> = left.iter().take(limits::UNDO_LISTED).map(|one| view::unit(state, one)).collect();
-    let message = format!("{} of {} could not be undone in the child execution {execution}", left.len(), left.len() + count);
+    let message = format!(
+        "{} of {} could not be undone in the child execution {execution}",
+        left.len(),
+        left.len() + count
+    );
     let fault = Fault::new(Code::AgentFailed, message)
         .with("childExecutionId", &**execution)
         .with(Undone::COUNT, count)
@@ -172,9 +176,6 @@ impl Hub {
             seed.pass = self.0.gates.enter_again(&seed);
         }
         let lost: Vec<Task> = state.interrupted().collect();
-        for posted in unsaid(&state, seed.num) {
-            self.deliver_later(seed.tenant.clone(), posted);
-        }
         let mut actor = Actor::new(line, self.clone(), seed, state, tail);
         if is_under_way {
             actor.resume();
@@ -186,6 +187,11 @@ impl Hub {
             actor.hear(message);
         }
         actor.look().await?;
+        // What has ended meanwhile need not be told anything.
+        let has_ended = |task: Task| actor.queue.iter().any(|(event, _)| event.task() == Some(task));
+        for posted in unsaid(&actor.state, num, has_ended) {
+            self.deliver_later(actor.seed.tenant.clone(), posted);
+        }
         actor.take_up();
         actor.spawn_unrecorded();
         Ok(())
@@ -193,7 +199,7 @@ impl Hub {
 }
 
 /// What children were to be told, to stop or to undo what they did; the process may have died before that.
-fn unsaid(state: &State, num: i64) -> Vec<Posted> {
+fn unsaid(state: &State, num: i64, has_ended: impl Fn(Task) -> bool) -> Vec<Posted> {
     let one = |(task, work): (&Task, &Work)| match &work.phase {
         Phase::Child { execution, .. } if task.undo => {
             Some(Posted::Undo { execution: execution.clone(), task: *task, reply_to: num })
@@ -209,11 +215,14 @@ fn unsaid(state: &State, num: i64) -> Vec<Posted> {
         | Phase::Resting { .. }
         | Phase::Unknown => None,
     };
-    state.work.iter().filter_map(one).collect()
+    state.work.iter().filter(|(task, _)| !has_ended(**task)).filter_map(one).collect()
 }
 
 fn child_gone(execution: &str, task: Task) -> Event {
-    let fault = Fault::new(Code::NotFound, format!("the child execution {execution} is gone, so nothing of it can be undone"))
-        .with("childExecutionId", execution);
+    let fault = Fault::new(
+        Code::NotFound,
+        format!("the child execution {execution} is gone, so nothing of it can be undone"),
+    )
+    .with("childExecutionId", execution);
     Event::Failed { task, attempts: 1, fault: StoredFault::from(&fault) }
 }

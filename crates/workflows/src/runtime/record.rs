@@ -59,15 +59,7 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64, grace_ms: u64) -> Entr
                 with_part(data, *task),
             )
         }
-        Event::Failed { task, attempts, fault } => {
-            let data = json!({"status": "failed", "attempt": attempts, "duration": duration(state, *task, at_ms), "code": fault.code, "error": told(fault)});
-            let kind = match (task.undo, fault.code) {
-                (true, _) => "step-compensation-failed",
-                (false, Code::Timeout) => "timeout",
-                (false, _) => "step-failed",
-            };
-            entry(kind, Some(task.step), "error", with_part(data, *task))
-        }
+        Event::Failed { task, attempts, fault } => failed(state, *task, *attempts, fault, at_ms),
         Event::Lost { task } => {
             let data = json!({"reason": "the server stopped while the step ran"});
             entry("step-lost", Some(task.step), "warn", with_part(data, *task))
@@ -91,14 +83,11 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64, grace_ms: u64) -> Entr
             entry("approval-decided", Some(task.step), "info", data)
         }
         Event::CancelAsked { reason, graceful, force } => {
-            let mut data = json!({"requestedAt": at_ms, "reason": reason, "graceful": graceful, "gracePeriodMs": grace_ms});
-            if *force {
-                data["force"] = true.into();
-            }
-            entry("cancellation", None, "warn", data)
+            let data = json!({"requestedAt": at_ms, "reason": reason, "graceful": graceful, "gracePeriodMs": grace_ms});
+            entry("cancellation", None, "warn", with_force(data, *force))
         }
         Event::UndoAsked => {
-            entry("compensation-requested", None, "warn", json!({"reason": "the execution it belongs to is rolled back"}))
+            entry("compensation-requested", None, "warn", json!({"reason": PARENT_ROLLS_BACK}))
         }
         Event::Forced => entry("debug", None, "debug", json!({"reason": "the time for clean-up is over"})),
         Event::Unwritable { fault } => {
@@ -108,6 +97,26 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64, grace_ms: u64) -> Entr
         Event::Resumed { budget } => entry("execution-resumed", None, "info", json!({"budget": budget})),
         Event::Again => entry("execution-retried", None, "info", json!({})),
     }
+}
+
+const PARENT_ROLLS_BACK: &str = "the execution it belongs to is rolled back";
+
+fn failed(state: &State, task: Task, attempts: u32, fault: &StoredFault, at_ms: i64) -> Entry {
+    let data = json!({"status": "failed", "attempt": attempts, "duration": duration(state, task, at_ms), "code": fault.code, "error": told(fault)});
+    let kind = match (task.undo, fault.code) {
+        (true, _) => "step-compensation-failed",
+        (false, Code::Timeout) => "timeout",
+        (false, _) => "step-failed",
+    };
+    entry(kind, Some(task.step), "error", with_part(data, task))
+}
+
+/// Said only where it is so.
+fn with_force(mut data: Value, force: bool) -> Value {
+    if force {
+        data["force"] = true.into();
+    }
+    data
 }
 
 /// What the journal says of what followed from an event. Told after the event was applied.
@@ -141,6 +150,11 @@ pub fn of_note(state: &State, note: &Note, at_ms: i64) -> Entry {
             let data = json!({"status": "compensating", "cause": cause, "steps": units,
                               "code": state.errors.first().map(|problem| problem.fault.code), "errors": errors(state)});
             entry("compensation", None, "warn", data)
+        }
+        Note::UndoingChild { task } => {
+            let child = state.children.get(&task.undone()).map(|child| &child.execution);
+            let data = json!({"attempt": 1, "childExecutionId": child});
+            entry("step-compensating", Some(task.step), "info", with_part(data, *task))
         }
         Note::Finished { forced } => finished(state, *forced, at_ms),
     }

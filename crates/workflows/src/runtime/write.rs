@@ -60,11 +60,10 @@ impl Actor {
         if self.written.replace((status, awake)) == Some((status, awake)) {
             return;
         }
-        let error =
-            self.state.errors.first().filter(|_| status.is_unsuccessful()).map(|problem| {
-                let step = problem.step.map(|step| &*self.state.workflow().steps[step].id);
-                view::error(&problem.fault, step).to_string()
-            });
+        let error = self.state.errors.first().filter(|_| status.is_unsuccessful()).map(|problem| {
+            let step = problem.step.map(|step| &*self.state.workflow().steps[step].id);
+            view::error(&problem.fault, step).to_string()
+        });
         self.batch.then_one(tables::execution_update(tables::Progress {
             num: self.seed.num,
             status: status.as_str(),

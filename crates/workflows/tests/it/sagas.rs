@@ -42,7 +42,10 @@ async fn a_rollback_is_compensating_and_ends_compensated_with_the_original_error
     world.desk.called("a", 2).await;
     let seen = world.until(&id, "compensating").await;
     assert_eq!(seen["errors"][0]["message"], "told to fail", "{seen:#}");
-    assert_eq!(seen["compensation"], json!({"cause": "failed", "undone": 0, "remaining": 1, "notUndone": []}));
+    assert_eq!(
+        seen["compensation"],
+        json!({"cause": "failed", "undone": 0, "remaining": 1, "notUndone": []})
+    );
     let listed = world.ask("executions.list", json!({"status": "compensating"})).await;
     assert_eq!(listed["executions"][0]["error"]["message"], "told to fail", "{listed:#}");
     world.desk.gate("a").notify_one();
@@ -75,9 +78,13 @@ async fn what_could_not_be_undone_is_listed_with_step_item_and_error() {
         ]))
         .await;
     assert_eq!(end["status"], "compensated", "{end:#}");
-    assert_eq!((&end["compensation"]["undone"], &end["steps"]["each"]["compensated"]), (&json!(1), &json!(false)));
+    assert_eq!(
+        (&end["compensation"]["undone"], &end["steps"]["each"]["compensated"]),
+        (&json!(1), &json!(false))
+    );
     let left = end["compensation"]["notUndone"].as_array().unwrap();
-    let items: Vec<_> = left.iter().map(|one| (&one["stepId"], &one["index"], &one["error"]["code"])).collect();
+    let items: Vec<_> =
+        left.iter().map(|one| (&one["stepId"], &one["index"], &one["error"]["code"])).collect();
     let (each, code) = (json!("each"), json!("CONFLICT"));
     assert_eq!(items, [(&each, &json!(1), &code), (&each, &json!(0), &code)], "{end:#}");
     assert_eq!(end["errors"].as_array().unwrap().len(), 1, "the errors are those of the steps: {end:#}");
@@ -129,8 +136,11 @@ async fn a_retry_after_a_rolled_back_loop_does_every_undone_item_again_under_a_n
     world.ask("executions.retry", json!({"executionId": id})).await;
     world.until(&id, "completed").await;
     let calls = world.desk.calls.lock();
-    let keys: Vec<&str> =
-        calls.iter().filter(|(step, _)| step == "each").map(|(_, key)| key.split_once(':').unwrap().1).collect();
+    let keys: Vec<&str> = calls
+        .iter()
+        .filter(|(step, _)| step == "each")
+        .map(|(_, key)| key.split_once(':').unwrap().1)
+        .collect();
     assert_eq!(
         keys,
         ["each:0", "each:1", "each:1:compensate", "each:0:compensate", "each:0:g2", "each:1:g2"]
@@ -161,7 +171,8 @@ async fn the_steps_of_a_completed_child_are_undone_when_its_parent_fails_later()
     assert_eq!(undo_calls(&world.desk), ["z", "y", "x", "y", "x", "a"]);
     assert_eq!(end["steps"]["inline"]["compensated"], true, "{end:#}");
     let children = world.ask("executions.list", json!({"workflowId": "child"})).await;
-    let statuses: Vec<_> = children["executions"].as_array().unwrap().iter().map(|one| &one["status"]).collect();
+    let statuses: Vec<_> =
+        children["executions"].as_array().unwrap().iter().map(|one| &one["status"]).collect();
     assert_eq!(statuses, ["compensated", "compensated"]);
 }
 
@@ -238,7 +249,11 @@ async fn compensate_on_says_whether_a_cancellation_is_undone() {
         world.desk.called("b", calls + 1).await;
         world.ask("executions.cancel", json!({"executionId": id, "reason": "changed my mind"})).await;
         let end = world.end(&id).await;
-        assert_eq!((&end["status"], &end["cancelReason"]), (&json!(status), &json!("changed my mind")), "{on} {end:#}");
+        assert_eq!(
+            (&end["status"], &end["cancelReason"]),
+            (&json!(status), &json!("changed my mind")),
+            "{on} {end:#}"
+        );
         assert_eq!(undo_calls(&world.desk).len() - before, undone, "{on}");
         if undone > 0 {
             assert_eq!(end["compensation"]["cause"], "cancelled", "{end:#}");
@@ -311,6 +326,10 @@ async fn the_time_limit_of_an_execution_does_not_stop_its_rollback() {
     assert_eq!(seen["errors"][0]["code"], "TIMEOUT", "{seen:#}");
     world.desk.gate("a").notify_one();
     let end = world.end(&id).await;
-    assert_eq!((&end["status"], &end["compensation"]["undone"]), (&json!("compensated"), &json!(2)), "{end:#}");
+    assert_eq!(
+        (&end["status"], &end["compensation"]["undone"]),
+        (&json!("compensated"), &json!(2)),
+        "{end:#}"
+    );
     assert_eq!(undo_calls(&world.desk), ["b", "a"], "whether b happened before it was stopped is not known");
 }

@@ -250,9 +250,7 @@ fn of_task(state: &State, task: Task, tape: &mut Tape) -> Event {
             4 => succeeded(task, attempts, json!(0)),
             _ => succeeded(task, attempts, json!({"n": tape.below(100)})),
         },
-        Phase::Beginning => {
-            Event::ChildBegun { task, execution: "exec-2".into(), undoable: tape.once_in(2) }
-        }
+        Phase::Beginning => Event::ChildBegun { task, execution: "exec-2".into(), undoable: tape.once_in(2) },
         Phase::Child { .. } if task.undo => succeeded(task, 1, json!({"undone": tape.below(2)})),
         Phase::Child { .. } if tape.once_in(3) => failed(task, 1, Code::AgentFailed),
         Phase::Child { .. } => succeeded(task, 1, json!({"x": 1})),

@@ -213,7 +213,7 @@ pub fn nonsense(tape: &mut Tape) -> Event {
         0 => Event::Started { task, attempt },
         1 => Event::Retrying { task, attempt, fault, wait_ms: u64::MAX },
         2 => Event::Lost { task },
-        3 => Event::ChildBegun { task, execution, undoable: task.step % 2 == 0 },
+        3 => Event::ChildBegun { task, execution, undoable: task.step.is_multiple_of(2) },
         4 => Event::Resolved { task, how: Resolution::Complete { output: json!(1) } },
         5 => Event::Due { task: tape.once_in(2).then_some(task) },
         6 => Event::Decided {

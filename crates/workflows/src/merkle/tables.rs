@@ -18,7 +18,8 @@ pub const MISSING: &str = "SELECT 'execution ' || COALESCE(
         AND NOT EXISTS (SELECT 1 FROM wf_journal n WHERE n.execution = j.execution AND n.seq = j.seq + 1)
         AND (EXISTS (SELECT 1 FROM wf_journal n WHERE n.execution = j.execution AND n.seq > j.seq)
              OR (e.ended_ms IS NOT NULL AND j.kind NOT IN
-                 ('execution-complete', 'execution-failed', 'cancellation-complete', 'cancellation-forced')))
+                 ('execution-complete', 'execution-failed', 'cancellation-complete', 'cancellation-forced',
+                  'execution-compensated', 'compensation-requested')))
      ORDER BY j.id DESC LIMIT 1),
     (SELECT COALESCE(e.id, 'number ' || j.execution) || ', seq 0'
      FROM wf_journal j LEFT JOIN wf_executions e ON e.num = j.execution
@@ -43,7 +44,8 @@ pub const UNRECORDED: &str = "SELECT e.num, e.id FROM wf_executions e
 /// Executions that have ended, and how their journals say they have.
 pub const ENDED: &str = "SELECT e.num, e.id, e.status,
         (SELECT kind FROM wf_journal j WHERE j.execution = e.num AND j.kind IN
-            ('execution-complete', 'execution-failed', 'cancellation-complete', 'cancellation-forced')
+            ('execution-complete', 'execution-failed', 'cancellation-complete', 'cancellation-forced',
+             'execution-compensated')
          ORDER BY j.seq DESC LIMIT 1), first.id
     FROM wf_executions e JOIN wf_journal first ON first.execution = e.num AND first.seq = 0
     WHERE e.num > ?1 AND e.ended_ms IS NOT NULL ORDER BY e.num LIMIT ?2";

@@ -332,7 +332,8 @@ impl Actor {
                         tokio::select! {
                             biased;
                             slot = receiver => (task, slot.ok()),
-                            () = expired => (task, None),
+                            // Nothing is left out of a rollback because others are busy.
+                            () = expired, if !task.undo => (task, None),
                         }
                     }));
                 }

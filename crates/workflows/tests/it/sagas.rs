@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use orchestr8_stores::sqlite::Place;
+use orchestr8_workflows::Settings;
 use serde_json::{Value, json};
 
-use crate::world::{Desk, World, flow, step, with};
+use crate::world::{Desk, World, flow, settings, step, with};
 
 /// The undo of a step: its input names the step, so that the calls can be told apart.
 fn undo() -> Value {
@@ -310,6 +312,39 @@ async fn a_step_with_an_unknown_outcome_is_undone_and_its_undo_is_told() {
     assert_eq!(end["steps"]["pay"]["error"]["code"], "OUTCOME_UNKNOWN", "{end:#}");
     assert_eq!(undo_calls(&desk), ["pay"]);
     assert_eq!(desk.inputs.lock().last().unwrap(), &json!({"order": 7, "outcome": "unknown"}));
+}
+
+#[tokio::test]
+async fn an_undo_waits_for_a_slot_as_long_as_it_takes() {
+    let settings = Settings { running_steps: 1, ..settings() };
+    let world = World::with(Place::Memory, settings, Arc::default()).await;
+    let mut workflow = flow(json!([
+        with(step("a", &[], json!({"value": 1})), undo()),
+        once(step("b", &["a"], json!({"hold": true, "fail": "AGENT_FAILED"}))),
+    ]));
+    workflow["policies"] = json!({"queueWaitMs": 20});
+    let id = world.start_whole(workflow, json!({})).await;
+    world.desk.called("b", 1).await;
+    // The only slot goes to the step that waits for it when b ends.
+    let other = world.start(json!([step("long", &[], json!({"hold": true}))])).await;
+    world.desk.gate("b").notify_one();
+    world.desk.called("long", 1).await;
+    let seen = world.until(&id, "compensating").await;
+    let args = json!({"executionId": id, "waitMs": 200, "until": "change", "after": seen["lastSequence"]});
+    let still = world.ask("executions.get", args).await;
+    assert_eq!(
+        (&still["status"], &still["compensation"]["remaining"]),
+        (&json!("compensating"), &json!(1)),
+        "{still:#}"
+    );
+    world.desk.gate("long").notify_one();
+    assert_eq!(world.end(&other).await["status"], "completed");
+    let end = world.end(&id).await;
+    assert_eq!(
+        (&end["status"], &end["compensation"]["undone"]),
+        (&json!("compensated"), &json!(1)),
+        "{end:#}"
+    );
 }
 
 #[tokio::test]

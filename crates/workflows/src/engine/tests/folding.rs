@@ -179,9 +179,11 @@ fn steady(state: &State, luck: usize) -> Option<Event> {
     }
     let begins = state.work.iter().find_map(|(task, work)| match work.phase {
         Phase::Ready => Some(Event::Started { task: *task, attempt: work.attempts.max(1) }),
-        Phase::Beginning => {
-            Some(Event::ChildBegun { task: *task, execution: "exec-2".into(), undoable: task.step.is_multiple_of(2) })
-        }
+        Phase::Beginning => Some(Event::ChildBegun {
+            task: *task,
+            execution: "exec-2".into(),
+            undoable: task.step.is_multiple_of(2),
+        }),
         Phase::Unknown => Some(Event::Resolved { task: *task, how: Resolution::Retry }),
         Phase::Running
         | Phase::Retrying { .. }

@@ -155,13 +155,13 @@ test('whoever types the name of a workflow is led to its executions', async () =
 
 test('filters are in the address', async () => {
   const page = await at('/executions')
-  await page.getByLabel('State', { exact: true }).selectOption('failed')
-  await page.waitForURL('**/executions?status=failed')
+  await page.getByLabel('State', { exact: true }).selectOption('compensated')
+  await page.waitForURL('**/executions?status=compensated')
   await page.waitForSelector('role=row >> text=Order with compensation')
   assert.equal(await page.getByRole('row').filter({ hasText: 'Data pipeline' }).count(), 0)
   await page.reload()
   await page.waitForSelector('role=row >> text=Order with compensation')
-  assert.equal(await page.getByLabel('State', { exact: true }).inputValue(), 'failed')
+  assert.equal(await page.getByLabel('State', { exact: true }).inputValue(), 'compensated')
   await done(page)
 })
 

@@ -45,6 +45,9 @@ const _: () = assert!(2 * (COMMIT_STATEMENTS + EVENT_STATEMENTS) + 200 <= store:
 /// Records of a journal that are read at once: each may hold an output.
 pub const RECORDS_READ: i64 = 100;
 
+/// What a child could not undo that its report to the parent lists; the child itself lists all of it.
+pub const UNDO_LISTED: usize = 20;
+
 /// Workflows inside workflows.
 pub const CHILD_DEPTH: usize = 8;
 

@@ -1,6 +1,6 @@
 // One colour and one sign for every state, wherever it is shown.
 import {
-  Ban, CheckCircle2, CircleDashed, CircleDot, CircleHelp, Clock, Hourglass, PauseCircle, RotateCw, SkipForward, XCircle,
+  Ban, CheckCircle2, CircleDashed, CircleDot, CircleHelp, Clock, Hourglass, PauseCircle, RotateCw, SkipForward, Undo2, XCircle,
   type LucideIcon,
 } from 'lucide-react'
 
@@ -25,6 +25,8 @@ const LOOKS: Record<string, Look> = {
   half_open: { hue: 'wait', icon: Hourglass },
   paused: { hue: 'wait', icon: PauseCircle },
   cancelling: { hue: 'wait', icon: Ban, moves: true },
+  compensating: { hue: 'wait', icon: Undo2, moves: true },
+  compensated: { hue: 'wait', icon: Undo2 },
   failed: { hue: 'bad', icon: XCircle },
   open: { hue: 'bad', icon: XCircle },
   error: { hue: 'bad', icon: XCircle },

@@ -6,7 +6,7 @@ use orchestr8_kernel::ports::clock::Real;
 use serde_json::Value;
 
 use super::Shell;
-use super::follow::{mark, waiting};
+use super::follow::{mark, rollback, waiting};
 use super::reaching::{Intent, Reaching};
 use super::words::{self, moment, moment_ms, text};
 use crate::failure::Failure;
@@ -58,6 +58,11 @@ fn describe(execution: &Value, now_ms: i64) -> String {
             lines.push(format!("  {place} {}: {}{again}", text(error, "code"), text(error, "message")));
         }
     }
+    let rollback = rollback(execution);
+    if !rollback.is_empty() {
+        lines.extend(["", "compensation"].map(String::from));
+        lines.extend(rollback.iter().map(|line| format!("  {line}")));
+    }
     styled_lines(&lines)
 }
 
@@ -95,6 +100,7 @@ fn head(execution: &Value) -> Vec<String> {
     row("ended", moment(&execution["completedAt"]));
     row("took", execution["duration"].as_u64().map_or_else(String::new, words::duration));
     row("paused", text(execution, "pauseReason").to_owned());
+    row("cancelled", text(execution, "cancelReason").to_owned());
     row("used", figures(&execution["usage"]));
     row("budget", figures(&execution["budget"]));
     row(

@@ -1,4 +1,4 @@
-//! `orchestr8 retry`: a failed or cancelled execution goes on from its failed steps; `--all` does so with many.
+//! `orchestr8 retry`: a failed, cancelled or compensated execution goes on from its failed steps; `--all` does so with many.
 
 use clap::Args;
 use orchestr8_kernel::ports::Clock;
@@ -23,7 +23,7 @@ pub struct Retry {
     #[arg(long, conflicts_with = "execution")]
     all: bool,
     /// With --all: those with this status.
-    #[arg(long, default_value = "failed", value_parser = ["failed", "cancelled"], requires = "all")]
+    #[arg(long, default_value = "failed", value_parser = ["failed", "cancelled", "compensated"], requires = "all")]
     status: String,
     /// With --all: those of this workflow.
     #[arg(long, value_name = "ID", requires = "all")]

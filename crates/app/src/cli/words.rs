@@ -74,7 +74,7 @@ pub fn since(text: &str, now_ms: i64) -> Result<String, Failure> {
 
 /// Whether an execution of this status has come to its end.
 pub fn is_final(status: &str) -> bool {
-    matches!(status, "completed" | "failed" | "cancelled")
+    matches!(status, "completed" | "failed" | "cancelled" | "compensated")
 }
 
 /// A text of a member, or nothing.

@@ -130,6 +130,10 @@ pub(crate) fn execution(resource: &mut Map<String, Value>) {
             inner_error(step);
         }
     }
+    let compensation = resource.get_mut("compensation").and_then(|found| found.get_mut("notUndone"));
+    if let Some(Value::Array(left)) = compensation {
+        left.iter_mut().for_each(inner_error);
+    }
     if let Some(failed) = resource.get_mut("error") {
         error(failed);
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{changing, execution, execution_id, hidden, map, object};
 use crate::engine::event::{Event, NewBudget, Resolution, Status, Task};
 use crate::engine::state::Phase;
+use crate::engine::{undo, view};
 use crate::limits;
 use crate::runtime::{Hub, Row, fault, load, tables};
 
@@ -19,7 +20,7 @@ pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
     let id = execution_id;
     let reason = json!({"type": "string", "maxLength": REASON_BYTES});
     let cancel_input = object(
-        json!({"executionId": id(), "reason": reason, "graceful": {"type": "boolean"}}),
+        json!({"executionId": id(), "reason": reason, "graceful": {"type": "boolean"}, "force": {"type": "boolean"}}),
         &["executionId"],
     );
     let budget = json!({"type": "object", "additionalProperties": false, "properties": {
@@ -98,17 +99,33 @@ fn over(row: &Row, wanted: &str) -> Fault {
         .with("status", status)
 }
 
+/// What a cancel without force says to an execution that is rolled back.
+pub const ROLLBACK_GOES_ON: &str =
+    "The rollback goes on: cancel does not stop it. With force it stops, and what is not undone is left";
+
 async fn cancel(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let row = execution(&hub, &args, &context).await?;
-    let graceful = args.get("graceful").and_then(Value::as_bool).unwrap_or(true);
-    let answer = |status: Status, message: String| json!({"executionId": row.id, "status": status, "graceful": graceful, "alreadyFinal": status.is_final(), "message": message});
+    let flag = |name: &str| args.get(name).and_then(Value::as_bool);
+    let force = flag("force").unwrap_or(false);
+    let graceful = flag("graceful").unwrap_or(true) && !force;
+    let answer = |status: Status, message: &str| json!({"executionId": row.id, "status": status, "graceful": graceful, "alreadyFinal": status.is_final(), "message": message});
     if row.status.is_final() {
         let message = format!("The execution has already {}", past(row.status));
-        return Ok(Output::json(answer(row.status, message)).into());
+        return Ok(Output::json(answer(row.status, &message)).into());
     }
     let reason = args.text("reason").unwrap_or("user_request").to_owned();
-    let answer = answer(Status::Cancelling, String::from("Cancellation requested"));
-    tell(&hub, &row, Event::CancelAsked { reason, graceful }, answer)
+    let event = Event::CancelAsked { reason, graceful, force };
+    if row.status != Status::Compensating {
+        return tell(&hub, &row, event, answer(Status::Cancelling, "Cancellation requested"));
+    }
+    if !force {
+        return Ok(Output::json(answer(row.status, ROLLBACK_GOES_ON)).into());
+    }
+    let mut answer = answer(Status::Cancelling, "The rollback is stopped; what is not undone is left");
+    let loaded = load::whole(&hub, row.clone(), u64::MAX).await?;
+    let left = undo::left(&loaded.state);
+    answer["notUndone"] = left.iter().map(|one| view::unit(&loaded.state, one)).collect();
+    tell(&hub, &row, event, answer)
 }
 
 fn past(status: Status) -> &'static str {
@@ -116,13 +133,16 @@ fn past(status: Status) -> &'static str {
         Status::Completed => "completed",
         Status::Failed => "failed",
         Status::Cancelled => "been cancelled",
-        Status::Queued | Status::Running | Status::Paused | Status::Cancelling => "begun",
+        Status::Compensated => "been rolled back",
+        Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Compensating => {
+            "begun"
+        }
     }
 }
 
 async fn pause(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let row = execution(&hub, &args, &context).await?;
-    if row.status.is_final() || row.status == Status::Cancelling {
+    if row.status.is_final() || matches!(row.status, Status::Cancelling | Status::Compensating) {
         return Err(over(&row, "paused").into());
     }
     let reason = args.text("reason").unwrap_or("user_request").to_owned();
@@ -171,12 +191,15 @@ async fn retry(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
 /// What takes a failed execution up again.
 pub fn again(row: &Row) -> Result<(Event, Value), Fault> {
     match row.status {
-        Status::Failed | Status::Cancelled => {
+        Status::Failed | Status::Cancelled | Status::Compensated => {
             Ok((Event::Again, json!({"executionId": row.id, "status": "running"})))
         }
-        Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Completed => {
-            Err(over(row, "retried"))
-        }
+        Status::Queued
+        | Status::Running
+        | Status::Paused
+        | Status::Cancelling
+        | Status::Compensating
+        | Status::Completed => Err(over(row, "retried")),
     }
 }
 

@@ -85,6 +85,8 @@ fn word(kind: &str, cancelled: bool) -> &'static str {
         "execution-failed" if cancelled => "workflow.cancelled",
         "execution-failed" => "workflow.failed",
         "cancellation-complete" | "cancellation-forced" => "workflow.cancelled",
+        "compensation" => "workflow.compensating",
+        "execution-compensated" => "workflow.compensated",
         "execution-paused" => "workflow.paused",
         "execution-resumed" | "execution-retried" => "workflow.resumed",
         "step-start" => "step.started",
@@ -92,6 +94,9 @@ fn word(kind: &str, cancelled: bool) -> &'static str {
         "step-failed" | "timeout" => "step.failed",
         "step-retry" => "step.retrying",
         "step-skipped" => "step.skipped",
+        "step-compensating" => "step.compensating",
+        "step-compensated" => "step.compensated",
+        "step-compensation-failed" => "step.compensation_failed",
         _ => "log.entry",
     }
 }

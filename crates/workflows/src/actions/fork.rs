@@ -68,7 +68,7 @@ async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
 fn kept(old: &State, new: &Arc<Workflow>, from: usize, is_changed: bool) -> Vec<(usize, Value)> {
     let was_undone = |step: usize| {
         let place = old.workflow().place(&new.steps[step].id);
-        place.is_some_and(|place| old.steps[place].undone.is_some())
+        place.is_some_and(|place| old.steps[place].undone.values().any(|undone| !undone.leaves_result()))
     };
     let must_ask = |step: usize| is_changed && matches!(new.steps[step].kind, Kind::Approval(_));
     let mut again: Vec<bool> =

@@ -107,13 +107,17 @@ async fn get_status(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
 fn told(resource: &Value) -> Value {
     let word = match resource["status"].as_str().and_then(Status::parse) {
         Some(Status::Completed) => "ok",
-        Some(Status::Failed | Status::Cancelled) => "error",
-        Some(Status::Queued | Status::Running | Status::Paused | Status::Cancelling) | None => "running",
+        Some(Status::Failed | Status::Cancelled | Status::Compensated) => "error",
+        Some(
+            Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Compensating,
+        )
+        | None => "running",
     };
     let mut answer = json!({"status": word, "executionId": resource["executionId"], "workflowId": resource["workflow"]["id"],
                             "correlationId": resource["correlationId"],
                             "data": {"status": resource["status"], "outputs": resource["outputs"], "steps": resource["steps"],
-                                     "duration": resource["duration"], "pauseReason": resource["pauseReason"]}});
+                                     "duration": resource["duration"], "pauseReason": resource["pauseReason"],
+                                     "compensation": resource["compensation"]}});
     if word == "error" {
         let cancelled = json!({"code": "CANCELLED", "message": "the execution was cancelled"});
         answer["error"] = resource["errors"].get(0).cloned().unwrap_or(cancelled);
@@ -142,7 +146,13 @@ async fn cancel_workflow(hub: Hub, args: Args, context: Context) -> Result<Reply
         return Ok(Output::json(answer(row.status)).into());
     }
     let reason = args.text("reason").unwrap_or("user_request").to_owned();
-    control::tell(&hub, &row, Event::CancelAsked { reason, graceful: true }, answer(Status::Cancelling))
+    if row.status == Status::Compensating {
+        let mut answer = answer(row.status);
+        answer["data"]["message"] = control::ROLLBACK_GOES_ON.into();
+        return Ok(Output::json(answer).into());
+    }
+    let event = Event::CancelAsked { reason, graceful: true, force: false };
+    control::tell(&hub, &row, event, answer(Status::Cancelling))
 }
 
 fn json_resource(uri: &str, value: &Value) -> Output {

@@ -6,11 +6,13 @@ use orchestr8_contract::Fault;
 
 use super::{Agent, Answer, Call};
 
+pub const ID: &str = "@orchestr8/echo";
+
 pub struct Echo;
 
 impl Agent for Echo {
     fn id(&self) -> &str {
-        "@orchestr8/echo"
+        ID
     }
 
     fn about(&self) -> &str {

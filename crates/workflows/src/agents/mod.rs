@@ -73,6 +73,11 @@ pub fn builtin(settings: &Settings, parts: &Parts) -> Vec<Arc<dyn Agent>> {
     all.into_iter().map(|agent| discreet(agent, &discretion)).collect()
 }
 
+/// Whether an agent refuses members of its input that it does not know.
+pub fn has_fixed_input(id: &str) -> bool {
+    id.starts_with("@orchestr8/") && id != echo::ID
+}
+
 /// What a pure agent says in a fault is of our own making, so only the others need to be watched.
 fn discreet(agent: Arc<dyn Agent>, discretion: &Discretion) -> Arc<dyn Agent> {
     if agent.is_pure() { agent } else { Discreet::around(agent, discretion.clone()) }

@@ -55,6 +55,7 @@ pub(super) const CANONICAL_TOP: &[&str] = &[
     "context",
     "inputs",
     "policies",
+    "compensateOn",
     "steps",
 ];
 
@@ -73,6 +74,7 @@ pub(super) const ENGINE_TOP: &[&str] = &[
     "inputs",
     "policies",
     "maxConcurrency",
+    "compensateOn",
     "steps",
 ];
 

@@ -52,6 +52,20 @@ pub struct Policies {
     pub rate: Option<Rate>,
     pub budget: Budget,
     pub journal: JournalRules,
+    pub compensate_on: CompensateOn,
+}
+
+/// After which ends of an execution its completed steps are undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompensateOn {
+    pub failed: bool,
+    pub cancelled: bool,
+}
+
+impl Default for CompensateOn {
+    fn default() -> Self {
+        Self { failed: true, cancelled: false }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -134,7 +148,7 @@ pub struct Step {
     pub on_unknown: OnUnknown,
     /// Instead of the key `execution:step`.
     pub idempotency_key: Option<Template>,
-    /// Undoes it when the execution fails later. Runs with `${output}` and `${input}` of the step.
+    /// Undoes it in a rollback. Runs with `${output}`, `${input}` and `${outcome}` of the step, or of one item or round of it.
     pub compensate: Option<Call>,
     /// Without a sign of life for this long, an attempt counts as timed out.
     pub heartbeat_timeout_ms: Option<u64>,
@@ -277,6 +291,17 @@ pub enum OnUnknown {
 }
 
 impl Workflow {
+    /// Whether a rollback of it may have something to undo. What a stored child contains is not known here.
+    pub fn is_undoable(&self) -> bool {
+        self.steps.iter().any(|step| match &step.kind {
+            Kind::Workflow(child) => match &child.which {
+                Which::Inline(inner) => step.compensate.is_some() || inner.is_undoable(),
+                Which::Stored { .. } => true,
+            },
+            Kind::Agent(_) | Kind::Wait(_) | Kind::Approval(_) | Kind::Switch(_) => step.compensate.is_some(),
+        })
+    }
+
     pub fn place(&self, step: &str) -> Option<usize> {
         self.steps.iter().position(|one| &*one.id == step)
     }

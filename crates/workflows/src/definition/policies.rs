@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use super::fields::{Elsewhere, Fields, Known, note};
 use super::limits;
-use super::model::{Budget, Concurrency, JournalRules, Policies, Rate, RedactionRule, RuleAction, RuleOn};
+use super::model::{
+    Budget, CompensateOn, Concurrency, JournalRules, Policies, Rate, RedactionRule, RuleAction, RuleOn,
+};
 use super::resilience::{self, Wish};
 use crate::expression::Template;
 
@@ -17,6 +19,7 @@ pub(super) const POLICIES: &[&str] = &[
     "rateLimit",
     "budget",
     "journal",
+    "compensateOn",
     "retry",
     "circuitBreaker",
 ];
@@ -38,6 +41,7 @@ pub(super) fn read(fields: &Fields<'_>, workflow_id: &str) -> (Policies, Wish) {
         max_concurrency: max_concurrency(fields),
         queue_wait_ms: fields.ms("queueWaitMs", 1),
         priority: priority(fields),
+        compensate_on: compensate_on(fields).unwrap_or_default(),
         ..Policies::default()
     };
     if let Some(own) = fields.object("concurrency", CONCURRENCY) {
@@ -76,6 +80,24 @@ pub(super) fn read(fields: &Fields<'_>, workflow_id: &str) -> (Policies, Wish) {
 
 pub(super) fn max_concurrency(fields: &Fields<'_>) -> Option<usize> {
     fields.whole("maxConcurrency", 1..=limits::STEPS as u64).map(count)
+}
+
+/// The ends of an execution after which a rollback can run.
+pub(super) const COMPENSATE_ON: [&str; 2] = ["failed", "cancelled"];
+
+/// An empty list: there is never a rollback.
+pub(super) fn compensate_on(fields: &Fields<'_>) -> Option<CompensateOn> {
+    fields.get("compensateOn")?;
+    let is_known = |word: &str| COMPENSATE_ON.contains(&word);
+    let hint = "Write \"failed\" or \"cancelled\".";
+    let words = fields.words("compensateOn", COMPENSATE_ON.len(), is_known, hint);
+    if let [(_, one), (_, other)] = words.as_slice()
+        && one == other
+    {
+        fields.wrong("compensateOn", format!("it names {one} twice"), "Name each end once.");
+    }
+    let has = |wanted: &str| words.iter().any(|(_, word)| *word == wanted);
+    Some(CompensateOn { failed: has("failed"), cancelled: has("cancelled") })
 }
 
 fn priority(fields: &Fields<'_>) -> i32 {

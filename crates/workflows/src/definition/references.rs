@@ -30,7 +30,7 @@ struct Sight {
     each: bool,
     /// `iteration` and `last`.
     rounds: bool,
-    /// `output` and `input` of the step that is undone.
+    /// `output`, `input` and `outcome` of what is undone.
     undo: bool,
 }
 
@@ -94,7 +94,7 @@ impl Checker<'_> {
             None => [None, None],
         };
         for template in undoing.into_iter().flatten() {
-            self.look(template.located(), Sight { secrets: true, undo: true, ..plain });
+            self.look(template.located(), Sight { secrets: true, undo: true, ..inside });
         }
     }
 
@@ -182,7 +182,9 @@ fn local(name: &str, reference: &Reference, sight: Sight) -> Option<(Code, Strin
         "iteration" | "last" => {
             (sight.rounds, "It exists in the condition of while, and in the input and config of that step.")
         }
-        "output" | "input" => (sight.undo, "It exists in compensate; elsewhere write ${steps.<id>.output}."),
+        "output" | "input" | "outcome" => {
+            (sight.undo, "It exists in compensate; elsewhere write ${steps.<id>.output}.")
+        }
         _ => {
             let known = matches!(reference.path.as_slice(),
                 [Part::Field(field)] if matches!(&**field, "id" | "correlationId"));

@@ -170,11 +170,14 @@ fn context<'a>(fields: &Fields<'a>) -> Context<'a> {
 fn all_policies(fields: &Fields<'_>, id: &str) -> (Policies, Wish) {
     let own = fields.object("policies", policies::POLICIES);
     let (mut policies, wish) = own.as_ref().map(|own| policies::read(own, id)).unwrap_or_default();
-    if own.is_some_and(|own| own.has("maxConcurrency")) && fields.has("maxConcurrency") {
-        let hint = "Keep one of maxConcurrency and policies.maxConcurrency.";
-        fields.wrong("maxConcurrency", "policies says this already", hint);
+    for name in ["maxConcurrency", "compensateOn"] {
+        if own.as_ref().is_some_and(|own| own.has(name)) && fields.has(name) {
+            let hint = format!("Keep one of {name} and policies.{name}.");
+            fields.wrong(name, "policies says this already", &hint);
+        }
     }
     policies.max_concurrency = policies::max_concurrency(fields).or(policies.max_concurrency);
+    policies.compensate_on = policies::compensate_on(fields).unwrap_or(policies.compensate_on);
     (policies, wish)
 }
 

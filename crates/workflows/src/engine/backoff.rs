@@ -3,9 +3,9 @@
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::{Code, Fault};
 
-use super::end_task;
 use super::event::{Decision, Task};
 use super::state::{Phase, State};
+use super::{count_attempts, end_task};
 
 /// An attempt failed, and the next one follows after a wait.
 pub fn begin(
@@ -19,9 +19,10 @@ pub fn begin(
     let ran_ms = u64::try_from(at_ms.saturating_sub(work.began_ms)).unwrap_or(0);
     work.attempts = attempt;
     work.spent_ms = work.spent_ms.saturating_add(ran_ms).saturating_add(wait_ms);
-    let step = &mut state.steps[task.step];
-    step.attempts = step.attempts.max(attempt);
-    if state.cancel.is_some() || state.failing.as_ref().is_some_and(|failing| failing.step.is_none()) {
+    count_attempts(state, task, attempt);
+    let stops = state.cancel.is_some() || state.failing.as_ref().is_some_and(|failing| failing.step.is_none());
+    // Nothing stops a rollback but force.
+    if stops && !task.undo {
         let fault = Fault::new(Code::Cancelled, "it was cancelled");
         return end_task(state, task, attempt, Err(StoredFault::from(&fault)), at_ms);
     }
@@ -29,7 +30,9 @@ pub fn begin(
         return over(state, task, out);
     }
     let due_ms = at_ms.saturating_add(i64::try_from(wait_ms).unwrap_or(i64::MAX));
-    work.phase = Phase::Retrying { at_ms: due_ms };
+    if let Some(work) = state.work.get_mut(&task) {
+        work.phase = Phase::Retrying { at_ms: due_ms };
+    }
     out.push(Decision::Wake { task: Some(task), due_ms });
 }
 

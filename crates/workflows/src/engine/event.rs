@@ -36,13 +36,24 @@ impl Task {
         Self { step, part: Some(part), undo: false }
     }
 
+    #[cfg(test)]
     pub fn undo(step: usize) -> Self {
-        Self { step, part: None, undo: true }
+        Self::of(step).undoing()
+    }
+
+    /// What undoes this.
+    pub fn undoing(self) -> Self {
+        Self { undo: true, ..self }
+    }
+
+    /// What this undoes.
+    pub fn undone(self) -> Self {
+        Self { undo: false, ..self }
     }
 }
 
 impl fmt::Display for Task {
-    /// As timers and workers name it: `3`, `3.17`, `3u`.
+    /// As timers and workers name it: `3`, `3.17`, `3u`, `3.17u`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}", self.step)?;
         if let Some(part) = self.part {
@@ -92,6 +103,9 @@ pub enum Event {
     ChildBegun {
         task: Task,
         execution: Arc<str>,
+        /// A rollback must ask it to undo what it did.
+        #[serde(default, skip_serializing_if = "is_false")]
+        undoable: bool,
     },
     /// The end of an attempt is not known: its process died.
     Lost {
@@ -130,7 +144,12 @@ pub enum Event {
     CancelAsked {
         reason: String,
         graceful: bool,
+        /// Nothing is rolled back, and a rollback that runs is stopped.
+        #[serde(default, skip_serializing_if = "is_false")]
+        force: bool,
     },
+    /// The execution that this one belongs to rolls back: this one undoes what it did, however it ended, and reports it.
+    UndoAsked,
     /// The time for clean-up is over.
     Forced,
     /// The store refuses what the execution did next, so it fails.
@@ -149,6 +168,11 @@ pub enum Event {
 }
 
 impl Event {
+    /// It is for an execution that has ended, too.
+    pub fn concerns_ended(&self) -> bool {
+        matches!(self, Event::Again | Event::UndoAsked)
+    }
+
     /// The piece of work it is about.
     pub fn task(&self) -> Option<Task> {
         match self {
@@ -164,6 +188,7 @@ impl Event {
             Event::Begun { .. }
             | Event::Signal { .. }
             | Event::CancelAsked { .. }
+            | Event::UndoAsked
             | Event::Forced
             | Event::Unwritable { .. }
             | Event::Paused { .. }
@@ -247,6 +272,12 @@ pub enum Decision {
     Stop {
         task: Task,
     },
+    /// Ask the child execution of this undo to undo what it did.
+    UndoChild {
+        task: Task,
+    },
+    /// Tell the execution that this one belongs to what was undone.
+    ReportUndo,
     /// Take back what waits for a slot.
     Withdraw,
     /// Something to tell people that is no event of its own.
@@ -257,13 +288,30 @@ pub enum Decision {
 /// News for the journal.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Note {
-    Completed { step: usize },
-    Failed { step: usize },
-    Skipped { step: usize },
+    Completed {
+        step: usize,
+    },
+    Failed {
+        step: usize,
+    },
+    Skipped {
+        step: usize,
+    },
     Paused,
-    Waiting { step: usize },
-    Compensating,
-    Finished { forced: bool },
+    Waiting {
+        step: usize,
+    },
+    /// A rollback begins, with so much to undo.
+    Compensating {
+        units: usize,
+    },
+    /// A child is asked to undo what it did.
+    UndoingChild {
+        task: Task,
+    },
+    Finished {
+        forced: bool,
+    },
 }
 
 /// Where an execution stands.
@@ -274,20 +322,26 @@ pub enum Status {
     Running,
     Paused,
     Cancelling,
+    /// What it did is being undone.
+    Compensating,
     Completed,
     Failed,
     Cancelled,
+    /// It failed or was cancelled, and its rollback has ended.
+    Compensated,
 }
 
 impl Status {
-    pub const ALL: [Status; 7] = [
+    pub const ALL: [Status; 9] = [
         Status::Queued,
         Status::Running,
         Status::Paused,
         Status::Cancelling,
+        Status::Compensating,
         Status::Completed,
         Status::Failed,
         Status::Cancelled,
+        Status::Compensated,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -296,9 +350,11 @@ impl Status {
             Status::Running => "running",
             Status::Paused => "paused",
             Status::Cancelling => "cancelling",
+            Status::Compensating => "compensating",
             Status::Completed => "completed",
             Status::Failed => "failed",
             Status::Cancelled => "cancelled",
+            Status::Compensated => "compensated",
         }
     }
 
@@ -308,8 +364,20 @@ impl Status {
 
     pub fn is_final(self) -> bool {
         match self {
-            Status::Completed | Status::Failed | Status::Cancelled => true,
-            Status::Queued | Status::Running | Status::Paused | Status::Cancelling => false,
+            Status::Completed | Status::Failed | Status::Cancelled | Status::Compensated => true,
+            Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Compensating => {
+                false
+            }
+        }
+    }
+
+    /// It did not complete and has an error or a reason.
+    pub fn is_unsuccessful(self) -> bool {
+        match self {
+            Status::Failed | Status::Cancelled | Status::Compensating | Status::Compensated => true,
+            Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Completed => {
+                false
+            }
         }
     }
 }

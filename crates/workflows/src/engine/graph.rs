@@ -9,7 +9,8 @@ use super::event::{Decision, Note, Status, Task};
 use super::join::{self, Readiness};
 use super::scope::Frame;
 use super::state::{Failing, Outcome, Parts, Pause, Phase, Skip, State, Work};
-use super::{complete_step, drop_waiting, fail_step, parts, pause, undo, waits};
+use super::stop::drop_waiting;
+use super::{complete_step, fail_step, parts, pause, undo, waits};
 use crate::definition::model::{Join, Kind, Switch};
 use crate::expression::{Condition, Reference, Root, Template, is_equal};
 use crate::limits;
@@ -19,9 +20,9 @@ pub fn settle(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
     if state.status.is_final() || state.status == Status::Queued {
         return;
     }
-    if state.cancel.is_some() {
+    if state.cancel.is_some() || state.undoing.is_some() {
         if state.work.is_empty() {
-            finish(state, Status::Cancelled, false, at_ms, out);
+            undo::conclude(state, false, at_ms, out);
         }
         return;
     }
@@ -87,33 +88,29 @@ fn may_go_on(state: &State, step: usize) -> bool {
 /// After a failure only steps with `join: "always"` begin: what runs finishes, what was done is undone, then it ends. What ran
 /// when the process died may have happened, so it is brought to its end too: only then can it be undone.
 fn wind_down(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
-    if state.undoing.is_none() {
-        let workflow = state.workflow().clone();
-        let runs_always = |task: &Task| workflow.steps[task.step].join == Join::Always;
-        let is_dropped =
-            |task: &Task, work: &Work| !work.phase.is_active() && !work.is_in_doubt() && !runs_always(task);
-        if state.work.iter().any(|(task, work)| is_dropped(task, work)) {
-            out.push(Decision::Withdraw);
-            drop_waiting(state, is_dropped, at_ms, out);
-            if state.pause.is_none() {
-                let ready = state.work.iter().filter(|(_, work)| work.phase == Phase::Ready);
-                out.extend(ready.map(|(task, _)| Decision::Run { task: *task }));
-            }
-        }
-        for (task, work) in &mut state.work {
-            if matches!(work.phase, Phase::Child { .. }) && !runs_always(task) && work.phase.stop() {
-                out.push(Decision::Stop { task: *task });
-            }
-        }
-        skip_rest(state, at_ms, out);
-        while advance(state, at_ms, out) {
-            skip_rest(state, at_ms, out);
+    let workflow = state.workflow().clone();
+    let runs_always = |task: &Task| workflow.steps[task.step].join == Join::Always;
+    let is_dropped =
+        |task: &Task, work: &Work| !work.phase.is_active() && !work.is_in_doubt() && !runs_always(task);
+    if state.work.iter().any(|(task, work)| is_dropped(task, work)) {
+        out.push(Decision::Withdraw);
+        drop_waiting(state, is_dropped, at_ms, out);
+        if state.pause.is_none() {
+            let ready = state.work.iter().filter(|(_, work)| work.phase == Phase::Ready);
+            out.extend(ready.map(|(task, _)| Decision::Run { task: *task }));
         }
     }
-    if state.work.is_empty() && !undo::advance(state, out) {
-        let cancelled = state.failing.as_ref().is_some_and(|failing| failing.cancelled);
-        let status = if cancelled { Status::Cancelled } else { Status::Failed };
-        finish(state, status, false, at_ms, out);
+    for (task, work) in &mut state.work {
+        if matches!(work.phase, Phase::Child { .. }) && !runs_always(task) && work.phase.stop() {
+            out.push(Decision::Stop { task: *task });
+        }
+    }
+    skip_rest(state, at_ms, out);
+    while advance(state, at_ms, out) {
+        skip_rest(state, at_ms, out);
+    }
+    if state.work.is_empty() {
+        undo::conclude(state, false, at_ms, out);
     }
 }
 

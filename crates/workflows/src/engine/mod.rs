@@ -3,6 +3,7 @@
 //! `next` first applies the event, then looks at the whole graph and begins, skips or ends what is due. It reads no clock,
 //! no store and no environment: the time is that of the event, so folding the same events always gives the same state.
 
+mod again;
 mod backoff;
 pub mod event;
 mod graph;
@@ -10,7 +11,8 @@ pub mod join;
 mod parts;
 pub mod scope;
 pub mod state;
-mod undo;
+mod stop;
+pub mod undo;
 pub mod view;
 mod waits;
 
@@ -25,12 +27,13 @@ use crate::agents::Usage;
 use crate::definition::model::{OnError, OnUnknown};
 use crate::limits;
 use event::{Decision, Event, Note, Resolution, Status, Task};
-use state::{Cancel, Failing, Outcome, Pause, Phase, Problem, State, Work};
+use state::{Child, Failing, Outcome, Pause, Phase, Problem, State};
+use stop::{cancel, fail_whole, force, is_told_to_stop, out_of_time};
 
 /// Applies an event and says what follows from it.
 pub fn next(state: &mut State, event: Event, at_ms: i64) -> Vec<Decision> {
     let mut out = Vec::new();
-    if state.status.is_final() && !matches!(event, Event::Again) {
+    if state.status.is_final() && !event.concerns_ended() {
         return out;
     }
     // A record that names a step there is not is damaged; what it says of others still counts.
@@ -58,8 +61,11 @@ fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
             spend(state, Usage::of(&fault));
             end_task(state, task, attempts, Err(fault), at_ms);
         }
-        Event::ChildBegun { task, execution } => {
+        Event::ChildBegun { task, execution, undoable } => {
             started(state, task, 1, at_ms);
+            if state.work.contains_key(&task) {
+                state.children.insert(task, Child { execution: execution.clone(), undoable });
+            }
             put(state, task, Phase::Child { execution, stopping: false }, 1);
         }
         Event::Lost { task } => lost(state, task, at_ms, out),
@@ -75,17 +81,14 @@ fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
             let verdict = waits::Verdict { approved, by, on_behalf_of, comment, data };
             waits::decided(state, task, verdict, at_ms, out);
         }
-        Event::CancelAsked { reason, graceful: _ } => {
-            state.status = Status::Cancelling;
-            state.cancel.get_or_insert(Cancel { reason, asked_ms: at_ms });
-            out.push(Decision::Withdraw);
-            stop_everything(state, at_ms, out);
-        }
+        Event::CancelAsked { reason, graceful: _, force } => cancel(state, reason, force, at_ms, out),
+        Event::UndoAsked => undo::asked(state, at_ms, out),
         Event::Forced => force(state, at_ms, out),
+        Event::Unwritable { fault } if state.undoing.is_some() => undo::unwritable(state, &fault, out),
         Event::Unwritable { fault } => fail_whole(state, fault, at_ms, out),
         Event::Paused { reason } => pause(state, Pause { reason, by_budget: false }, out),
         Event::Resumed { budget } => resume(state, &budget, out),
-        Event::Again => undo::begin_again(state, at_ms, out),
+        Event::Again => again::begin_again(state, at_ms, out),
     }
 }
 
@@ -111,6 +114,7 @@ fn begin(
     state.env = env;
     for (step, output) in kept {
         if step < state.steps.len() {
+            // It is no unit of a rollback: what another execution did is not undone by this one.
             complete_step(state, step, output, at_ms);
         }
     }
@@ -128,8 +132,7 @@ fn put(state: &mut State, task: Task, phase: Phase, attempts: u32) {
     if let Some(work) = state.work.get_mut(&task) {
         work.phase = phase;
         work.attempts = attempts;
-        let step = &mut state.steps[task.step];
-        step.attempts = step.attempts.max(attempts);
+        count_attempts(state, task, attempts);
     }
 }
 
@@ -142,24 +145,42 @@ fn started(state: &mut State, task: Task, attempt: u32, at_ms: i64) {
     state.steps[task.step].started_ms.get_or_insert(at_ms);
 }
 
+/// The attempts of an undo are its own.
+fn count_attempts(state: &mut State, task: Task, attempts: u32) {
+    let step = &mut state.steps[task.step];
+    if !task.undo {
+        step.attempts = step.attempts.max(attempts);
+    }
+}
+
 /// A piece of work has ended, one way or the other.
 fn end_task(state: &mut State, task: Task, attempts: u32, result: Result<Value, StoredFault>, at_ms: i64) {
     // An end nobody waits for any more, for example after a forced cancellation.
     if state.work.remove(&task).is_none() {
         return;
     }
-    let step = &mut state.steps[task.step];
-    step.attempts = step.attempts.max(attempts);
+    count_attempts(state, task, attempts);
+    let is_done = result.is_ok();
     let result = result.and_then(|output| fit(state, output));
     if task.undo {
-        undo::ended(state, task, result.err());
-    } else if state.steps[task.step].parts.is_some() {
-        parts::ended(state, task, result);
-    } else {
-        match result {
-            Ok(output) => complete_step(state, task.step, output, at_ms),
-            Err(fault) => fail_step(state, task.step, fault, at_ms),
+        return undo::ended(state, task, result);
+    }
+    match &result {
+        Ok(_) => undo::note_done(state, task),
+        // What was done and cannot be kept is undone as well, and so is what a child did before it failed.
+        Err(fault) => {
+            let is_child = state.children.contains_key(&task);
+            if is_done || is_child || undo::is_unknown(fault, attempts, is_told_to_stop(state)) {
+                undo::note_unknown(state, task);
+            }
         }
+    }
+    if state.steps[task.step].parts.is_some() {
+        return parts::ended(state, task, result);
+    }
+    match result {
+        Ok(output) => complete_step(state, task.step, output, at_ms),
+        Err(fault) => fail_step(state, task.step, fault, at_ms),
     }
 }
 
@@ -187,13 +208,12 @@ fn complete_step(state: &mut State, step: usize, output: Value, at_ms: i64) {
     own.outcome = Some(Outcome::Completed);
     own.output = Some(output);
     own.ended_ms = Some(at_ms);
-    state.completed.push(step);
 }
 
 fn fail_step(state: &mut State, step: usize, fault: StoredFault, at_ms: i64) {
     let cancelled = fault.code == Code::Cancelled;
     // A step that stopped because it was told to has not failed (WF-19.4).
-    let was_told = state.cancel.is_some() || state.failing.as_ref().is_some_and(|one| one.step.is_none());
+    let was_told = is_told_to_stop(state);
     let own = &mut state.steps[step];
     own.begun = true;
     own.outcome = Some(if cancelled && was_told { Outcome::Cancelled } else { Outcome::Failed });
@@ -205,6 +225,8 @@ fn fail_step(state: &mut State, step: usize, fault: StoredFault, at_ms: i64) {
         (OnError::Fallback, Some(fallback)) if state.steps[fallback].outcome != Some(Outcome::Skipped) => {
             state.steps[fallback].alias_for.get_or_insert(step);
         }
+        // What fails after a cancellation does not make it a failure.
+        (OnError::Fail | OnError::Retry | OnError::Fallback, _) if state.cancel.is_some() => {}
         (OnError::Fail | OnError::Retry | OnError::Fallback, _) => {
             state.failing.get_or_insert(Failing { step: Some(step), cancelled });
         }
@@ -218,6 +240,11 @@ fn lost(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
     if matches!(work.phase, Phase::Retrying { .. }) {
         // As earlier versions recorded it: the attempt before is known to have failed; the next one may have begun.
         work.attempts = work.attempts.saturating_add(1);
+    }
+    if task.undo {
+        // Nothing is left out of a rollback: the undo runs again with its key.
+        work.phase = Phase::Ready;
+        return out.push(Decision::Run { task });
     }
     if state.cancel.is_some() {
         // It was told to stop and did, if not as it was meant to.
@@ -267,72 +294,6 @@ fn resolve(state: &mut State, task: Task, how: Resolution, at_ms: i64, out: &mut
     }
 }
 
-/// The time of the whole execution is over.
-fn out_of_time(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
-    let timeout_ms = state.timeout_ms().unwrap_or_default();
-    let fault = Fault::new(Code::Timeout, format!("the execution took longer than {timeout_ms} ms"))
-        .with("timeoutMs", timeout_ms);
-    fail_whole(state, StoredFault::from(&fault), at_ms, out);
-}
-
-/// Fails the execution for a reason that is no step's.
-fn fail_whole(state: &mut State, fault: StoredFault, at_ms: i64, out: &mut Vec<Decision>) {
-    state.errors.push(Problem { step: None, fault });
-    state.failing.get_or_insert(Failing { step: None, cancelled: false });
-    out.push(Decision::Withdraw);
-    stop_everything(state, at_ms, out);
-}
-
-/// Asks what runs to stop, and ends what only waits.
-fn stop_everything(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
-    for (task, work) in &mut state.work {
-        if work.phase.is_active() && work.phase.stop() {
-            out.push(Decision::Stop { task: *task });
-        }
-    }
-    drop_waiting(state, |_, work| !work.phase.is_active(), at_ms, out);
-}
-
-/// Ends work that is not active.
-fn drop_waiting(
-    state: &mut State,
-    which: impl Fn(&Task, &Work) -> bool,
-    at_ms: i64,
-    out: &mut Vec<Decision>,
-) {
-    let idle: Vec<Task> =
-        state.work.iter().filter(|(task, work)| which(task, work)).map(|(task, _)| *task).collect();
-    for task in idle {
-        let Some(work) = state.work.remove(&task) else { continue };
-        if work.phase.due_ms().is_some() {
-            out.push(Decision::Forget { task: Some(task) });
-        }
-        if matches!(work.phase, Phase::Asking { .. }) {
-            out.push(Decision::Unask { task });
-        }
-        if !task.undo && state.works_on(task.step) == 0 {
-            let step = &mut state.steps[task.step];
-            if step.outcome.is_none() {
-                step.outcome = Some(Outcome::Cancelled);
-                step.ended_ms = Some(at_ms);
-            }
-        }
-    }
-}
-
-fn force(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
-    for (task, _) in std::mem::take(&mut state.work) {
-        let step = &mut state.steps[task.step];
-        if !task.undo && step.outcome.is_none() {
-            step.outcome = Some(Outcome::Cancelled);
-            step.ended_ms = Some(at_ms);
-            let fault = Fault::new(Code::Cancelled, "Force cancelled after grace period");
-            step.fault = Some(StoredFault::from(&fault));
-        }
-    }
-    graph::finish(state, Status::Cancelled, true, at_ms, out);
-}
-
 fn resume(state: &mut State, budget: &event::NewBudget, out: &mut Vec<Decision>) {
     state.budget = budget.over(&state.budget);
     if state.pause.take().is_none() || state.cancel.is_some() {
@@ -344,7 +305,7 @@ fn resume(state: &mut State, budget: &event::NewBudget, out: &mut Vec<Decision>)
 }
 
 fn pause(state: &mut State, pause: Pause, out: &mut Vec<Decision>) {
-    if state.pause.is_some() || state.cancel.is_some() {
+    if state.pause.is_some() || state.cancel.is_some() || state.undoing.is_some() {
         return;
     }
     state.pause = Some(pause);

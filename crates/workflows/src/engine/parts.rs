@@ -1,7 +1,7 @@
 //! Steps that run several times: once for each item of a list, or in rounds while a condition holds.
 
 use orchestr8_contract::error::StoredFault;
-use orchestr8_contract::json::kind;
+use orchestr8_contract::json::{bytes, kind};
 use orchestr8_contract::{Code, Fault};
 use serde_json::{Value, json};
 
@@ -26,12 +26,19 @@ pub fn too_many(items: usize) -> Fault {
 /// One item or round has ended.
 pub fn ended(state: &mut State, task: Task, result: Result<Value, StoredFault>) {
     let Some(part) = task.part else { return };
+    let keeps_rounds = state.workflow().steps[task.step].compensate.is_some();
     let Some(parts) = state.steps[task.step].parts.as_mut() else { return };
     match result {
         Ok(output) => {
             match parts.outputs.get_mut(usize::try_from(part).unwrap_or(usize::MAX)) {
                 Some(place) => *place = Some(output),
-                None => parts.last = output,
+                None => {
+                    if keeps_rounds {
+                        state.outputs_bytes += bytes(&output);
+                        parts.rounds.insert(part, output.clone());
+                    }
+                    parts.last = output;
+                }
             }
             parts.rested = false;
         }
@@ -142,9 +149,11 @@ fn advance_repeat(state: &mut State, step: usize, repeat: &Repeat, at_ms: i64, o
     launch(state, task, out);
 }
 
-/// The step is done. Its items are not needed any more; what they gave is in the output.
+/// The step is done. Its items are not needed any more, unless they may have to be undone; what they gave is in the output.
 fn conclude(state: &mut State, step: usize, output: Value, at_ms: i64, out: &mut Vec<Decision>) {
-    if let Some(parts) = state.steps[step].parts.as_mut() {
+    if state.workflow().steps[step].compensate.is_none()
+        && let Some(parts) = state.steps[step].parts.as_mut()
+    {
         *parts = Parts { next: parts.next, ..Parts::default() };
     }
     match super::fit(state, output) {

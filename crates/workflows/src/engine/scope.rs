@@ -7,7 +7,8 @@ use orchestr8_contract::{Code, Fault};
 use serde_json::{Value, json};
 
 use super::event::Task;
-use super::state::State;
+use super::state::{Parts, State, Step};
+use crate::agents::has_fixed_input;
 use crate::agents::secrets::SecretView;
 use crate::definition::model::{Call, Kind};
 use crate::expression::{Found, Scope};
@@ -34,7 +35,7 @@ impl<'s> Frame<'s> {
             Kind::Agent(call) => call,
             Kind::Workflow(_) | Kind::Wait(_) | Kind::Approval(_) | Kind::Switch(_) => return None,
         };
-        let frame = Frame { task: Some(Task::of(task.step)), ..*self };
+        let frame = Frame { task: Some(task.undone()), ..*self };
         call.input.resolve(&frame).ok()
     }
 }
@@ -73,12 +74,35 @@ impl Scope for Frame<'_> {
         match name {
             "item" => step.parts.as_ref()?.items.get(usize::try_from(part?).ok()?).map(Cow::Borrowed),
             "index" | "iteration" => Some(Cow::Owned(part?.into())),
-            "last" => step.parts.as_ref().map(|parts| Cow::Borrowed(&parts.last)),
-            "output" if task.undo => step.output.as_ref().map(Cow::Borrowed),
+            "last" => step.parts.as_ref().map(|parts| last(parts, part)),
+            "output" if task.undo => undone_output(step, part).map(Cow::Borrowed),
             "input" if task.undo => self.input_of_step(task).map(Cow::Owned),
+            "outcome" if task.undo => Some(Cow::Owned(outcome(step, part).into())),
             _ => None,
         }
     }
+}
+
+/// The output of the round before this one. Rounds that may have to be undone are all kept.
+fn last(parts: &Parts, round: Option<u32>) -> Cow<'_, Value> {
+    match round.filter(|_| !parts.rounds.is_empty()) {
+        Some(0) => Cow::Owned(Value::Null),
+        Some(round) => Cow::Borrowed(parts.rounds.get(&(round - 1)).unwrap_or(&parts.last)),
+        None => Cow::Borrowed(&parts.last),
+    }
+}
+
+/// The output of what is undone: of the step, or of one item or round of it.
+fn undone_output(step: &Step, part: Option<u32>) -> Option<&Value> {
+    let Some(part) = part else { return step.output.as_ref() };
+    let parts = step.parts.as_ref()?;
+    let item = usize::try_from(part).ok().and_then(|part| parts.outputs.get(part)?.as_ref());
+    item.or_else(|| parts.rounds.get(&part))
+}
+
+/// Whether what is undone is known to have happened.
+fn outcome(step: &Step, part: Option<u32>) -> &'static str {
+    if step.unknown.contains(&part) { "unknown" } else { "completed" }
 }
 
 /// What an agent is called with.
@@ -123,7 +147,16 @@ pub fn resolve<'s>(state: &'s State, task: Task, secrets: SecretView<'_>) -> Res
         }
         Some(_) | None => default_key(state, task),
     };
-    Ok(Resolved { call, input: call.input.resolve(&frame)?, config: call.config.resolve(&frame)?, key })
+    let mut input = call.input.resolve(&frame)?;
+    let is_unknown = task.undo && state.steps[task.step].unknown.contains(&task.part);
+    // Agents with members of their own would refuse another one; their author writes `${outcome}` where it belongs.
+    if let Value::Object(members) = &mut input
+        && is_unknown
+        && !has_fixed_input(&call.agent)
+    {
+        members.entry("outcome").or_insert_with(|| "unknown".into());
+    }
+    Ok(Resolved { call, input, config: call.config.resolve(&frame)?, key })
 }
 
 /// `execution:step`, with the item or round after it, and `:g2` when it is done a second time after it was undone.
@@ -140,7 +173,7 @@ pub fn default_key(state: &State, task: Task) -> String {
 }
 
 fn push_generation(key: &mut String, state: &State, task: Task) {
-    let generation = state.steps[task.step].generation;
+    let generation = state.steps[task.step].generation_of(task.part);
     if generation > 0 {
         key.push_str(&format!(":g{}", generation + 1));
     }

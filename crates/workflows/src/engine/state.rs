@@ -1,6 +1,6 @@
 //! The state of an execution: what folding its events gives. Nothing here is stored; everything here follows.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use orchestr8_contract::error::StoredFault;
@@ -8,6 +8,7 @@ use orchestr8_contract::id::CorrelationId;
 use serde_json::{Map, Value};
 
 use super::event::{Status, Task};
+pub use super::undo::Undone;
 use crate::agents::Usage;
 use crate::definition::model::{Budget, Workflow};
 use crate::limits;
@@ -41,13 +42,20 @@ pub struct State {
     pub signals: VecDeque<(String, Value)>,
     /// The ids of events that came, oldest first.
     pub heard: VecDeque<String>,
-    /// Steps in the order in which they completed.
-    pub completed: Vec<usize>,
+    /// What may have to be undone, in the order in which it completed: steps, items and rounds, children, and what may have
+    /// happened or not.
+    pub completed: Vec<Task>,
+    /// The executions that do the work of a step or an item.
+    pub children: BTreeMap<Task, Child>,
     pub failing: Option<Failing>,
     pub cancel: Option<Cancel>,
     pub pause: Option<Pause>,
-    /// What is still to be undone, last first. None: not failing, or not that far.
-    pub undoing: Option<Vec<usize>>,
+    /// What is still to be undone, the next one last. None: no rollback has begun.
+    pub undoing: Option<Vec<Task>>,
+    /// The execution that it belongs to rolls back and wants to hear what was undone.
+    pub undo_asked: bool,
+    /// When the undo that runs began.
+    pub undo_started_ms: Option<i64>,
     pub budget: Budget,
     pub usage: Usage,
     /// Attempts so far, retries included.
@@ -76,6 +84,16 @@ pub struct Failing {
 pub struct Cancel {
     pub reason: String,
     pub asked_ms: i64,
+    /// Without a rollback.
+    pub force: bool,
+}
+
+/// An execution that does the work of a step.
+#[derive(Debug, Clone)]
+pub struct Child {
+    pub execution: Arc<str>,
+    /// It may have something to undo.
+    pub undoable: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -102,9 +120,21 @@ pub struct Step {
     pub parts: Option<Parts>,
     /// As a switch: which case was chosen; `None` inside is the default.
     pub chosen: Option<Option<usize>>,
-    pub undone: Option<Undone>,
-    /// How often it was completed and is done again: part of its keys, so that what it calls does it again.
+    /// What became of its undo, or of those of its items and rounds.
+    pub undone: BTreeMap<Option<u32>, Undone>,
+    /// What of it may have happened or not: the step itself, or items and rounds.
+    pub unknown: BTreeSet<Option<u32>>,
+    /// How often it was done and undone: part of its keys, so that what it calls does it again.
     pub generation: u32,
+    /// The same for single items and rounds, on top of that of the step.
+    pub part_generations: BTreeMap<u32, u32>,
+}
+
+impl Step {
+    /// How often this piece of work was done and undone.
+    pub fn generation_of(&self, part: Option<u32>) -> u32 {
+        self.generation + part.and_then(|part| self.part_generations.get(&part)).copied().unwrap_or(0)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,12 +152,6 @@ pub struct Skip {
     pub by_failure: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Undone {
-    Done,
-    Failed,
-}
-
 /// The items of a `forEach` or the rounds of a `while`.
 #[derive(Debug, Clone, Default)]
 pub struct Parts {
@@ -139,6 +163,8 @@ pub struct Parts {
     pub next: u32,
     /// The output of the last round.
     pub last: Value,
+    /// The outputs of all rounds, if a rollback may need them.
+    pub rounds: BTreeMap<u32, Value>,
     /// The time between two rounds is over.
     pub rested: bool,
 }
@@ -250,10 +276,13 @@ impl State {
             signals: VecDeque::new(),
             heard: VecDeque::new(),
             completed: Vec::new(),
+            children: BTreeMap::new(),
             failing: None,
             cancel: None,
             pause: None,
             undoing: None,
+            undo_asked: false,
+            undo_started_ms: None,
             budget: workflow.policies.budget.clone(),
             usage: Usage::default(),
             attempts: 0,
@@ -305,10 +334,15 @@ impl State {
         self.started_ms.is_some()
     }
 
+    /// It was cancelled and what runs has a grace to end. A rollback has all the time it needs.
+    pub fn is_stopping(&self) -> bool {
+        self.cancel.is_some() && self.undoing.is_none()
+    }
+
     /// Nothing is under way, and only time, a person or another execution can bring it on.
     pub fn is_idle(&self) -> bool {
         // What is told to stop is not waited for without end.
-        if self.cancel.is_some() && !self.work.is_empty() {
+        if self.is_stopping() && !self.work.is_empty() {
             return false;
         }
         self.work.values().all(|work| match work.phase {
@@ -325,8 +359,19 @@ impl State {
 
     /// A start of the process must take it up: nothing else would bring it on.
     pub fn is_awake(&self) -> bool {
-        let must_stop = |work: &Work| matches!(work.phase, Phase::Child { stopping: true, .. });
-        !self.status.is_final() && (!self.has_begun() || !self.is_idle() || self.work.values().any(must_stop))
+        // A child may not have been told to stop, or to undo what it did.
+        let must_tell = |(task, work): (&Task, &Work)| match work.phase {
+            Phase::Child { stopping, .. } => stopping || task.undo,
+            Phase::Ready
+            | Phase::Running
+            | Phase::Retrying { .. }
+            | Phase::Beginning
+            | Phase::Waiting { .. }
+            | Phase::Asking { .. }
+            | Phase::Resting { .. }
+            | Phase::Unknown => false,
+        };
+        !self.status.is_final() && (!self.has_begun() || !self.is_idle() || self.work.iter().any(must_tell))
     }
 
     /// What ran when the process died: how it ended is not known.

@@ -5,6 +5,7 @@ mod folding;
 mod join_model;
 mod outcomes;
 mod random;
+mod saga_model;
 
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ fn begun() -> Event {
 }
 
 fn cancel() -> Event {
-    Event::CancelAsked { reason: "enough".into(), graceful: true }
+    Event::CancelAsked { reason: "enough".into(), graceful: true, force: false }
 }
 
 #[test]
@@ -84,7 +85,7 @@ fn a_child_is_told_to_stop_once() {
     let mut state = state(json!([{"id": "c", "type": "workflow", "workflow": child}]));
     let task = Task::of(0);
     next(&mut state, begun(), 1);
-    next(&mut state, Event::ChildBegun { task, execution: "exec-2".into() }, 2);
+    next(&mut state, Event::ChildBegun { task, execution: "exec-2".into(), undoable: false }, 2);
     assert!(!state.is_awake(), "the end of the child wakes it");
     assert!(next(&mut state, cancel(), 3).contains(&Decision::Stop { task }));
     assert!(state.is_awake(), "the child may not have been told yet");
@@ -103,7 +104,7 @@ fn an_execution_whose_record_is_refused_fails_and_undoes_what_was_done() {
     next(&mut state, random::succeeded(Task::of(0), 1, json!(1)), 3);
     let fault = StoredFault::from(&Fault::new(Code::StoreFailed, "no"));
     let decisions = next(&mut state, Event::Unwritable { fault }, 4);
-    assert!(decisions.contains(&Decision::Run { task: Task::undo(0) }), "{decisions:?}");
-    next(&mut state, random::succeeded(Task::undo(0), 1, json!(1)), 5);
-    assert_eq!((state.status, state.errors[0].fault.code), (Status::Failed, Code::StoreFailed));
+    assert!(decisions.contains(&Decision::Run { task: Task::of(0).undoing() }), "{decisions:?}");
+    next(&mut state, random::succeeded(Task::of(0).undoing(), 1, json!(1)), 5);
+    assert_eq!((state.status, state.errors[0].fault.code), (Status::Compensated, Code::StoreFailed));
 }

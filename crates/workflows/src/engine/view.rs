@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::event::Task;
 use super::scope;
 use super::state::{Outcome, Phase, State, Step, Undone};
+use super::undo;
 use crate::authors::{Author, Authors};
 
 /// The facts of an execution that are not in its state.
@@ -84,6 +85,7 @@ pub fn resource(state: &State, facts: &Facts, now_ms: i64) -> Value {
     add("forkedFrom", facts.forked_from.clone().map(Value::from));
     add("pauseReason", state.pause.as_ref().map(|pause| pause.reason.clone().into()));
     add("cancelReason", state.cancel.as_ref().map(|cancel| cancel.reason.clone().into()));
+    add("compensation", compensation(state));
     let budget = &state.budget;
     if *budget != crate::definition::model::Budget::default() {
         let limits = json!({"wallClockMs": budget.wall_clock_ms, "steps": budget.steps,
@@ -91,6 +93,34 @@ pub fn resource(state: &State, facts: &Facts, now_ms: i64) -> Value {
         add("budget", Some(limits));
     }
     resource
+}
+
+/// How far a rollback has come, and what could not be undone.
+fn compensation(state: &State) -> Option<Value> {
+    state.undoing.as_ref()?;
+    let left = undo::left(state);
+    let failed: Vec<Value> =
+        left.iter().filter(|one| one.fault.is_some()).map(|one| unit(state, one)).collect();
+    Some(json!({
+        "cause": if undo::is_cancelled(state) { "cancelled" } else { "failed" },
+        "undone": undo::count_done(state), "remaining": left.len() - failed.len(), "notUndone": failed,
+    }))
+}
+
+/// What is not undone: step, item and reason.
+pub fn unit(state: &State, left: &undo::Left<'_>) -> Value {
+    let own = &state.steps[left.task.step];
+    let mut unit = json!({"stepId": state.workflow().steps[left.task.step].id});
+    if let Some(part) = left.task.part {
+        unit["index"] = part.into();
+    }
+    if own.unknown.contains(&left.task.part) {
+        unit["outcome"] = "unknown".into();
+    }
+    if let Some(fault) = left.fault {
+        unit["error"] = error(fault, None);
+    }
+    unit
 }
 
 /// A fault as part of a resource. The face gives the code its own word.
@@ -161,10 +191,10 @@ fn step(state: &State, place: usize) -> Value {
     if let Some(ended) = own.ended_ms {
         add("endTime", iso(ended).into());
     }
-    match own.undone {
-        Some(Undone::Done) => add("compensated", true.into()),
-        Some(Undone::Failed) => add("compensated", false.into()),
-        None => {}
+    if state.work.keys().any(|task| task.step == place && task.undo) {
+        add("compensating", true.into());
+    } else if !own.undone.is_empty() {
+        add("compensated", own.undone.values().all(|undone| matches!(undone, Undone::Done)).into());
     }
     if let Some(work) = state.work.get(&Task::of(place)) {
         for (name, value) in phase(&work.phase) {

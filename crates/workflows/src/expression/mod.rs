@@ -47,4 +47,5 @@ pub enum Found<'a> {
 pub const DANGEROUS: [&str; 5] = ["__proto__", "prototype", "constructor", "toString", "valueOf"];
 
 /// What a name that stands for itself may be.
-pub const LOCALS: [&str; 7] = ["item", "index", "iteration", "last", "output", "input", "execution"];
+pub const LOCALS: [&str; 8] =
+    ["item", "index", "iteration", "last", "output", "input", "outcome", "execution"];

@@ -17,7 +17,7 @@ pub const ALLOWED_FIELDS: [&str; 11] = [
 
 /// Paths from the top of an entry, where names are the engine's own: the values are words, counts, moments and ids that
 /// the engine makes itself, never data of a workflow.
-pub const ENGINE_FIELDS: [&str; 44] = [
+pub const ENGINE_FIELDS: [&str; 49] = [
     "agentId",
     "at",
     "attempts",
@@ -27,9 +27,11 @@ pub const ENGINE_FIELDS: [&str; 44] = [
     "budget.tokens",
     "budget.wallClockMs",
     "by",
+    "cause",
     "childExecutionId",
     "circuitKey",
     "code",
+    "compensation",
     "completedAt",
     "cost",
     "decision",
@@ -43,6 +45,7 @@ pub const ENGINE_FIELDS: [&str; 44] = [
     "errors.isRetryable",
     "executionId",
     "finalState",
+    "force",
     "forcedAt",
     "forkedFrom",
     "gracePeriodMs",
@@ -52,6 +55,7 @@ pub const ENGINE_FIELDS: [&str; 44] = [
     "isRetryable",
     "iteration",
     "nextRetryAt",
+    "notUndone",
     "parentExecutionId",
     "requestedAt",
     "skipReason",
@@ -59,6 +63,7 @@ pub const ENGINE_FIELDS: [&str; 44] = [
     "steps",
     "timeoutMs",
     "tokens",
+    "undone",
     "until",
     "version",
     "workflowId",

@@ -147,8 +147,12 @@ pub fn check_unrecorded(row: &Row) -> Result<Option<Contradiction>, Error> {
 
 /// Compares a row of `tables::ENDED`.
 pub fn check_ended(row: &Row) -> Result<Option<Contradiction>, Error> {
-    let is_complete = row.optional_text(3)? == Some("execution-complete");
-    let agrees = (row.text(2)? == "completed") == is_complete;
+    let end = row.optional_text(3)?;
+    let agrees = match row.text(2)? {
+        "completed" => end == Some("execution-complete"),
+        "compensated" => end == Some("execution-compensated"),
+        _ => !matches!(end, Some("execution-complete" | "execution-compensated")),
+    };
     let what = "the status of the execution was changed: its journal says otherwise";
     let number = row.int(4)?.unsigned_abs();
     Ok((!agrees).then_some(Contradiction { number, execution: row.text(1)?.to_owned(), what }))

@@ -18,7 +18,8 @@ pub const MISSING: &str = "SELECT 'execution ' || COALESCE(
         AND NOT EXISTS (SELECT 1 FROM wf_journal n WHERE n.execution = j.execution AND n.seq = j.seq + 1)
         AND (EXISTS (SELECT 1 FROM wf_journal n WHERE n.execution = j.execution AND n.seq > j.seq)
              OR (e.ended_ms IS NOT NULL AND j.kind NOT IN
-                 ('execution-complete', 'execution-failed', 'cancellation-complete', 'cancellation-forced')))
+                 ('execution-complete', 'execution-failed', 'cancellation-complete', 'cancellation-forced',
+                  'execution-compensated', 'compensation-requested')))
      ORDER BY j.id DESC LIMIT 1),
     (SELECT COALESCE(e.id, 'number ' || j.execution) || ', seq 0'
      FROM wf_journal j LEFT JOIN wf_executions e ON e.num = j.execution
@@ -43,7 +44,8 @@ pub const UNRECORDED: &str = "SELECT e.num, e.id FROM wf_executions e
 /// Executions that have ended, and how their journals say they have.
 pub const ENDED: &str = "SELECT e.num, e.id, e.status,
         (SELECT kind FROM wf_journal j WHERE j.execution = e.num AND j.kind IN
-            ('execution-complete', 'execution-failed', 'cancellation-complete', 'cancellation-forced')
+            ('execution-complete', 'execution-failed', 'cancellation-complete', 'cancellation-forced',
+             'execution-compensated')
          ORDER BY j.seq DESC LIMIT 1), first.id
     FROM wf_executions e JOIN wf_journal first ON first.execution = e.num AND first.seq = 0
     WHERE e.num > ?1 AND e.ended_ms IS NOT NULL ORDER BY e.num LIMIT ?2";
@@ -65,10 +67,11 @@ pub fn execution_row(id: &str) -> Statement {
 }
 
 /// Executions that ended before a moment, whose journals a signed head covers. The newest entry of all stays, and its execution
-/// with it: numbers go on after it.
+/// with it: numbers go on after it. A child stays as long as its parent has not ended: it may have to be rolled back.
 pub fn executions_due(before_ms: i64, covered: i64, limit: i64) -> Statement {
     Statement::new(
         "SELECT e.num FROM wf_executions e WHERE e.created_ms <= ?1 AND e.ended_ms IS NOT NULL AND e.ended_ms <= ?1
+            AND NOT EXISTS (SELECT 1 FROM wf_executions p WHERE p.num = e.parent AND p.ended_ms IS NULL)
             AND NOT EXISTS (SELECT 1 FROM wf_journal j WHERE j.execution = e.num
                 AND (j.id > ?2 OR j.id = (SELECT MAX(id) FROM wf_journal))) ORDER BY e.created_ms LIMIT ?3",
         vec![before_ms.into(), covered.into(), limit.into()],

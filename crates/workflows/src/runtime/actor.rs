@@ -255,7 +255,10 @@ impl Actor {
         if let Some(id) = inbox {
             self.batch.then_one(tables::inbox_take(id));
         }
-        if self.state.status.is_final() && !matches!(event, Event::Again) {
+        if self.state.status.is_final() && !event.concerns_ended() {
+            return;
+        }
+        if self.is_late(&event) {
             return;
         }
         if matches!(&event, Event::Signal { id: Some(id), .. } if self.state.has_heard(id)) {
@@ -277,7 +280,7 @@ impl Actor {
             self.remote.remove(task);
             self.recorded.extend(self.running.remove(task).map(|running| running.recorded));
         }
-        if matches!(event, Event::Again) {
+        if event.concerns_ended() {
             self.hub.forget(&self.state.identity.execution);
         }
         if let Event::Due { task } = &event {
@@ -294,6 +297,19 @@ impl Actor {
         if !graceful && !self.state.status.is_final() {
             self.queue.push_back((Event::Forced, None));
         }
+    }
+
+    /// Whether this is the end of a step that is not waited for any more: it was cancelled by force, and a rollback runs. That is
+    /// only noted.
+    fn is_late(&mut self, event: &Event) -> bool {
+        let (Event::Succeeded { task, .. } | Event::Failed { task, .. }) = event else { return false };
+        if self.state.undoing.is_none() || self.state.work.contains_key(task) {
+            return false;
+        }
+        self.asked.remove(task);
+        self.recorded.extend(self.running.remove(task).map(|running| running.recorded));
+        self.write(record::late(*task, self.last_ms), None, self.last_ms);
+        true
     }
 
     fn decide(&mut self, decision: Decision, at_ms: i64) {
@@ -316,6 +332,8 @@ impl Actor {
                 self.batch.then(tables::approval_close(num, &task.to_string()));
             }
             Decision::Stop { task } => self.stop_task(task),
+            Decision::UndoChild { task } => self.undo_child(task),
+            Decision::ReportUndo => self.report(),
             Decision::Withdraw => {
                 self.ready.clear();
                 self.asked.retain(|task| self.running.contains_key(task));
@@ -331,7 +349,7 @@ impl Actor {
         }
     }
 
-    /// The end: whoever waits for it as a child is told in the same commit.
+    /// The end: the execution that it belongs to is told in the same commit.
     fn finish(&mut self) {
         self.finished = true;
         // What ends before it is stored has timers only if it has set them in this commit.
@@ -341,23 +359,13 @@ impl Actor {
         if self.state.workflow().policies.concurrency.is_some() {
             self.batch.then(tables::limit_leave(self.seed.num));
         }
-        if let Some(parent) = &self.seed.given.parent {
-            let event = super::deliver::child_ended(&self.state, parent.task);
-            match self.hub.post_to(parent.num, &event, &mut self.batch) {
-                Ok(posted) => self.posting.push(posted),
-                Err(fault) => {
-                    self.hub.0.log().error("a parent was not told", json!({"error": log::error(&fault)}))
-                }
-            }
-        }
+        self.report();
     }
 
-    fn stop_task(&mut self, task: Task) {
+    /// Fires the token of an attempt that runs.
+    pub(super) fn cancel_running(&self, task: Task) {
         if let Some(running) = self.running.get(&task) {
             running.cancel.cancel();
-        }
-        if let Some(Phase::Child { execution, .. }) = self.state.work.get(&task).map(|work| &work.phase) {
-            self.posting.push(Posted::stop(execution));
         }
     }
 }

@@ -3,6 +3,7 @@
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::log;
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::ids::For;
 use serde_json::{Map, Value, json};
@@ -11,7 +12,7 @@ use uuid::Uuid;
 
 use super::accept::{Accepted, Parent, Request, check_depth};
 use super::actor::Actor;
-use super::tables;
+use super::{Posted, deliver, tables};
 use crate::authors::Authors;
 use crate::definition::model::{Kind, Which, Workflow};
 use crate::engine::event::{Event, Task};
@@ -49,10 +50,14 @@ impl Actor {
                 }
                 Wanted::Nothing => Err(Fault::internal("the step is no workflow")),
             };
-            match definition.and_then(|definition| self.child(task, definition)) {
-                Ok(mut accepted) => {
+            let accepted = definition.and_then(|definition| {
+                let undoable = definition.0.is_undoable();
+                Ok((self.child(task, definition)?, undoable))
+            });
+            match accepted {
+                Ok((mut accepted, undoable)) => {
                     self.add(std::mem::take(&mut accepted.batch));
-                    self.give(Event::ChildBegun { task, execution: accepted.id.clone() });
+                    self.give(Event::ChildBegun { task, execution: accepted.id.clone(), undoable });
                     self.launching.push(accepted);
                 }
                 Err(fault) => {
@@ -62,6 +67,41 @@ impl Actor {
             }
         }
         self.beginning.extend(due);
+    }
+
+    /// Stops an attempt that runs, a child, or the rollback of a child.
+    pub(super) fn stop_task(&mut self, task: Task) {
+        self.cancel_running(task);
+        let child = self.state.children.get(&task.undone()).map(|child| child.execution.clone());
+        match (self.state.work.get(&task).map(|work| &work.phase), child) {
+            (Some(Phase::Child { execution, .. }), _) => self.posting.push(Posted::stop(execution)),
+            // Its rollback was stopped by force, so it is not waited for any more.
+            (None, Some(execution)) if task.undo => self.posting.push(Posted::stop_by_force(&execution)),
+            (Some(_) | None, _) => {}
+        }
+    }
+
+    /// Asks a child to undo what it did. After a crash it is asked again.
+    pub(super) fn undo_child(&mut self, task: Task) {
+        if let Some(child) = self.state.children.get(&task.undone()) {
+            let reply_to = self.seed.num;
+            self.posting.push(Posted::Undo { execution: child.execution.clone(), task, reply_to });
+        }
+    }
+
+    /// Tells the execution that this one belongs to how it ended, or what it has undone.
+    pub(super) fn report(&mut self) {
+        let Some(parent) = &self.seed.given.parent else { return };
+        let event = match self.state.undo_asked {
+            true => deliver::child_undone(&self.state, parent.task.undoing()),
+            false => deliver::child_ended(&self.state, parent.task),
+        };
+        match self.hub.post_to(parent.num, &event, &mut self.batch) {
+            Ok(posted) => self.posting.push(posted),
+            Err(fault) => {
+                self.hub.0.log().error("a parent was not told", json!({"error": log::error(&fault)}))
+            }
+        }
     }
 
     fn wanted(&self, task: Task) -> Wanted {

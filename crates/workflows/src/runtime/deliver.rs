@@ -15,7 +15,9 @@ use super::line::Line;
 use super::{Hub, fault, load, tables};
 use crate::agents::Usage;
 use crate::engine::event::{Event, Status, Task};
-use crate::engine::state::{Phase, State};
+use crate::engine::state::{Phase, State, Undone, Work};
+use crate::engine::{undo, view};
+use crate::limits;
 
 /// A message that is durable, or that only has to be looked for.
 pub enum Posted {
@@ -23,6 +25,8 @@ pub enum Posted {
     Wake { num: i64 },
     /// A child that must stop; it is found by its id.
     Cancel { execution: Arc<str>, event: Event },
+    /// A child that must undo what it did for this execution.
+    Undo { execution: Arc<str>, task: Task, reply_to: i64 },
     /// The time of a task has come.
     Due { num: i64, task: Option<Task> },
 }
@@ -31,7 +35,14 @@ impl Posted {
     /// Tells a child to stop.
     pub fn stop(execution: &Arc<str>) -> Self {
         let reason = String::from("the execution it belongs to stops");
-        let event = Event::CancelAsked { reason, graceful: true };
+        let event = Event::CancelAsked { reason, graceful: true, force: false };
+        Self::Cancel { execution: execution.clone(), event }
+    }
+
+    /// Stops the rollback of a child.
+    pub fn stop_by_force(execution: &Arc<str>) -> Self {
+        let reason = String::from("the rollback it belongs to was stopped by force");
+        let event = Event::CancelAsked { reason, graceful: false, force: true };
         Self::Cancel { execution: execution.clone(), event }
     }
 }
@@ -49,14 +60,9 @@ pub fn child_ended(state: &State, task: Task) -> Event {
         return Event::Succeeded { task, attempts: 1, output: Value::Object(outputs), usage: state.usage };
     }
     let cause = state.errors.first().map(|problem| &problem.fault);
-    let code = match state.status {
-        Status::Cancelled => Code::Cancelled,
-        Status::Queued
-        | Status::Running
-        | Status::Paused
-        | Status::Cancelling
-        | Status::Completed
-        | Status::Failed => cause.map_or(Code::AgentFailed, |fault| fault.code),
+    let code = match undo::is_cancelled(state) {
+        true => Code::Cancelled,
+        false => cause.map_or(Code::AgentFailed, |fault| fault.code),
     };
     let why = cause.map_or(state.status.as_str(), |fault| &fault.message);
     let mut fault = Fault::new(code, format!("the child execution {execution} did not complete: {why}"))
@@ -64,6 +70,27 @@ pub fn child_ended(state: &State, task: Task) -> Event {
     if state.usage != Usage::default() {
         fault = fault.with(Usage::DETAIL, json!(state.usage));
     }
+    Event::Failed { task, attempts: 1, fault: StoredFault::from(&fault) }
+}
+
+/// What a child has undone, for the undo of the step that waits for it.
+pub fn child_undone(state: &State, task: Task) -> Event {
+    let execution = &state.identity.execution;
+    let (count, left) = (undo::count_done(state), undo::left(state));
+    if left.is_empty() {
+        let output = json!({Undone::COUNT: count, "childExecutionId": execution});
+        return Event::Succeeded { task, attempts: 1, output, usage: Usage::default() };
+    }
+    let list: Vec<Value> = left.iter().take(limits::UNDO_LISTED).map(|one| view::unit(state, one)).collect();
+    let message = format!(
+        "{} of {} could not be undone in the child execution {execution}",
+        left.len(),
+        left.len() + count
+    );
+    let fault = Fault::new(Code::AgentFailed, message)
+        .with("childExecutionId", &**execution)
+        .with(Undone::COUNT, count)
+        .with("notUndone", list);
     Event::Failed { task, attempts: 1, fault: StoredFault::from(&fault) }
 }
 
@@ -95,6 +122,16 @@ impl Hub {
                 let Some(row) = load::find(self, tenant.as_str(), &execution).await? else { return Ok(()) };
                 let mut batch = Batch::new();
                 let posted = self.post_to(row.num, &event, &mut batch)?;
+                self.0.ports.store.commit(batch).await.map_err(fault)?;
+                Box::pin(self.deliver(tenant, posted)).await
+            }
+            Posted::Undo { execution, task, reply_to } => {
+                let (num, event) = match load::find(self, tenant.as_str(), &execution).await? {
+                    Some(row) => (row.num, Event::UndoAsked),
+                    None => (reply_to, child_gone(&execution, task)),
+                };
+                let mut batch = Batch::new();
+                let posted = self.post_to(num, &event, &mut batch)?;
                 self.0.ports.store.commit(batch).await.map_err(fault)?;
                 Box::pin(self.deliver(tenant, posted)).await
             }
@@ -140,9 +177,6 @@ impl Hub {
             self.0.gates.hold(num, self.0.gates.enter_again(&seed));
         }
         let lost: Vec<Task> = state.interrupted().collect();
-        for execution in stopping(&state) {
-            self.deliver_later(seed.tenant.clone(), Posted::stop(execution));
-        }
         let mut actor = Actor::new(line, self.clone(), seed, state, tail);
         if is_under_way {
             actor.resume();
@@ -154,16 +188,24 @@ impl Hub {
             actor.hear(message);
         }
         actor.look().await?;
+        // What has ended meanwhile need not be told anything.
+        let has_ended = |task: Task| actor.queue.iter().any(|(event, _)| event.task() == Some(task));
+        for posted in unsaid(&actor.state, num, has_ended) {
+            self.deliver_later(actor.seed.tenant.clone(), posted);
+        }
         actor.take_up();
         actor.spawn_unrecorded();
         Ok(())
     }
 }
 
-/// Children that were to be told to stop; the process may have died before that.
-fn stopping(state: &State) -> impl Iterator<Item = &Arc<str>> {
-    state.work.values().filter_map(|work| match &work.phase {
-        Phase::Child { execution, stopping: true } => Some(execution),
+/// What children were to be told, to stop or to undo what they did; the process may have died before that.
+fn unsaid(state: &State, num: i64, has_ended: impl Fn(Task) -> bool) -> Vec<Posted> {
+    let one = |(task, work): (&Task, &Work)| match &work.phase {
+        Phase::Child { execution, .. } if task.undo => {
+            Some(Posted::Undo { execution: execution.clone(), task: *task, reply_to: num })
+        }
+        Phase::Child { execution, stopping: true } => Some(Posted::stop(execution)),
         Phase::Child { stopping: false, .. }
         | Phase::Ready
         | Phase::Running
@@ -173,5 +215,15 @@ fn stopping(state: &State) -> impl Iterator<Item = &Arc<str>> {
         | Phase::Asking { .. }
         | Phase::Resting { .. }
         | Phase::Unknown => None,
-    })
+    };
+    state.work.iter().filter(|(task, _)| !has_ended(**task)).filter_map(one).collect()
+}
+
+fn child_gone(execution: &str, task: Task) -> Event {
+    let fault = Fault::new(
+        Code::NotFound,
+        format!("the child execution {execution} is gone, so nothing of it can be undone"),
+    )
+    .with("childExecutionId", execution);
+    Event::Failed { task, attempts: 1, fault: StoredFault::from(&fault) }
 }

@@ -88,7 +88,9 @@ impl Actor {
             if self.hub.0.closing.is_cancelled() && self.tasks.is_empty() {
                 return;
             }
-            if self.state.cancel.is_some() && grace.is_none() {
+            if !self.state.is_stopping() {
+                grace = None;
+            } else if grace.is_none() {
                 let limit = Duration::from_millis(self.hub.0.settings.grace_ms);
                 grace = Some(self.hub.0.ports.clock.sleep(limit));
             }

@@ -68,7 +68,8 @@ impl Actor {
             tokio::select! {
                 biased;
                 Some(occupied) = waiting => (task, Ok(occupied)),
-                () = expired => (task, Err(refusal)),
+                // Nothing is left out of a rollback because others are busy.
+                () = expired, if !task.undo => (task, Err(refusal)),
             }
         }));
     }

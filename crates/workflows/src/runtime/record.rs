@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::engine::event::{Event, Note, Status, Task};
 use crate::engine::state::State;
+use crate::engine::undo;
 use crate::journal;
 
 /// An entry before it is made fit for the journal.
@@ -38,9 +39,10 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64, grace_ms: u64) -> Entr
             entry("execution-start", None, "info", data)
         }
         Event::Started { task, attempt } => {
-            entry("step-start", Some(task.step), "info", with_part(json!({"attempt": attempt}), *task))
+            let kind = if task.undo { "step-compensating" } else { "step-start" };
+            entry(kind, Some(task.step), "info", with_part(json!({"attempt": attempt}), *task))
         }
-        Event::ChildBegun { task, execution } => {
+        Event::ChildBegun { task, execution, undoable: _ } => {
             let data = json!({"attempt": 1, "childExecutionId": execution});
             entry("step-start", Some(task.step), "info", with_part(data, *task))
         }
@@ -57,11 +59,7 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64, grace_ms: u64) -> Entr
                 with_part(data, *task),
             )
         }
-        Event::Failed { task, attempts, fault } => {
-            let data = json!({"status": "failed", "attempt": attempts, "duration": duration(state, *task, at_ms), "code": fault.code, "error": told(fault)});
-            let kind = if fault.code == Code::Timeout { "timeout" } else { "step-failed" };
-            entry(kind, Some(task.step), "error", with_part(data, *task))
-        }
+        Event::Failed { task, attempts, fault } => failed(state, *task, *attempts, fault, at_ms),
         Event::Lost { task } => {
             let data = json!({"reason": "the server stopped while the step ran"});
             entry("step-lost", Some(task.step), "warn", with_part(data, *task))
@@ -84,9 +82,12 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64, grace_ms: u64) -> Entr
                               "data": shown(state, "data", data)});
             entry("approval-decided", Some(task.step), "info", data)
         }
-        Event::CancelAsked { reason, graceful } => {
+        Event::CancelAsked { reason, graceful, force } => {
             let data = json!({"requestedAt": at_ms, "reason": reason, "graceful": graceful, "gracePeriodMs": grace_ms});
-            entry("cancellation", None, "warn", data)
+            entry("cancellation", None, "warn", with_force(data, *force))
+        }
+        Event::UndoAsked => {
+            entry("compensation-requested", None, "warn", json!({"reason": PARENT_ROLLS_BACK}))
         }
         Event::Forced => entry("debug", None, "debug", json!({"reason": "the time for clean-up is over"})),
         Event::Unwritable { fault } => {
@@ -96,6 +97,26 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64, grace_ms: u64) -> Entr
         Event::Resumed { budget } => entry("execution-resumed", None, "info", json!({"budget": budget})),
         Event::Again => entry("execution-retried", None, "info", json!({})),
     }
+}
+
+const PARENT_ROLLS_BACK: &str = "the execution it belongs to is rolled back";
+
+fn failed(state: &State, task: Task, attempts: u32, fault: &StoredFault, at_ms: i64) -> Entry {
+    let data = json!({"status": "failed", "attempt": attempts, "duration": duration(state, task, at_ms), "code": fault.code, "error": told(fault)});
+    let kind = match (task.undo, fault.code) {
+        (true, _) => "step-compensation-failed",
+        (false, Code::Timeout) => "timeout",
+        (false, _) => "step-failed",
+    };
+    entry(kind, Some(task.step), "error", with_part(data, task))
+}
+
+/// Said only where it is so.
+fn with_force(mut data: Value, force: bool) -> Value {
+    if force {
+        data["force"] = true.into();
+    }
+    data
 }
 
 /// What the journal says of what followed from an event. Told after the event was applied.
@@ -124,8 +145,16 @@ pub fn of_note(state: &State, note: &Note, at_ms: i64) -> Entry {
             let due = state.work.get(&Task::of(*step)).and_then(|work| work.phase.due_ms());
             entry("step-waiting", Some(*step), "info", json!({"dueAt": due.map(iso)}))
         }
-        Note::Compensating => {
-            entry("compensation", None, "warn", json!({"steps": state.undoing.as_ref().map(Vec::len)}))
+        Note::Compensating { units } => {
+            let cause = if undo::is_cancelled(state) { "cancelled" } else { "failed" };
+            let data = json!({"status": "compensating", "cause": cause, "steps": units,
+                              "code": state.errors.first().map(|problem| problem.fault.code), "errors": errors(state)});
+            entry("compensation", None, "warn", data)
+        }
+        Note::UndoingChild { task } => {
+            let child = state.children.get(&task.undone()).map(|child| &child.execution);
+            let data = json!({"attempt": 1, "childExecutionId": child});
+            entry("step-compensating", Some(task.step), "info", with_part(data, *task))
         }
         Note::Finished { forced } => finished(state, *forced, at_ms),
     }
@@ -143,6 +172,7 @@ pub fn of_circuit(task: Task, key: &str, change: Change) -> Entry {
 
 fn finished(state: &State, forced: bool, at_ms: i64) -> Entry {
     let duration = state.started_ms.map_or(0, |started| at_ms - started);
+    let left = undo::left(state).len();
     match (state.status, &state.cancel) {
         (Status::Cancelled, Some(cancel)) => {
             let elapsed = at_ms - cancel.asked_ms;
@@ -150,23 +180,35 @@ fn finished(state: &State, forced: bool, at_ms: i64) -> Entry {
                 true => ("cancellation-forced", "forcedAt"),
                 false => ("cancellation-complete", "completedAt"),
             };
-            let data = json!({moment: at_ms, "elapsedMs": elapsed, "graceful": !forced, "finalState": "cancelled", "duration": duration});
+            let mut data = json!({moment: at_ms, "elapsedMs": elapsed, "graceful": !forced, "finalState": "cancelled", "duration": duration});
+            if state.undoing.is_some() {
+                data["undone"] = undo::count_done(state).into();
+                data["notUndone"] = left.into();
+            }
             entry(kind, None, "warn", data)
         }
         (Status::Completed, _) => {
             entry("execution-complete", None, "info", json!({"status": "completed", "duration": duration}))
         }
+        (Status::Compensated, _) => {
+            let data = json!({"status": "compensated", "duration": duration, "undone": undo::count_done(state), "notUndone": left,
+                              "code": state.errors.first().map(|problem| problem.fault.code), "errors": errors(state)});
+            entry("execution-compensated", None, if left > 0 { "error" } else { "warn" }, data)
+        }
         (status, _) => {
-            let errors: Vec<Value> =
-                state.errors.iter().take(10).map(|problem| told(&problem.fault)).collect();
-            let data = json!({"status": status, "duration": duration, "code": state.errors.first().map(|problem| problem.fault.code), "errors": errors});
+            let data = json!({"status": status, "duration": duration, "code": state.errors.first().map(|problem| problem.fault.code), "errors": errors(state)});
             entry("execution-failed", None, "error", data)
         }
     }
 }
 
+fn errors(state: &State) -> Vec<Value> {
+    state.errors.iter().take(10).map(|problem| told(&problem.fault)).collect()
+}
+
 fn duration(state: &State, task: Task, at_ms: i64) -> i64 {
-    state.steps[task.step].started_ms.map_or(0, |started| at_ms - started)
+    let started = if task.undo { state.undo_started_ms } else { state.steps[task.step].started_ms };
+    started.map_or(0, |started| at_ms - started)
 }
 
 fn told(fault: &StoredFault) -> Value {
@@ -176,6 +218,9 @@ fn told(fault: &StoredFault) -> Value {
 fn with_part(mut data: Value, task: Task) -> Value {
     if let (Some(part), Some(map)) = (task.part, data.as_object_mut()) {
         map.insert("index".to_owned(), part.into());
+    }
+    if let (true, Some(map)) = (task.undo, data.as_object_mut()) {
+        map.insert("compensation".to_owned(), true.into());
     }
     data
 }

@@ -4,7 +4,6 @@ use orchestr8_kernel::ports::store::{Batch, Statement};
 
 use super::actor::Actor;
 use super::record;
-use crate::engine::event::Status;
 use crate::engine::view;
 use crate::tables;
 use crate::{journal, limits, merkle};
@@ -66,7 +65,7 @@ impl Actor {
     pub(super) fn progress(&self) -> tables::Progress {
         let status = self.state.status;
         let name = |step: usize| &*self.state.workflow().steps[step].id;
-        let first = self.state.errors.first().filter(|_| matches!(status, Status::Failed | Status::Cancelled));
+        let first = self.state.errors.first().filter(|_| status.is_unsuccessful());
         tables::Progress {
             status: status.as_str(),
             awake: self.state.is_awake(),

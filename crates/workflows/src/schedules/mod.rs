@@ -355,7 +355,8 @@ async fn may_start(hub: &Hub, schedule: &Schedule) -> Result<Turn, Fault> {
         Overlap::Cancel => {
             let reason = format!("schedule '{}' starts anew", schedule.id);
             let mut batch = Batch::new();
-            let posted = hub.post_to(row.num, &Event::CancelAsked { reason, graceful: true }, &mut batch)?;
+            let event = Event::CancelAsked { reason, graceful: true, force: false };
+            let posted = hub.post_to(row.num, &event, &mut batch)?;
             hub.ports().store.commit(batch).await.map_err(fault)?;
             hub.deliver_later(row.tenant, posted);
             Ok(Turn::Now)

@@ -142,7 +142,7 @@ async fn what_was_done_is_undone_in_reverse_when_it_fails_later() {
             step("d", &["c"], json!({"fail": "AGENT_FAILED"})),
         ]))
         .await;
-    assert_eq!(end["status"], "failed");
+    assert_eq!(end["status"], "compensated");
     assert_eq!(
         (&end["steps"]["a"]["compensated"], &end["steps"]["b"]["compensated"]),
         (&json!(true), &json!(true))

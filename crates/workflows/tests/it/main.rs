@@ -7,6 +7,7 @@ mod keys;
 mod models;
 mod races;
 mod restarts;
+mod sagas;
 mod schedules;
 mod slots;
 mod steps;

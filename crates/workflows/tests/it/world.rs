@@ -31,6 +31,8 @@ use tokio::sync::Notify;
 pub struct Desk {
     /// Every call: step and idempotency key, in order.
     pub calls: Mutex<Vec<(String, String)>>,
+    /// The input of every call, in order.
+    pub inputs: Mutex<Vec<Value>>,
     /// Steps that wait until they are let go.
     gates: Mutex<HashMap<String, Arc<Notify>>>,
     began: Notify,
@@ -75,6 +77,7 @@ impl Agent for TestAgent {
         let desk = self.0.clone();
         Box::pin(async move {
             let step = call.step.to_string();
+            desk.inputs.lock().push(call.input.clone());
             desk.calls.lock().push((step.clone(), call.key.to_string()));
             desk.began.notify_waiters();
             let input = &call.input;
@@ -255,7 +258,7 @@ impl World {
         let resource =
             self.ask("executions.get", json!({"executionId": id, "waitMs": 20_000, "until": "final"})).await;
         assert!(
-            matches!(resource["status"].as_str(), Some("completed" | "failed" | "cancelled")),
+            matches!(resource["status"].as_str(), Some("completed" | "failed" | "cancelled" | "compensated")),
             "it has not ended: {resource:#}"
         );
         resource

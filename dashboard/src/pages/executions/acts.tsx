@@ -43,36 +43,42 @@ export function Acts({ execution, askFork }: { execution: Execution; askFork: ()
     <>
       {may('running', 'queued') && <Button icon={Pause} busy={isBusy} onClick={() => doIt('pause', 'Paused: nothing new begins.')}>Pause</Button>}
       {may('paused') && <Button icon={Play} tone="accent" busy={isBusy} onClick={() => doIt('resume', 'It goes on.')}>Resume</Button>}
-      {may('failed', 'cancelled') && <Button icon={RotateCcw} tone="accent" busy={isBusy} onClick={() => doIt('retry', 'It goes on from what failed.')}>Retry</Button>}
+      {may('failed', 'cancelled', 'compensated') && <Button icon={RotateCcw} tone="accent" busy={isBusy} onClick={() => doIt('retry', 'It goes on from what failed.')}>Retry</Button>}
       <Button icon={GitFork} onClick={askFork}>Fork</Button>
       {may('running', 'queued', 'paused') && <Button icon={Ban} tone="danger" onClick={() => setCancelling(true)}>Cancel</Button>}
-      {isCancelling && <Cancel id={id} close={() => setCancelling(false)} />}
+      {may('compensating') && <Button icon={Ban} tone="danger" onClick={() => setCancelling(true)}>Stop the rollback</Button>}
+      {isCancelling && <Cancel id={id} isRollback={execution.status === 'compensating'} close={() => setCancelling(false)} />}
     </>
   )
 }
 
-function Cancel({ id, close }: { id: string; close: () => void }) {
+function Cancel({ id, isRollback, close }: { id: string; isRollback: boolean; close: () => void }) {
   const [reason, setReason] = useState('')
   const [isBusy, act] = useAct()
   return (
-    <Dialog title="Cancel this execution?" close={close}>
+    <Dialog title={isRollback ? 'Stop the rollback?' : 'Cancel this execution?'} close={close}>
       <form
         className="flex flex-col gap-3"
         onSubmit={(event) => {
           event.preventDefault()
           act(async () => {
-            await move(id, 'cancel', reason.trim() === '' ? {} : { reason: reason.trim() })
-            say('It is being cancelled.')
+            const why = reason.trim() === '' ? {} : { reason: reason.trim() }
+            const answer = await move(id, 'cancel', isRollback ? { ...why, force: true } : why)
+            say(isRollback ? (answer.message ?? 'The rollback is stopped.') : 'It is being cancelled.')
             close()
             await look(id)
           })
         }}
       >
-        <p className="text-soft">Steps that run get five seconds to clean up. What is done stays done.</p>
+        <p className="text-soft">
+          {isRollback
+            ? 'What is not undone yet stays done, and is listed.'
+            : 'Steps that run get five seconds to clean up. What is done is undone only if the definition says so (compensateOn).'}
+        </p>
         <Field label="Why (optional)"><input className="field" maxLength={1024} value={reason} onChange={(event) => setReason(event.target.value)} /></Field>
         <div className="flex justify-end gap-2">
           <Button onClick={close}>Let it run</Button>
-          <Button type="submit" tone="danger" busy={isBusy}>Cancel it</Button>
+          <Button type="submit" tone="danger" busy={isBusy}>{isRollback ? 'Stop it' : 'Cancel it'}</Button>
         </div>
       </form>
     </Dialog>

@@ -9,11 +9,14 @@ export interface Attempt {
   code?: string
   /** Which item of a list it was for. */
   item?: number
+  /** It undid what the step had done. */
+  isUndo?: true
 }
 
 interface Data {
   index?: number
   attempt?: number
+  compensation?: boolean
   code?: string
   error?: { code?: string }
 }
@@ -23,17 +26,19 @@ export function attemptsOf(entries: JournalEntry[], step: string): Attempt[] {
   for (const entry of entries) {
     if (entry.stepId !== step) continue
     const data = (entry.data ?? {}) as Data
-    if (entry.type === 'step-start') {
+    const isUndo = data.compensation === true
+    if (entry.type === 'step-start' || entry.type === 'step-compensating') {
       found.push({
         number: found.length + 1,
         beganMs: entry.timestamp,
         endedMs: null,
         outcome: 'running',
         ...(data.index === undefined ? {} : { item: data.index }),
+        ...(isUndo ? { isUndo } : {}),
       })
       continue
     }
-    const last = found.find((one) => one.endedMs === null && one.item === data.index)
+    const last = found.find((one) => one.endedMs === null && one.item === data.index && (one.isUndo ?? false) === isUndo)
     if (!last) continue
     const outcome = OUTCOMES[entry.type]
     if (outcome === undefined) continue
@@ -49,9 +54,11 @@ export function attemptsOf(entries: JournalEntry[], step: string): Attempt[] {
 const OUTCOMES: Record<string, string> = {
   'step-complete': 'completed',
   'step-failed': 'failed',
+  timeout: 'failed',
   'step-retry': 'retrying',
   'step-retrying': 'retrying',
   'step-cancelled': 'cancelled',
   'step-skipped': 'skipped',
-  'step-compensated': 'completed',
+  'step-compensated': 'compensated',
+  'step-compensation-failed': 'failed',
 }

@@ -39,6 +39,10 @@ test('events end what is shown, and filters still hold', () => {
   const ended = [{ type: 'workflow.completed', executionId: 'a', timestamp: '2026-01-01T00:00:01.000Z', data: { duration: 7 } }]
   expect(withEvents(rows, ended)[1]).toMatchObject({ status: 'completed', duration: 7 })
   expect(ids(withEvents(rows, ended, 'running'))).toBe('b')
+  const rolling = withEvents(rows, [{ type: 'workflow.compensating', executionId: 'a', timestamp: '', data: {} }])
+  expect(rolling[1]).toMatchObject({ status: 'compensating', completedAt: null })
+  const back = [{ type: 'workflow.compensated', executionId: 'a', timestamp: '2026-01-01T00:00:01.000Z', data: { duration: 9 } }]
+  expect(withEvents(rolling, back)[1]).toMatchObject({ status: 'compensated', duration: 9 })
   expect(withEvents(rows, [{ type: 'step.started', executionId: 'a', timestamp: '' }])).toBe(rows)
 })
 
@@ -76,6 +80,32 @@ test('attempts are read from the journal, also of items side by side', () => {
   const items = [entry(1, 'step-start', { index: 0 }, 0), entry(2, 'step-start', { index: 1 }, 0), entry(3, 'step-complete', { index: 1 }, 4)]
   expect(attemptsOf(items, 's').map((one) => one.outcome)).toEqual(['running', 'completed'])
   expect(attemptsOf(items, 'other')).toEqual([])
+})
+
+test('an undo is an attempt of its own', () => {
+  const entries = [
+    entry(1, 'step-start', { attempt: 1, index: 0 }, 0),
+    entry(2, 'step-complete', { index: 0 }, 5),
+    entry(3, 'step-compensating', { attempt: 1, index: 0, compensation: true }, 9),
+    entry(4, 'step-compensation-failed', { index: 0, compensation: true, code: 'TIMEOUT' }, 12),
+  ]
+  const [done, undo] = attemptsOf(entries, 's')
+  expect(done).toMatchObject({ outcome: 'completed', endedMs: 5 })
+  expect(done?.isUndo).toBeUndefined()
+  expect(undo).toMatchObject({ outcome: 'failed', isUndo: true, item: 0, beganMs: 9, endedMs: 12, code: 'TIMEOUT' })
+})
+
+test('what could not be undone is said, and a rollback shows how far it is', () => {
+  const error = { code: 'TIMEOUT' as const, message: 'no answer', isRetryable: true, category: 'timeout' as const }
+  const compensation = { cause: 'failed' as const, undone: 1, remaining: 2, notUndone: [{ stepId: 'pay', index: 3, error }] }
+  const rolling = execution({ status: 'compensating', compensation, steps: { ship: { status: 'failed', attempts: 1, error } } })
+  expect(stuckAt(rolling).map((one) => one.what)).toEqual([
+    'What it did is being undone: 1 undone, 2 to do.',
+    'Not undone (item 3): no answer',
+    'no answer (TIMEOUT, trying again may help)',
+  ])
+  expect(stuckAt(rolling).some((one) => one.cure)).toBe(false)
+  expect(stuckAt({ ...rolling, status: 'compensated' }).at(-1)).toMatchObject({ step: 'ship', cure: 'retry' })
 })
 
 test('what a step was given is told as far as it is known here', () => {

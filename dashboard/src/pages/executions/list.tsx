@@ -12,7 +12,7 @@ import { Ago, Took } from '../../ui/time'
 import { useWide } from '../../ui/wide'
 import { useList } from './use-list'
 
-const STATUSES = ['queued', 'running', 'paused', 'cancelling', 'completed', 'failed', 'cancelled']
+const STATUSES = ['queued', 'running', 'paused', 'cancelling', 'compensating', 'completed', 'failed', 'cancelled', 'compensated']
 
 export const shortId = (id: string): string => id.replace(/^exec-/, '').slice(-12)
 const placeOf = (row: ExecutionSummary): string => `/executions/${encodeURIComponent(row.executionId)}`

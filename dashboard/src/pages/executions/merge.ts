@@ -2,13 +2,15 @@
 import type { ExecutionSummary } from '../../api/client'
 import type { LiveEvent } from '../../live/feed'
 
-const ENDS: Record<string, ExecutionSummary['status']> = {
+const STATES: Record<string, ExecutionSummary['status']> = {
   'workflow.completed': 'completed',
   'workflow.failed': 'failed',
   'workflow.cancelled': 'cancelled',
+  'workflow.compensating': 'compensating',
+  'workflow.compensated': 'compensated',
 }
 
-const FINAL = new Set<ExecutionSummary['status']>(['completed', 'failed', 'cancelled'])
+const FINAL = new Set<ExecutionSummary['status']>(['completed', 'failed', 'cancelled', 'compensated'])
 
 export interface Merged {
   rows: ExecutionSummary[]
@@ -43,17 +45,18 @@ export function withOlder(rows: ExecutionSummary[], page: ExecutionSummary[]): E
 
 /** What the events say of rows that are shown. The same list if they say nothing. */
 export function withEvents(rows: ExecutionSummary[], events: LiveEvent[], status?: string): ExecutionSummary[] {
-  const ended = new Map<string, LiveEvent>()
+  const moved = new Map<string, LiveEvent>()
   for (const event of events) {
-    if (event.executionId !== undefined && ENDS[event.type] !== undefined) ended.set(event.executionId, event)
+    if (event.executionId !== undefined && STATES[event.type] !== undefined) moved.set(event.executionId, event)
   }
-  if (ended.size === 0) return rows
+  if (moved.size === 0) return rows
   let isChanged = false
   const changed = rows.map((row) => {
-    const event = ended.get(row.executionId)
-    const state = event && ENDS[event.type]
+    const event = moved.get(row.executionId)
+    const state = event && STATES[event.type]
     if (!event || !state || row.status === state) return row
     isChanged = true
+    if (!FINAL.has(state)) return { ...row, status: state, completedAt: null, duration: null }
     const duration = (event.data as { duration?: number } | undefined)?.duration ?? null
     return { ...row, status: state, completedAt: event.timestamp, duration }
   })

@@ -41,7 +41,8 @@ export default function One({ id }: { id: string }) {
   const shown = moment === null ? now.data : (then.data ?? now.data)
   const definition = written.data?.workflow
   const chosen = step || undefined
-  const stateOf = (name: string) => shown.steps[name]?.status ?? 'pending'
+  const entries = moment === null ? journal.entries : journal.entries.filter((entry) => entry.sequence <= moment)
+  const stateOf = (name: string) => stateInGraph(shown, name)
   return (
     <>
       <Head execution={now.data} acts={<Acts execution={now.data} askFork={() => setForking(true)} />} />
@@ -65,7 +66,7 @@ export default function One({ id }: { id: string }) {
         ) : (
           <div className={`grid min-h-0 gap-3.5 ${chosen ? 'lg:grid-cols-[1fr_22rem]' : ''}`}>
             {tab === 'waterfall' ? (
-              <Waterfall execution={shown} chosen={chosen} choose={setStep} />
+              <Waterfall execution={shown} entries={entries} chosen={chosen} choose={setStep} />
             ) : (
               <div className="h-[28rem] min-w-0 rounded-lg border border-line bg-panel lg:sticky lg:top-0 lg:h-[max(28rem,calc(100dvh-16rem))]">
                 <Suspense fallback={<Waiting what="Drawing" />}>
@@ -80,7 +81,7 @@ export default function One({ id }: { id: string }) {
                 id={chosen}
                 execution={shown}
                 definition={definition}
-                entries={moment === null ? journal.entries : journal.entries.filter((entry) => entry.sequence <= moment)}
+                entries={entries}
                 actions={<Button tone="quiet" onClick={() => setStep('')}>Close</Button>}
               />
             )}
@@ -94,11 +95,20 @@ export default function One({ id }: { id: string }) {
   )
 }
 
+/** A step that is or was undone is shown so, whatever it came to before. */
+function stateInGraph(execution: Execution, name: string): string {
+  const step = execution.steps[name]
+  if (step?.compensating) return 'compensating'
+  if (step?.compensated) return 'compensated'
+  return step?.status ?? 'pending'
+}
+
 function note(execution: Execution, name: string): string | undefined {
   const step = execution.steps[name]
   if (!step || step.status === 'pending') return undefined
   const took = step.startTime && step.endTime ? ` · ${span(Date.parse(step.endTime) - Date.parse(step.startTime))}` : ''
-  return `${step.status}${took}${step.attempts > 1 ? ` · ${step.attempts} attempts` : ''}`
+  const undo = step.compensating ? ' · is being undone' : step.compensated ? ' · undone' : step.compensated === false ? ' · not undone' : ''
+  return `${step.status}${undo}${took}${step.attempts > 1 ? ` · ${step.attempts} attempts` : ''}`
 }
 
 function Head({ execution, acts }: { execution: Execution; acts: ReactNode }) {

@@ -28,7 +28,8 @@ export function StepPanel({ id, execution, definition, entries, actions }: {
   if (step?.nextRetryAt) facts.push(['Next try', <Ago key="next" at={step.nextRetryAt} />])
   if (step?.skipReason) facts.push(['Skipped', step.skipReason])
   if (step?.aliasFor) facts.push(['In place of', step.aliasFor])
-  if (step?.compensated) facts.push(['Undone', 'what it did was undone'])
+  if (step?.compensating) facts.push(['Undo', <StateBadge key="undo" state="compensating" label="running" />])
+  if (step?.compensated !== undefined) facts.push(['Undo', <StateBadge key="undo" state={step.compensated ? 'compensated' : 'failed'} label={step.compensated ? 'undone' : 'not undone'} />])
   if (step?.childExecutionId) {
     facts.push(['Started', <Link key="child" className="text-accent underline" to={`/executions/${encodeURIComponent(step.childExecutionId)}`}>another execution</Link>])
   }
@@ -55,7 +56,7 @@ export function StepPanel({ id, execution, definition, entries, actions }: {
               <ol className="flex flex-col gap-1">
                 {attempts.map((attempt) => (
                   <li key={attempt.number} className="flex items-center gap-2 text-xs">
-                    <span className="figures min-w-5 text-faint">{attempt.item === undefined ? attempt.number : `item ${attempt.item}`}</span>
+                    <span className="figures min-w-5 text-faint">{attempt.isUndo ? 'undo ' : ''}{attempt.item === undefined ? (attempt.isUndo ? '' : attempt.number) : `item ${attempt.item}`}</span>
                     <StateBadge state={attempt.outcome} {...(attempt.code ? { label: attempt.code } : {})} />
                     <span className="figures ml-auto text-soft">
                       at {span(attempt.beganMs)}{attempt.endedMs === null ? '' : `, for ${span(attempt.endedMs - attempt.beganMs)}`}

@@ -12,14 +12,22 @@ export interface Stuck {
   cure?: 'approve' | 'resolve' | 'resume' | 'retry'
 }
 
-const FINAL = new Set(['completed', 'cancelled'])
+const UNSUCCESSFUL = new Set(['failed', 'compensating', 'compensated'])
 
 export function stuckAt(execution: Execution): Stuck[] {
-  if (FINAL.has(execution.status)) return []
+  if (execution.status === 'completed' || (execution.status === 'cancelled' && !execution.compensation)) return []
   const found: Stuck[] = []
   if (execution.status === 'queued') found.push({ what: 'It waits for its turn: as many executions run as may.', hue: 'wait' })
   if (execution.status === 'paused') {
     found.push({ what: `It is paused${execution.pauseReason ? `: ${execution.pauseReason}` : ''}. Nothing new begins until somebody resumes it.`, hue: 'wait', cure: 'resume' })
+  }
+  const rollback = execution.compensation
+  if (rollback && execution.status === 'compensating') {
+    found.push({ what: `What it did is being undone: ${rollback.undone} undone, ${rollback.remaining} to do.`, hue: 'busy' })
+  }
+  for (const left of rollback?.notUndone ?? []) {
+    const item = left.index === undefined ? '' : ` (item ${left.index})`
+    found.push({ step: left.stepId, what: `Not undone${item}: ${left.error?.message ?? 'the rollback was stopped'}`, hue: 'bad' })
   }
   for (const id of execution.stepOrder) {
     const step = execution.steps[id]
@@ -31,13 +39,13 @@ export function stuckAt(execution: Execution): Stuck[] {
       found.push({ step: id, ...waitingFor(step.waitingFor ?? {}) })
     } else if (step.status === 'unknown') {
       found.push({ step: id, what: 'It was under way when the server stopped, and nobody knows whether it was done. Say what became of it.', hue: 'bad', cure: 'resolve' })
-    } else if (step.status === 'failed' && execution.status === 'failed') {
+    } else if (step.status === 'failed' && UNSUCCESSFUL.has(execution.status)) {
       const error = step.error
       found.push({
         step: id,
         what: error ? `${error.message} (${error.code}, ${error.isRetryable ? 'trying again may help' : 'trying the same again does not help'})` : 'It failed.',
         hue: 'bad',
-        cure: 'retry',
+        ...(execution.status === 'compensating' ? {} : { cure: 'retry' as const }),
       })
     }
   }

@@ -1,11 +1,17 @@
 // When each step ran, one below the other.
 import { GanttChart } from 'lucide-react'
-import type { Execution } from '../../api/client'
+import type { Execution, JournalEntry } from '../../api/client'
 import { Empty } from '../../ui/basics'
 import { FILL, lookOf, TEXT } from '../../ui/state'
 import { span, useClock } from '../../ui/time'
+import { attemptsOf } from './attempts'
 
-export function Waterfall({ execution, chosen, choose }: { execution: Execution; chosen: string | undefined; choose: (step: string) => void }) {
+export function Waterfall({ execution, entries, chosen, choose }: {
+  execution: Execution
+  entries: JournalEntry[]
+  chosen: string | undefined
+  choose: (step: string) => void
+}) {
   const now = useClock()
   const begin = Date.parse(execution.startedAt ?? execution.createdAt)
   const end = execution.completedAt ? Date.parse(execution.completedAt) : now
@@ -26,6 +32,7 @@ export function Waterfall({ execution, chosen, choose }: { execution: Execution;
           const to = step?.endTime ? Date.parse(step.endTime) : step?.startTime && !execution.completedAt ? now : from
           const left = from === null ? 0 : ((from - begin) / whole) * 100
           const width = from === null || to === null ? 0 : ((to - from) / whole) * 100
+          const undo = step?.compensating || step?.compensated !== undefined ? attemptsOf(entries, id).filter((one) => one.isUndo) : []
           return (
             <li key={id}>
               <button
@@ -46,6 +53,14 @@ export function Waterfall({ execution, chosen, choose }: { execution: Execution;
                       style={{ left: `${Math.min(99.5, Math.max(0, left))}%`, width: `${Math.min(100 - left, width)}%` }}
                     />
                   )}
+                  {undo.map((one) => (
+                    <span
+                      key={one.number}
+                      title={`undo: ${one.outcome}`}
+                      className={`absolute top-1.5 h-1.5 min-w-[3px] rounded-sm ${FILL[lookOf(one.endedMs === null ? 'compensating' : one.outcome).hue]}`}
+                      style={{ left: `${Math.min(99.5, (one.beganMs / whole) * 100)}%`, width: `${(((one.endedMs ?? end - begin) - one.beganMs) / whole) * 100}%` }}
+                    />
+                  ))}
                 </span>
                 <span className="figures w-16 text-right text-xs text-soft">{from === null || to === null ? (step?.status ?? '') : span(to - from)}</span>
               </button>

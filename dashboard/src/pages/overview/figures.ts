@@ -55,6 +55,8 @@ export function summarise(rows: ExecutionSummary[], now: number, spanMs: number,
     const index = Math.floor((Date.parse(row.completedAt) - begin) / width)
     const bucket = buckets[index]
     if (!bucket) continue
+    // One that was rolled back without an error was cancelled.
+    if (row.status === 'compensated') bucket[row.error ? 'failed' : 'cancelled'] += 1
     if (row.status === 'completed' || row.status === 'failed' || row.status === 'cancelled') bucket[row.status] += 1
     if (typeof row.duration === 'number') took[index]?.push(row.duration)
   }

@@ -15,7 +15,8 @@ const Charts = lazy(() => import('./charts'))
 const NEWEST = 500
 /** How many are shown in one list here. */
 const SHOWN = 6
-const UNDER_WAY: string[] = ['running', 'queued', 'paused', 'cancelling']
+const UNDER_WAY: string[] = ['running', 'queued', 'paused', 'cancelling', 'compensating']
+const UNSUCCESSFUL: string[] = ['failed', 'compensated']
 /** The clock moves the figures in such steps; where they tell of less time, each second. */
 const STEP_MS = 10_000
 const WORDS: Record<number, string> = { 3_600_000: 'last hour', 600_000: 'last 10 minutes' }
@@ -32,7 +33,7 @@ export default function Overview() {
   const rows = recent.data?.executions ?? []
   // What runs for long, or failed a while ago, may be older than the newest: then it is asked for by its state.
   const older = useQueries({
-    queries: [...UNDER_WAY, 'failed'].map((status) => ({
+    queries: [...UNDER_WAY, ...UNSUCCESSFUL].map((status) => ({
       queryKey: ['recent', status],
       queryFn: () => executions({ status }, SHOWN),
       enabled: rows.length >= NEWEST,
@@ -43,7 +44,7 @@ export default function Overview() {
   if (recent.error && rows.length === 0) return <Trouble error={recent.error} again={() => void recent.refetch()} />
   const known = rows.length >= NEWEST ? older : rows
   const under = known.filter((row) => UNDER_WAY.includes(row.status))
-  const failed = known.filter((row) => row.status === 'failed')
+  const failed = known.filter((row) => UNSUCCESSFUL.includes(row.status))
   const isEmpty = rows.length === 0
   return (
     <>
@@ -85,7 +86,7 @@ function Hour({ rows, counts }: { rows: ExecutionSummary[]; counts: Record<strin
   const spanMs = timeTold(rows, NEWEST, now + step, PARTS)
   const lately = WORDS[spanMs] ?? `last ${span(spanMs)}`
   const hour = useMemo(() => summarise(rows, now + step, spanMs, PARTS), [rows, now, step, spanMs])
-  const failed = counts['failed'] ?? 0
+  const failed = (counts['failed'] ?? 0) + (counts['compensated'] ?? 0)
   return (
     <>
       <Panel>
@@ -108,7 +109,7 @@ function Hour({ rows, counts }: { rows: ExecutionSummary[]; counts: Record<strin
 }
 
 const under = (counts: Record<string, number>): number =>
-  ['running', 'paused', 'cancelling'].reduce((sum, state) => sum + (counts[state] ?? 0), 0)
+  ['running', 'paused', 'cancelling', 'compensating'].reduce((sum, state) => sum + (counts[state] ?? 0), 0)
 
 const All = ({ to }: { to: string }) => <Link to={to} className="text-xs text-accent hover:underline">All of them</Link>
 

@@ -21,7 +21,10 @@ pub fn conclude(shell: &Shell, reach: &Reach, followed: &Followed) -> u8 {
     match (followed.end, status) {
         (End::Final, "completed") if terminal.json => {}
         (End::Final, "completed") => terminal.value(&execution["outputs"]),
-        (End::Final, "cancelled") => terminal.note(&format!("execution {id} was cancelled")),
+        (End::Final, _) if ending(execution) == "cancelled" => {
+            terminal.note(&format!("execution {id} was cancelled"));
+            rollback(execution).iter().for_each(|line| terminal.note(line));
+        }
         (End::Final, _) => terminal.fail(&failed(execution)),
         (End::Blocked, status) => terminal.note(&blocked(execution, status)),
         (End::TimedOut, status) => {
@@ -40,12 +43,40 @@ pub fn conclude(shell: &Shell, reach: &Reach, followed: &Followed) -> u8 {
 
 /// 0 completed, 1 failed, 6 not at its end, 130 cancelled or left.
 pub fn exit_code(followed: &Followed) -> u8 {
-    match (followed.end, text(&followed.execution, "status")) {
+    match (followed.end, ending(&followed.execution)) {
         (End::Final, "completed") => exit::OK,
         (End::Final, "cancelled") | (End::Interrupted, _) => exit::INTERRUPTED,
         (End::Final, _) => exit::FAILED,
         (End::Blocked | End::TimedOut, _) => exit::TIMED_OUT,
     }
+}
+
+/// How it ended: a rollback does not change whether it failed or was cancelled.
+fn ending(execution: &Value) -> &str {
+    match text(execution, "status") {
+        "compensated" => text(&execution["compensation"], "cause"),
+        status => status,
+    }
+}
+
+/// What a rollback undid, and what it could not undo.
+pub fn rollback(execution: &Value) -> Vec<String> {
+    let compensation = &execution["compensation"];
+    let Some(undone) = compensation["undone"].as_u64() else { return Vec::new() };
+    let left = compensation["notUndone"].as_array().map_or(&[][..], Vec::as_slice);
+    let remaining = compensation["remaining"].as_u64().unwrap_or(0);
+    let mut line = format!("rolled back: {undone} undone");
+    if remaining > 0 {
+        line += &format!(", {remaining} to do");
+    }
+    if !left.is_empty() {
+        line += &format!(", {} not undone", left.len());
+    }
+    let unit = |one: &Value| {
+        let item = one["index"].as_u64().map_or_else(String::new, |index| format!(" [{index}]"));
+        format!("not undone: {}{item}: {}", text(one, "stepId"), text(&one["error"], "message"))
+    };
+    std::iter::once(line).chain(left.iter().map(unit)).collect()
 }
 
 fn how_to_go_on(reach: &Reach, id: &str) -> String {
@@ -67,11 +98,12 @@ fn failed(execution: &Value) -> Failure {
         step => format!(" at step '{step}'"),
     };
     let message = format!("execution {id} failed{}: {}", place(first), text(first, "message"));
-    let lines = errors.iter().skip(1).map(|error| {
+    let others = errors.iter().skip(1).map(|error| {
         format!("{} {}: {}", text(error, "stepId"), text(error, "code"), text(error, "message"))
             .trim_start()
             .to_owned()
     });
+    let lines = others.chain(rollback(execution));
     let hint =
         format!("look closer: orchestr8 inspect {id}; go on from the failed step: orchestr8 retry {id}");
     Failure::new(code, message).listing(lines.collect()).hinting(hint)
@@ -108,6 +140,21 @@ mod tests {
         assert_eq!(failure.message, "execution e-1 failed at step 'pay': no answer");
         assert_eq!(failure.lines, ["undo AGENT_FAILED: refused"]);
         assert!(failure.hint().contains("orchestr8 retry e-1"), "{}", failure.hint());
+    }
+
+    #[test]
+    fn a_rollback_keeps_the_exit_code_and_lists_what_is_not_undone() {
+        let end = |cause: &str| Followed {
+            end: End::Final,
+            execution: json!({"executionId": "e-1", "status": "compensated", "errors": [{"stepId": "ship", "message": "no courier"}],
+                "compensation": {"cause": cause, "undone": 2, "remaining": 0, "notUndone": [
+                    {"stepId": "pay", "index": 3, "error": {"code": "TIMEOUT", "message": "no answer"}}]}}),
+        };
+        assert_eq!(exit_code(&end("failed")), exit::FAILED);
+        assert_eq!(exit_code(&end("cancelled")), exit::INTERRUPTED);
+        let failure = failed(&end("failed").execution);
+        assert_eq!(failure.message, "execution e-1 failed at step 'ship': no courier");
+        assert_eq!(failure.lines, ["rolled back: 2 undone, 1 not undone", "not undone: pay [3]: no answer"]);
     }
 
     #[test]

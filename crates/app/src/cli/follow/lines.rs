@@ -30,7 +30,7 @@ impl Lines {
             let step = &execution["steps"][id];
             let status = text(step, "status");
             let attempts = step["attempts"].as_u64().unwrap_or(0);
-            let told = format!("{status} {attempts}");
+            let told = format!("{status} {attempts} {} {}", step["compensating"], step["compensated"]);
             let is_quiet = matches!(status, "" | "pending" | "ready");
             if is_quiet || self.steps.get(id) == Some(&told) {
                 continue;

@@ -21,7 +21,7 @@ use crate::failure::{Failure, exit};
 use crate::reach::{self, Reach, escape};
 use crate::terminal::{Terminal, styled_line};
 
-pub use end::{conclude, exit_code};
+pub use end::{conclude, exit_code, rollback};
 pub use tree::{detail, mark};
 pub use waiting::{Waiting, waiting};
 
@@ -43,7 +43,7 @@ const NO_LIMIT: Duration = Duration::from_secs(3600);
 /// Why watching ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Completed, failed or cancelled.
+    /// Completed, failed, cancelled or compensated.
     Final,
     /// Nobody could let it go on while this process has the store: it waits for a person or an event, or is paused.
     Blocked,

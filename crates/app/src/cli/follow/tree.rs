@@ -73,6 +73,8 @@ pub fn mark(status: &str, frame: usize) -> (&'static str, &'static str) {
         "completed" => (GREEN, "✓"),
         "failed" => (RED, "✗"),
         "cancelled" | "cancelling" => (YELLOW, "✗"),
+        "compensated" => (YELLOW, "↩"),
+        "compensating" => (YELLOW, SPINNER[frame % SPINNER.len()]),
         "running" => (CYAN, SPINNER[frame % SPINNER.len()]),
         "retrying" => (YELLOW, "↻"),
         "waiting" | "paused" | "queued" => (CYAN, "…"),
@@ -110,6 +112,9 @@ pub fn detail(step: &Value, now_ms: Option<i64>) -> String {
         }
         (Some(waiting), _) => parts.push(waiting.sentence()),
         (None, _) => {}
+    }
+    if step["compensating"] == true {
+        parts.push(String::from("is being undone"));
     }
     match step["compensated"].as_bool() {
         Some(true) => parts.push(String::from("undone")),

@@ -229,6 +229,36 @@ fn every_change_of_a_journal_or_an_execution_is_found_and_named() {
     installation.expect(|it| it.sql(invent), &["exec-forged", "the log has no entry of its start"]);
 }
 
+/// A child that completed and is rolled back with its parent has two ends in its journal; the last one counts.
+#[test]
+fn a_rollback_agrees_with_the_record_and_a_changed_one_does_not() {
+    let place = Place::new();
+    let undone = |id: &str| {
+        let mut step = echo(id, &[], json!({"n": 1}));
+        step["compensate"] = json!({"agentId": "@orchestr8/echo"});
+        step
+    };
+    let inner = json!({"id": "inner", "version": "1.0.0", "name": "Inner", "steps": [undone("x")]});
+    let refused = json!({"id": "b", "agentId": "@orchestr8/transform", "dependsOn": ["child"], "input": {"no": "operation"}});
+    write(&place, "hello", &json!([undone("a"), {"id": "child", "workflow": inner}, refused]));
+    let said = place.run(&["run", "hello.json", "--quiet"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let child = newest(&place, &["--workflow", "inner", "--status", "compensated"]);
+    let said = place.run(&["audit", "verify"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    for status in ["completed", "failed"] {
+        let connection = Connection::open(place.data_file()).unwrap();
+        let change = format!("UPDATE wf_executions SET status = '{status}' WHERE id = '{child}'");
+        connection.execute_batch(&change).unwrap();
+        drop(connection);
+        let said = place.run(&["audit", "verify"]);
+        assert!(
+            said.code == Some(1) && said.err.contains("its journal says otherwise"),
+            "{status}: {said:?}"
+        );
+    }
+}
+
 /// The hash of a deleted entry in its place: the root is right, and what is signed about deleted entries is not.
 #[test]
 fn entries_that_are_made_to_look_old_are_found() {

@@ -98,7 +98,7 @@ impl Client<'_> {
         if shape == Shape::Approval && resource["steps"]["w"]["status"] == "waiting" {
             decide(http, &id)?;
         }
-        if matches!(resource["status"].as_str(), Some("completed" | "failed" | "cancelled")) {
+        if matches!(resource["status"].as_str(), Some("completed" | "failed" | "cancelled" | "compensated")) {
             assert_eq!(resource["status"], shape.status(), "{resource:#}");
             shape.check_outputs(&id, &resource);
             self.ended.push(Ended { shape, key: self.key(at), id });

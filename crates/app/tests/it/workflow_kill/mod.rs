@@ -80,12 +80,26 @@ fn check(http: &mut Http, ledger: &Ledger, ended: &Vec<Ended>) {
         for key in one.shape.all_keys(&one.id) {
             assert!(ledger.count(&key) > 0, "{key} never happened");
         }
+        if one.shape == Shape::Saga {
+            check_child(http, ledger, &one.id);
+        }
         check_journal(http, ledger, one);
     }
 }
 
+/// The steps of a child were undone with its parent.
+fn check_child(http: &mut Http, ledger: &Ledger, id: &str) {
+    let resource = http.get(&format!("/v1/executions/{id}")).json();
+    let key = resource["outputs"]["child"]["y"]["body"]["key"].as_str().unwrap();
+    let child = key.trim_end_matches(":y");
+    for step in ["x", "y"] {
+        assert!(ledger.count(&format!("{child}:{step}:compensate")) > 0, "{step} of {child} was not undone");
+    }
+    assert_eq!(http.get(&format!("/v1/executions/{child}")).json()["status"], "compensated");
+}
+
 fn children(ended: &[Ended]) -> usize {
-    ended.iter().filter(|one| one.shape == Shape::Child).count()
+    ended.iter().filter(|one| matches!(one.shape, Shape::Child | Shape::Saga)).count()
 }
 
 /// How many executions the server knows.
@@ -113,12 +127,15 @@ fn check_journal(http: &mut Http, ledger: &Ledger, one: &Ended) {
         entries.iter().filter(matches).count()
     };
     for key in one.shape.all_keys(&one.id) {
-        let parts: Vec<&str> = key.splitn(3, ':').collect();
-        if parts.get(2) == Some(&"compensate") {
-            assert_eq!(of("step-compensated", parts[1], None), 1, "{key}: {page:#}");
+        let (work, is_undo) = key.strip_suffix(":compensate").map_or((&*key, false), |work| (work, true));
+        let parts: Vec<&str> = work.splitn(3, ':').collect();
+        let item = parts.get(2).map(|item| item.parse().unwrap());
+        if is_undo {
+            assert_eq!(of("step-compensated", parts[1], item), 1, "{key}: {page:#}");
+            let starts = of("step-compensating", parts[1], item);
+            assert!(ledger.count(&key) <= starts, "{key}: more calls than its {starts} starts: {page:#}");
             continue;
         }
-        let item = parts.get(2).map(|item| item.parse().unwrap());
         assert_eq!(of("step-complete", parts[1], item), 1, "{key}: {page:#}");
         let starts = of("step-start", parts[1], item);
         assert!(ledger.count(&key) <= starts, "{key}: more calls than its {starts} starts: {page:#}");

@@ -12,10 +12,12 @@ pub enum Shape {
     Approval,
     Child,
     Undo,
+    /// A step, the items of a list and the steps of a child are undone.
+    Saga,
 }
 
-pub const SHAPES: [Shape; 6] =
-    [Shape::Three, Shape::Each, Shape::Wait, Shape::Approval, Shape::Child, Shape::Undo];
+pub const SHAPES: [Shape; 7] =
+    [Shape::Three, Shape::Each, Shape::Wait, Shape::Approval, Shape::Child, Shape::Undo, Shape::Saga];
 
 /// Items of the list in `Each`.
 const ITEMS: u32 = 5;
@@ -39,12 +41,14 @@ impl Shape {
                 let child = json!({"id": "child", "dependencies": ["a"], "workflow": inner});
                 json!([effect("a", &[]), child, effect("c", &["child"])])
             }
-            Shape::Undo => {
-                let mut undone = effect("a", &[]);
-                undone["compensate"] = json!({"agent": {"id": "@orchestr8/http"}, "input": input(outside)});
-                let refused = json!({"id": "b", "agent": {"id": "@orchestr8/transform"},
-                    "dependencies": ["a"], "input": {"no": "operation"}});
-                json!([undone, refused, effect("c", &["b"])])
+            Shape::Undo => json!([undoable(outside, "a", &[]), refused("b", "a"), effect("c", &["b"])]),
+            Shape::Saga => {
+                let mut each = undoable(outside, "each", &["a"]);
+                each["forEach"] = json!({"items": (0..ITEMS).collect::<Vec<_>>(), "concurrency": 2});
+                let steps = json!([undoable(outside, "x", &[]), undoable(outside, "y", &["x"])]);
+                let child =
+                    json!({"id": "child", "dependencies": ["each"], "workflow": workflow("inner", &steps)});
+                json!([undoable(outside, "a", &[]), each, child, refused("b", "child"), effect("c", &["b"])])
             }
         };
         workflow(&format!("{self:?}").to_lowercase(), &steps)
@@ -53,7 +57,7 @@ impl Shape {
     /// How it must end.
     pub fn status(self) -> &'static str {
         match self {
-            Shape::Undo => "failed",
+            Shape::Undo | Shape::Saga => "compensated",
             Shape::Three | Shape::Each | Shape::Wait | Shape::Approval | Shape::Child => "completed",
         }
     }
@@ -65,12 +69,18 @@ impl Shape {
         let mut keys = Vec::new();
         for (step, body) in finished {
             match (self, step.as_str()) {
-                (Shape::Wait | Shape::Approval, "w") | (Shape::Child, "child") => {}
-                (Shape::Each, "each") => keys.extend((0..ITEMS).map(|item| format!("{id}:each:{item}"))),
+                (Shape::Wait | Shape::Approval, "w") | (Shape::Child | Shape::Saga, "child") => continue,
+                (Shape::Each | Shape::Saga, "each") => {
+                    keys.extend((0..ITEMS).map(|item| format!("{id}:each:{item}")));
+                }
                 (_, step) => keys.push(format!("{id}:{step}")),
             }
-            if body["compensated"] == true {
-                keys.push(format!("{id}:{step}:compensate"));
+            match body["compensated"] == true {
+                true if step == "each" => {
+                    keys.extend((0..ITEMS).map(|item| format!("{id}:each:{item}:compensate")));
+                }
+                true => keys.push(format!("{id}:{step}:compensate")),
+                false => {}
             }
         }
         keys
@@ -87,6 +97,11 @@ impl Shape {
             }
             Shape::Wait | Shape::Approval | Shape::Child => of(&["a", "c"]),
             Shape::Undo => of(&["a", "a:compensate"]),
+            Shape::Saga => {
+                let items = (0..ITEMS)
+                    .flat_map(|item| [format!("{id}:each:{item}"), format!("{id}:each:{item}:compensate")]);
+                of(&["a", "a:compensate"]).into_iter().chain(items).collect()
+            }
         }
     }
 
@@ -95,7 +110,10 @@ impl Shape {
         let outputs = &resource["outputs"];
         let key = |step: &str| json!(format!("{id}:{step}"));
         assert_eq!(outputs["a"]["body"]["key"], key("a"), "{resource:#}");
-        if self == Shape::Undo {
+        if matches!(self, Shape::Undo | Shape::Saga) {
+            let undone = if self == Shape::Undo { 1 } else { ITEMS + 2 };
+            let compensation = json!({"cause": "failed", "undone": undone, "remaining": 0, "notUndone": []});
+            assert_eq!(resource["compensation"], compensation, "{resource:#}");
             assert_eq!(resource["steps"]["a"]["compensated"], true, "{resource:#}");
             assert_eq!(resource["steps"]["c"]["status"], "skipped", "{resource:#}");
             return;
@@ -116,7 +134,7 @@ impl Shape {
                 let inner = outputs["child"]["y"]["body"]["key"].as_str().unwrap();
                 assert!(inner.ends_with(":y") && !inner.starts_with(id), "{resource:#}");
             }
-            Shape::Three | Shape::Wait | Shape::Undo => {}
+            Shape::Three | Shape::Wait | Shape::Undo | Shape::Saga => {}
         }
     }
 }
@@ -127,6 +145,18 @@ fn workflow(id: &str, steps: &Value) -> Value {
 
 fn input(outside: SocketAddr) -> Value {
     json!({"url": format!("http://{outside}/effect"), "method": "POST", "headers": {"X-Life": "${secrets.LIFE}"}})
+}
+
+/// A step that its agent refuses.
+fn refused(id: &str, after: &str) -> Value {
+    json!({"id": id, "agent": {"id": "@orchestr8/transform"}, "dependencies": [after], "input": {"no": "operation"}})
+}
+
+/// A step with an effect outside that another effect undoes.
+fn undoable(outside: SocketAddr, id: &str, after: &[&str]) -> Value {
+    let mut step = effect(outside, id, after);
+    step["compensate"] = json!({"agent": {"id": "@orchestr8/http"}, "input": input(outside)});
+    step
 }
 
 /// A step with an effect outside.

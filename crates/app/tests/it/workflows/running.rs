@@ -97,13 +97,23 @@ fn a_failed_execution_is_retried_and_forked() {
     assert_eq!(said.code, Some(1), "{said:?}");
     let failed = json_of(&said);
     let id = failed["executionId"].as_str().unwrap();
+    assert_eq!(failed["status"], "compensated", "{failed:#}");
+    let shown = place.run(&["inspect", id]).out;
+    for part in
+        ["↩ compensated  Order with compensation", "undone", "rolled back: 2 undone\n", "ship NOT_FOUND"]
+    {
+        assert!(shown.contains(part), "{part:?} is not in\n{shown}");
+    }
+    let listed = json_of(&place.run(&["list", "--status", "compensated", "--json"]));
+    assert_eq!(listed["executions"][0]["error"]["stepId"], "ship", "{listed:#}");
     for step in ["reserve", "charge"] {
         assert_eq!(failed["steps"][step]["compensated"], true, "{failed:#}");
     }
     assert_eq!(place.run(&["retry", id]).code, Some(1), "it fails again");
-    let many = place.run(&["retry", "--all"]);
+    let many = place.run(&["retry", "--all", "--status", "compensated"]);
     assert_eq!(many.code, Some(2), "not without --yes: {many:?}");
-    let many = json_of(&place.run(&["retry", "--all", "--yes", "--json", "--quiet"]));
+    let many =
+        json_of(&place.run(&["retry", "--all", "--status", "compensated", "--yes", "--json", "--quiet"]));
     assert_eq!(many["retried"], json!([id]));
     let forked = place.run(&["fork", id, "--from-step", "ship", "--input", "courier=echo", "--json"]);
     assert_eq!(forked.code, Some(0), "{forked:?}");

@@ -9,18 +9,24 @@ use crate::actions::{CANCEL, FORK, PAUSE, RESOLVE, RESUME, RETRY, SIGNAL};
 use crate::answer;
 use crate::call::{Call, Given, Outcome};
 use crate::failure::Failure;
+use crate::to_wire;
 use orchestr8_edge::ask::Body;
 
 /// The longest id of a step a parameter takes.
 const STEP: usize = 256;
 
-/// 202 while it is being stopped; 200 with its final status when it had ended before (decisions: cancel of a finished one).
+/// 202 while it is being stopped; 200 with its status when nothing changes: it had ended before (decisions: cancel of a finished
+/// one), or it is rolled back, which cancel does not stop.
 pub(crate) async fn cancel(call: Call) -> Outcome {
     call.query(&[])?;
-    let body = call.read_if_any(&["reason", "graceful"])?;
+    let body = call.read_if_any(&["reason", "graceful", "force"])?;
     let mut given = act(&call, CANCEL, body).await?;
     let ended = given.value.remove("alreadyFinal").and_then(|ended| ended.as_bool()).unwrap_or(false);
-    reply(if ended { StatusCode::OK } else { StatusCode::ACCEPTED }, &given)
+    if let Some(Value::Array(left)) = given.value.get_mut("notUndone") {
+        left.iter_mut().for_each(to_wire::inner_error);
+    }
+    let goes_on = text(&given.value, "status") == "compensating";
+    reply(if ended || goes_on { StatusCode::OK } else { StatusCode::ACCEPTED }, &given)
 }
 
 pub(crate) async fn pause(call: Call) -> Outcome {

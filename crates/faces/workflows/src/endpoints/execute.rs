@@ -113,12 +113,20 @@ async fn finish(call: &Call, given: Given, began_us: u64) -> Outcome {
 /// it is not the server that failed, so no client or proxy should take it for a fault of ours and send it again.
 fn conclude(call: &Call, id: &str, resource: &mut Map<String, Value>) -> Outcome {
     let url = call.execution_url(id);
-    let failure = match text(resource, "status") {
+    let failure = match ending(resource) {
         "completed" => return complete(id, &url, resource),
         "cancelled" => Fault::new(Code::Cancelled, "the execution was cancelled").into(),
         _ => failed(resource),
     };
     Err(failure.with("executionId", id).with("checkUrl", url.as_str()).about(id).pointing_to(&url))
+}
+
+/// How it ended: a rollback does not change whether it failed or was cancelled.
+fn ending(resource: &Map<String, Value>) -> &str {
+    match text(resource, "status") {
+        "compensated" => resource["compensation"]["cause"].as_str().unwrap_or("failed"),
+        status => status,
+    }
 }
 
 fn complete(id: &str, url: &str, resource: &Map<String, Value>) -> Outcome {
@@ -149,7 +157,9 @@ fn failed(resource: &mut Map<String, Value>) -> Failure {
         Some(error) => Failure::of_step(&error),
         None => Fault::new(Code::AgentFailed, "the execution failed").into(),
     };
-    failure.with("errors", errors).status(StatusCode::UNPROCESSABLE_ENTITY)
+    let compensation = resource.remove("compensation");
+    let failure = failure.with("errors", errors).status(StatusCode::UNPROCESSABLE_ENTITY);
+    compensation.into_iter().fold(failure, |failure, compensation| failure.with("compensation", compensation))
 }
 
 fn timed_out(call: &Call, id: &str, elapsed_ms: u64) -> Failure {

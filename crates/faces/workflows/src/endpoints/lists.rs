@@ -13,8 +13,17 @@ use crate::to_wire;
 use orchestr8_edge::ask::Query;
 use orchestr8_kernel::Args;
 
-pub(crate) const STATUSES: [&str; 7] =
-    ["queued", "running", "paused", "cancelling", "completed", "failed", "cancelled"];
+pub(crate) const STATUSES: [&str; 9] = [
+    "queued",
+    "running",
+    "paused",
+    "cancelling",
+    "compensating",
+    "completed",
+    "failed",
+    "cancelled",
+    "compensated",
+];
 
 /// The longest id or search text a filter takes.
 const TEXT: usize = 256;

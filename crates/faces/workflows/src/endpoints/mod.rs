@@ -52,5 +52,5 @@ pub(crate) fn text<'a>(map: &'a Map<String, Value>, name: &str) -> &'a str {
 
 /// The words of an execution that has ended for good.
 pub(crate) fn is_final(status: &str) -> bool {
-    matches!(status, "completed" | "failed" | "cancelled")
+    matches!(status, "completed" | "failed" | "cancelled" | "compensated")
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Path;
 use super::operation::{Operation, schema, text_of};
-use super::shapes::{any_object, closed, one_of, open, text, truth};
+use super::shapes::{any_object, closed, list, one_of, open, text, truth};
 
 const TAG: &str = "executions";
 
@@ -25,16 +25,20 @@ fn on_execution(id: &str, summary: &str) -> Operation {
 }
 
 fn cancel() -> Operation {
-    let body = closed(json!({"reason": {"type": "string", "maxLength": 1024}, "graceful": truth()}), &[]);
-    let done =
-        json!({"executionId": text(), "status": schema("Status"), "graceful": truth(), "message": text()});
+    let reason = json!({"type": "string", "maxLength": 1024});
+    let body = closed(json!({"reason": reason, "graceful": truth(), "force": truth()}), &[]);
+    let done = json!({
+        "executionId": text(), "status": schema("Status"), "graceful": truth(), "message": text(),
+        "notUndone": list(schema("NotUndone")),
+    });
     let done = open(done, &["executionId", "status"]);
     on_execution(
         "cancelExecution",
         "Stops an execution: steps get a moment to clean up, then they are cut off.",
     )
     .optional_body(body)
-    .gives(200, "It had ended before; its final status.", done.clone())
+    .about("Cancel does not stop a rollback. With force it does, nothing is rolled back, and what is left is listed.")
+    .gives(200, "Nothing changes: it had ended before, or it is rolled back; its status.", done.clone())
     .gives(202, "It is being stopped.", done)
 }
 
@@ -62,7 +66,7 @@ fn resume() -> Operation {
 }
 
 fn retry() -> Operation {
-    on_execution("retryExecution", "Goes on with a failed or cancelled execution from the steps that failed.")
+    on_execution("retryExecution", "Goes on with a failed, cancelled or compensated execution from the steps that failed or were undone.")
         .optional_body(closed(json!({}), &[]))
         .gives(202, "It goes on.", schema("Moved"))
         .with_header(202, "Location", "Where to look at it.")

@@ -94,7 +94,7 @@ fn listing(id: &str, summary: &str) -> Operation {
 fn retry_many() -> Operation {
     let body = closed(
         json!({
-            "status": one_of(&["failed", "cancelled"]), "workflowId": text_of(256), "correlationId": text_of(256),
+            "status": one_of(&["failed", "cancelled", "compensated"]), "workflowId": text_of(256), "correlationId": text_of(256),
             "since": moment(), "until": moment(), "limit": number_of(1, PAGE_LIMIT),
         }),
         &[],

@@ -25,6 +25,7 @@ pub(super) fn all() -> Map<String, Value> {
     let mut schemas = definition::all();
     schemas.extend(errors());
     schemas.extend(executions());
+    schemas.extend(compensation());
     schemas.extend(journals());
     schemas.extend(workflows());
     schemas.extend(others());
@@ -64,7 +65,7 @@ fn executions() -> Map<String, Value> {
         "errors": list(schema("ExecutionError")), "variables": any_object(), "createdAt": moment(),
         "startedAt": or_null(moment()), "completedAt": or_null(moment()), "duration": or_null(whole()),
         "correlationId": text(), "parentExecutionId": text(), "forkedFrom": text(), "pauseReason": text(),
-        "cancelReason": text(), "budget": any_object(), "usage": any_object(), "lastSequence": whole(),
+        "cancelReason": text(), "compensation": schema("Compensation"), "budget": any_object(), "usage": any_object(), "lastSequence": whole(),
     });
     let shown = [
         "executionId",
@@ -85,6 +86,7 @@ fn executions() -> Map<String, Value> {
         "status": one_of(&STEP_STATUSES), "attempts": whole(), "output": true, "error": schema("ExecutionError"),
         "aliasFor": text(), "skipReason": text(), "startTime": moment(), "endTime": moment(), "nextRetryAt": moment(),
         "waitingFor": any_object(), "childExecutionId": text(), "items": any_object(), "compensated": truth(),
+        "compensating": truth(),
     });
     let workflow = json!({"id": text(), "name": text(), "version": text()});
     let row = json!({
@@ -115,6 +117,20 @@ fn executions() -> Map<String, Value> {
                 &["executionId"],
             ),
         ),
+    ])
+}
+
+fn compensation() -> Map<String, Value> {
+    let left = json!({
+        "stepId": text(), "index": whole(), "outcome": {"const": "unknown"}, "error": schema("ExecutionError"),
+    });
+    let compensation = json!({
+        "cause": one_of(&["failed", "cancelled"]), "undone": whole(), "remaining": whole(),
+        "notUndone": list(schema("NotUndone")),
+    });
+    named([
+        ("Compensation", open(compensation, &["cause", "undone", "remaining", "notUndone"])),
+        ("NotUndone", open(left, &["stepId"])),
     ])
 }
 

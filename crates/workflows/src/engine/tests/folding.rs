@@ -24,19 +24,22 @@ fn picture(state: &State) -> String {
         signals,
         heard,
         completed,
+        children,
         failing,
         cancel,
         pause,
         undoing,
+        undo_asked,
+        undo_started_ms,
         budget,
         usage,
         attempts,
         errors,
         outputs_bytes,
     } = state;
-    let times = (started_ms, ended_ms, attempts, outputs_bytes);
+    let times = (started_ms, ended_ms, attempts, outputs_bytes, undo_asked, undo_started_ms);
     format!(
-        "{env:?} {status:?} {times:?} {steps:?} {work:?} {signals:?} {heard:?} {completed:?} {failing:?} {cancel:?} {pause:?} {undoing:?} {budget:?} {usage:?} {errors:?}"
+        "{env:?} {status:?} {times:?} {steps:?} {work:?} {signals:?} {heard:?} {completed:?} {children:?} {failing:?} {cancel:?} {pause:?} {undoing:?} {budget:?} {usage:?} {errors:?}"
     )
 }
 
@@ -59,7 +62,7 @@ fn sound(state: &State, decisions: &[Decision]) -> Result<(), TestCaseError> {
     prop_assert!(!state.status.is_final() || state.work.is_empty(), "work goes on after the end");
     prop_assert_eq!(
         decisions.contains(&Decision::Finish),
-        state.status.is_final() && !decisions.is_empty(),
+        state.status.is_final() && !decisions.is_empty() && !decisions.contains(&Decision::ReportUndo),
         "the end is told, and only the end"
     );
     for decision in decisions {
@@ -92,7 +95,7 @@ proptest! {
             let event = random::anything(&live, &mut tape);
             at_ms += 100;
             // As the runtime does: what comes after the end is no part of the record.
-            if live.status.is_final() && !matches!(event, Event::Again) {
+            if live.status.is_final() && !event.concerns_ended() {
                 continue;
             }
             records.push((stored(&event), at_ms));
@@ -177,7 +180,11 @@ fn steady(state: &State, luck: usize) -> Option<Event> {
     }
     let begins = state.work.iter().find_map(|(task, work)| match work.phase {
         Phase::Ready => Some(Event::Started { task: *task, attempt: work.attempts.max(1) }),
-        Phase::Beginning => Some(Event::ChildBegun { task: *task, execution: "exec-2".into() }),
+        Phase::Beginning => Some(Event::ChildBegun {
+            task: *task,
+            execution: "exec-2".into(),
+            undoable: task.step.is_multiple_of(2),
+        }),
         Phase::Unknown => Some(Event::Resolved { task: *task, how: Resolution::Retry }),
         Phase::Running
         | Phase::Retrying { .. }
@@ -199,6 +206,7 @@ fn ends(task: Task, work: &Work, luck: usize) -> Event {
         | Phase::Resting { .. }
         | Phase::Asking { .. }
         | Phase::Retrying { .. } => Event::Due { task: Some(task) },
+        Phase::Child { .. } if task.undo => succeeded(task, 1, json!({"undone": lot})),
         Phase::Running | Phase::Child { .. } | Phase::Ready | Phase::Beginning | Phase::Unknown => {
             match lot {
                 0 => failed(task, 1, Code::AgentFailed),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::event::{Event, NewBudget, Task};
 use super::super::state::{Outcome, Phase, State, Undone};
 use super::super::{next, view};
-use super::{begun, cancel, state};
+use super::{begun, cancel, whole};
 use crate::agents::Usage;
 
 fn table(title: &str) -> Table {
@@ -58,7 +58,13 @@ fn step(text: &str) -> Value {
 
 /// A state after what the table says has happened, one thing each second.
 fn after(row: &orchestr8_testing::Row) -> State {
-    let mut state = state(steps(row.get("steps")));
+    let text = row.get("steps");
+    let (text, on) = text.split_once(" on ").map_or((text, None), |(text, on)| (text, Some(on)));
+    let mut source = json!({"id": "flow", "version": "1.0.0", "name": "Flow", "steps": steps(text)});
+    if let Some(on) = on {
+        source["compensateOn"] = on.split(' ').filter(|word| *word != "nothing").collect();
+    }
+    let mut state = whole(source);
     let mut at_ms = 1000;
     for word in row.get("what happens").split(", ").filter(|word| *word != "nothing") {
         for event in events(&state, word) {
@@ -74,6 +80,12 @@ fn events(state: &State, word: &str) -> Vec<Event> {
         "begin" => vec![begun()],
         "cancel" => vec![cancel()],
         "force" => vec![Event::Forced],
+        "cancel by force" => {
+            let event = Event::CancelAsked { reason: "enough".into(), graceful: false, force: true };
+            // As the runtime does: there is no grace.
+            vec![event, Event::Forced]
+        }
+        "parent rolls back" => vec![Event::UndoAsked],
         "pause" => vec![Event::Paused { reason: "wait".into() }],
         "resume" => vec![Event::Resumed { budget: NewBudget::default() }],
         "again" => vec![Event::Again],
@@ -108,6 +120,7 @@ fn of_step(state: &State, word: &str) -> Vec<Event> {
         "no" => events.push(gave(json!(false))),
         "fails" => events.push(failed(Code::AgentFailed)),
         "stops" => events.push(failed(Code::Cancelled)),
+        "times out" => events.push(failed(Code::Timeout)),
         other => panic!("{other} is no word for what a step does"),
     }
     events
@@ -121,9 +134,9 @@ fn shown(state: &State) -> String {
         if let Some(primary) = own.alias_for {
             text += &format!(" for {}", state.workflow().steps[primary].id);
         }
-        match own.undone {
+        match own.undone.values().next() {
             Some(Undone::Done) => text += " undone",
-            Some(Undone::Failed) => text += " not undone",
+            Some(Undone::Failed(_)) => text += " not undone",
             None => {}
         }
         if let Some(skip) = &own.skip {
@@ -154,6 +167,9 @@ fn wf_19_3_and_4_how_executions_and_steps_end() {
         "Conditions",
         "Joins",
         "Compensation",
+        "What does not stop a rollback",
+        "Unknown outcomes",
+        "Children",
         "After a crash",
         "Taken up again",
     ] {

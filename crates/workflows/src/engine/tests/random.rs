@@ -71,6 +71,10 @@ pub fn workflow(tape: &mut Tape, unknown_may_fail: bool) -> Value {
         steps.push(step);
     }
     let mut policies = json!({});
+    if tape.once_in(3) {
+        let on = vec![json!([]), json!(["cancelled"]), json!(["failed", "cancelled"])];
+        policies["compensateOn"] = tape.one_of(on);
+    }
     if tape.once_in(4) {
         policies["budget"] = json!({"steps": 1 + tape.below(6)});
     }
@@ -163,7 +167,11 @@ pub fn succeeded(task: Task, attempts: u32, output: Value) -> Event {
 /// Something that may happen now, most often something that brings it on.
 pub fn anything(state: &State, tape: &mut Tape) -> Event {
     match tape.below(40) {
-        0 => return Event::CancelAsked { reason: "enough".into(), graceful: true },
+        0 => {
+            let force = tape.once_in(3);
+            return Event::CancelAsked { reason: "enough".into(), graceful: !force, force };
+        }
+        6 if tape.once_in(4) => return Event::UndoAsked,
         1 => return Event::Paused { reason: "wait".into() },
         2 => {
             let id = tape.once_in(2).then(|| format!("id{}", tape.below(3)));
@@ -177,12 +185,12 @@ pub fn anything(state: &State, tape: &mut Tape) -> Event {
     }
     match state.status {
         Status::Queued => return begun(),
-        Status::Failed | Status::Cancelled | Status::Completed => return Event::Again,
+        Status::Failed | Status::Cancelled | Status::Completed | Status::Compensated => return Event::Again,
         Status::Paused => {
             return Event::Resumed { budget: NewBudget { steps: Some(1000), ..NewBudget::default() } };
         }
         Status::Cancelling if tape.once_in(8) => return Event::Forced,
-        Status::Running | Status::Cancelling => {}
+        Status::Running | Status::Cancelling | Status::Compensating => {}
     }
     let under_way: Vec<Task> = state.work.keys().copied().collect();
     if under_way.is_empty() {
@@ -199,12 +207,13 @@ pub fn nonsense(tape: &mut Tape) -> Event {
     let task = Task { step: tape.below(9), part, undo: tape.once_in(3) };
     let (attempt, execution) = (tape.one_of(numbers), "exec-9".into());
     let fault = StoredFault::from(&Fault::new(Code::Unavailable, "no"));
-    match tape.below(15) {
+    match tape.below(16) {
+        14 => Event::UndoAsked,
         13 => Event::Unwritable { fault },
         0 => Event::Started { task, attempt },
         1 => Event::Retrying { task, attempt, fault, wait_ms: u64::MAX },
         2 => Event::Lost { task },
-        3 => Event::ChildBegun { task, execution },
+        3 => Event::ChildBegun { task, execution, undoable: task.step.is_multiple_of(2) },
         4 => Event::Resolved { task, how: Resolution::Complete { output: json!(1) } },
         5 => Event::Due { task: tape.once_in(2).then_some(task) },
         6 => Event::Decided {
@@ -243,7 +252,8 @@ fn of_task(state: &State, task: Task, tape: &mut Tape) -> Event {
             4 => succeeded(task, attempts, json!(0)),
             _ => succeeded(task, attempts, json!({"n": tape.below(100)})),
         },
-        Phase::Beginning => Event::ChildBegun { task, execution: "exec-2".into() },
+        Phase::Beginning => Event::ChildBegun { task, execution: "exec-2".into(), undoable: tape.once_in(2) },
+        Phase::Child { .. } if task.undo => succeeded(task, 1, json!({"undone": tape.below(2)})),
         Phase::Child { .. } if tape.once_in(3) => failed(task, 1, Code::AgentFailed),
         Phase::Child { .. } => succeeded(task, 1, json!({"x": 1})),
         Phase::Asking { .. } if tape.once_in(2) => Event::Decided {

@@ -100,6 +100,14 @@ impl Principal {
         &*self.name == APPROVAL_LINK
     }
 
+    /// Resolves when its API token is revoked or expires; never for a principal without one. For work that waits on its behalf.
+    pub async fn token_ended(&self) {
+        match &self.grant {
+            Some(grant) => grant.ended().await,
+            None => std::future::pending().await,
+        }
+    }
+
     pub fn has(&self, role: AccessRole) -> bool {
         self.roles.has(role) || self.elevated.has(role)
     }

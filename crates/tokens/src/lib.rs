@@ -7,6 +7,7 @@
 //! The secret itself never enters the kernel, so no journal, ledger or audit entry can hold it. See ADR 33.
 
 mod actions;
+mod configured;
 pub mod limits;
 mod record;
 pub mod roles;
@@ -27,6 +28,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+pub use configured::ConfiguredPrincipal;
 use record::TokenRecord;
 
 /// The API tokens of this server. Clones share them.
@@ -36,20 +38,20 @@ pub struct ApiTokens(Arc<Inner>);
 pub(crate) struct Inner {
     kernel: Kernel,
     table: TokenTable,
-    /// Principals that tokens of the settings stand for, as tenant and name: no API token may take their place.
-    taken: Vec<(String, String)>,
+    /// Principals that tokens of the settings stand for: no API token may take their place.
+    configured: Vec<ConfiguredPrincipal>,
     loaded: AtomicBool,
     /// What the store knows of the last use of each token.
     written: Mutex<HashMap<Arc<str>, i64>>,
 }
 
 impl ApiTokens {
-    pub fn new(kernel: Kernel, taken: Vec<(String, String)>) -> Self {
+    pub fn new(kernel: Kernel, configured: Vec<ConfiguredPrincipal>) -> Self {
         let table = TokenTable::new(kernel.ports().clock.clone());
         Self(Arc::new(Inner {
             kernel,
             table,
-            taken,
+            configured,
             loaded: AtomicBool::new(false),
             written: Mutex::default(),
         }))
@@ -70,6 +72,7 @@ impl ApiTokens {
             return Ok(());
         }
         let store = &self.0.kernel.ports().store;
+        self.0.claim_names().await?;
         for row in &store.query(tables::revoked_names()).await.map_err(store_fault)? {
             let tenant = Tenant::parse(row.text(0).map_err(store_fault)?);
             if let Ok(tenant) = tenant {

@@ -12,6 +12,11 @@ pub const MIGRATIONS: &[(&str, &str)] = &[(
         revoked_ms INTEGER, revoked_by TEXT, last_used_ms INTEGER) STRICT, WITHOUT ROWID;
      CREATE UNIQUE INDEX api_tokens_name ON api_tokens (tenant, name) WHERE revoked_ms IS NULL;
      CREATE INDEX api_tokens_tenant ON api_tokens (tenant, id);",
+), (
+    "tokens-2",
+    "CREATE TABLE configured_principals (
+        tenant TEXT NOT NULL, name TEXT NOT NULL, since_ms INTEGER NOT NULL, PRIMARY KEY (tenant, name)) STRICT, WITHOUT ROWID;
+     CREATE INDEX api_tokens_names ON api_tokens (tenant, name);",
 )];
 
 /// Columns: how many tokens there are that are not revoked.
@@ -69,18 +74,33 @@ pub fn revoked_names() -> Statement {
     Statement::new("SELECT DISTINCT tenant, name FROM api_tokens WHERE revoked_ms IS NOT NULL", vec![])
 }
 
+/// Columns: the id of a token that had this name, none if it was one of the settings, and whether it is revoked.
+pub fn earlier_holders(tenant: &str, name: &str) -> Statement {
+    Statement::new(
+        "SELECT id, CASE WHEN revoked_ms IS NULL THEN 0 ELSE 1 END FROM api_tokens WHERE tenant = ?1 AND name = ?2
+         UNION ALL SELECT NULL, 1 FROM configured_principals WHERE tenant = ?1 AND name = ?2",
+        vec![tenant.into(), name.into()],
+    )
+}
+
+/// Columns: tenant, name. Of all principals that tokens of the settings ever stood for.
+pub fn configured() -> Statement {
+    Statement::new("SELECT tenant, name FROM configured_principals", vec![])
+}
+
+/// Remembers that a token of the settings stands for a principal.
+pub fn configure(tenant: &str, name: &str, now_ms: i64) -> Statement {
+    Statement::new(
+        "INSERT INTO configured_principals (tenant, name, since_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        vec![tenant.into(), name.into(), now_ms.into()],
+    )
+}
+
 /// Columns: how many a tenant has.
 pub fn count(tenant: &str) -> Statement {
     Statement::new(
         "SELECT COUNT(*) FROM api_tokens WHERE tenant = ?1 AND revoked_ms IS NULL",
         vec![tenant.into()],
-    )
-}
-
-pub fn named(tenant: &str, name: &str) -> Statement {
-    Statement::new(
-        select!("WHERE tenant = ?1 AND name = ?2 AND revoked_ms IS NULL"),
-        vec![tenant.into(), name.into()],
     )
 }
 

@@ -347,6 +347,7 @@ pub struct Token {
     pub sha256: String,
     pub roles: Vec<String>,
     pub tenant: String,
+    pub reuse_name: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]

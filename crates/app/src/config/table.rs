@@ -204,6 +204,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("auth.tokens[].sha256", Shape::Sha256, Preset::Required, "The SHA-256 of the token; the token itself is never written down.").secret(),
     setting("auth.tokens[].roles", Shape::Texts, Preset::Texts(&[]), "What its bearer may do: viewer, agent, operator, editor, approver, worker, admin, owner, planner or executor. None: viewer."),
     setting("auth.tokens[].tenant", Shape::Text, Preset::Text("default"), "Whose data its bearer sees."),
+    setting("auth.tokens[].reuseName", Shape::Bool, Preset::Bool(false), "Take over the name of an API token of the store, with the sessions, schedules and workflows that belong to it."),
     setting("protocol.eras", Shape::Choices(&["legacy", "modern"]), Preset::Texts(&["legacy", "modern"]), "The generations of MCP that are spoken."),
     setting("protocol.maxSessionsPerPrincipal", Shape::Int { min: 1, max: 100_000 }, Preset::Int(orchestr8_mcp::http::SESSIONS_PER_PRINCIPAL as u64), "MCP sessions over HTTP of one principal; beyond it the one of its own that was unused for longest ends."),
     setting("secrets.key.env", Shape::Text, Preset::Unset, "The environment variable with the key that encrypts stored secrets: 32 bytes in base64 or hexadecimal digits."),

@@ -18,6 +18,7 @@ mod matrix;
 mod private_places;
 mod quotas;
 mod record;
+mod revocation;
 mod rights;
 mod roles;
 mod sandbox;

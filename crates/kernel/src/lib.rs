@@ -28,6 +28,7 @@ pub mod refusals;
 pub mod registry;
 mod reply;
 pub mod resilience;
+pub mod row_seal;
 mod run;
 pub mod schema;
 mod settle;

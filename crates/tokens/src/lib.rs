@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use orchestr8_contract::Fault;
 use orchestr8_contract::id::Tenant;
+use orchestr8_kernel::audit::SecurityEvent;
 use orchestr8_kernel::grant::TokenTable;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::Batch;
@@ -82,6 +83,10 @@ impl ApiTokens {
         let rows = store.query(tables::active()).await.map_err(store_fault)?;
         for row in &rows {
             let record = TokenRecord::read(row)?;
+            if let Err(fault) = record.check_seal(self.0.kernel.row_seal()) {
+                self.0.report(&record, &fault).await;
+                continue;
+            }
             for (hash, grant) in record.grants()? {
                 self.0.table.insert(hash, grant);
             }
@@ -127,6 +132,28 @@ impl ApiTokens {
         self.0.kernel.ports().store.commit(batch).await.map_err(store_fault)?;
         self.0.written.lock().extend(changed);
         Ok(())
+    }
+}
+
+impl Inner {
+    /// A token that was changed in the data file grants nothing, and its name counts as revoked.
+    async fn report(&self, record: &TokenRecord, fault: &Fault) {
+        self.table.remember(record.tenant.clone(), &record.name);
+        let detail =
+            json!({"id": record.id, "name": record.name, "roles": record.roles, "cause": fault.message});
+        self.kernel.log().error("a token of the data file is refused", detail.clone());
+        let event = SecurityEvent {
+            action: "tokens.refused",
+            tenant: record.tenant.clone(),
+            principal: record.name.clone(),
+            source: String::from("data file"),
+            code: fault.code,
+            detail,
+        };
+        if let Err(fault) = self.kernel.record_security_event(&event).await {
+            let fields = json!({"cause": fault.message});
+            self.kernel.log().error("a refused token could not be written into the audit trail", fields);
+        }
     }
 }
 

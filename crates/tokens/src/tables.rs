@@ -16,7 +16,8 @@ pub const MIGRATIONS: &[(&str, &str)] = &[(
     "tokens-2",
     "CREATE TABLE configured_principals (
         tenant TEXT NOT NULL, name TEXT NOT NULL, since_ms INTEGER NOT NULL, PRIMARY KEY (tenant, name)) STRICT, WITHOUT ROWID;
-     CREATE INDEX api_tokens_names ON api_tokens (tenant, name);",
+     CREATE INDEX api_tokens_names ON api_tokens (tenant, name);
+     ALTER TABLE api_tokens ADD COLUMN seal TEXT;",
 )];
 
 /// Columns: how many tokens there are that are not revoked.
@@ -27,7 +28,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, tenant, name, roles, scope, sha256, created_ms, created_by, expires_ms, rotated_ms, old_sha256, \
-             old_until_ms, revoked_ms, revoked_by, last_used_ms FROM api_tokens ",
+             old_until_ms, revoked_ms, revoked_by, last_used_ms, seal FROM api_tokens ",
             $rest
         )
     };
@@ -44,12 +45,13 @@ pub struct NewToken<'a> {
     pub created_ms: i64,
     pub created_by: &'a str,
     pub expires_ms: Option<i64>,
+    pub seal: Option<String>,
 }
 
 pub fn insert(token: &NewToken<'_>) -> Statement {
     Statement::new(
-        "INSERT INTO api_tokens (id, tenant, name, roles, scope, sha256, created_ms, created_by, expires_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
+        "INSERT INTO api_tokens (id, tenant, name, roles, scope, sha256, created_ms, created_by, expires_ms, seal)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
         vec![
             token.id.into(),
             token.tenant.into(),
@@ -60,6 +62,7 @@ pub fn insert(token: &NewToken<'_>) -> Statement {
             token.created_ms.into(),
             token.created_by.into(),
             token.expires_ms.into(),
+            token.seal.as_deref().into(),
         ],
     )
 }
@@ -121,19 +124,25 @@ pub fn page(tenant: Option<&str>, after: &str, limit: i64) -> Statement {
     }
 }
 
-/// Another secret for a token that still has the one that was read.
-pub fn rotate(id: &str, old_sha256: &str, sha256: &str, now_ms: i64, until_ms: i64) -> Statement {
+/// Another secret for a token that still has the one that was read; the seal is of the row as it is then.
+pub fn rotate(
+    id: &str,
+    old_sha256: &str,
+    sha256: &str,
+    (now_ms, until_ms): (i64, i64),
+    seal: Option<&str>,
+) -> Statement {
     Statement::new(
-        "UPDATE api_tokens SET sha256 = ?3, rotated_ms = ?4, old_sha256 = ?2, old_until_ms = ?5
+        "UPDATE api_tokens SET sha256 = ?3, rotated_ms = ?4, old_sha256 = ?2, old_until_ms = ?5, seal = ?6
          WHERE id = ?1 AND sha256 = ?2 AND revoked_ms IS NULL",
-        vec![id.into(), old_sha256.into(), sha256.into(), now_ms.into(), until_ms.into()],
+        vec![id.into(), old_sha256.into(), sha256.into(), now_ms.into(), until_ms.into(), seal.into()],
     )
 }
 
-pub fn revoke(id: &str, now_ms: i64, by: &str) -> Statement {
+pub fn revoke(id: &str, now_ms: i64, by: &str, seal: Option<&str>) -> Statement {
     Statement::new(
-        "UPDATE api_tokens SET revoked_ms = ?2, revoked_by = ?3, old_sha256 = NULL WHERE id = ?1 AND revoked_ms IS NULL",
-        vec![id.into(), now_ms.into(), by.into()],
+        "UPDATE api_tokens SET revoked_ms = ?2, revoked_by = ?3, old_sha256 = NULL, seal = ?4 WHERE id = ?1 AND revoked_ms IS NULL",
+        vec![id.into(), now_ms.into(), by.into(), seal.into()],
     )
 }
 

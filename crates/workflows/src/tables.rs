@@ -72,6 +72,12 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
         "DELETE FROM wf_journal WHERE execution IN (SELECT execution FROM wf_gone)
             AND id < (SELECT MAX(id) FROM wf_journal);",
     ),
+    // Seals of rows that grant rights.
+    (
+        "workflows-5-seals",
+        "ALTER TABLE wf_approvals ADD COLUMN seal TEXT;
+     ALTER TABLE wf_schedules ADD COLUMN seal TEXT;",
+    ),
 ];
 
 /// Forgets executions whose journals are gone, too.

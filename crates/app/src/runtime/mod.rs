@@ -199,8 +199,8 @@ impl Runtime {
     /// Takes up the sessions that were there and the workflows that were under way, and runs what comes. Only for commands
     /// that stay.
     pub async fn begin(&self) -> Result<(), Failure> {
+        self.unlock().await?;
         self.tokens.load().await?;
-        self.vault.load().await?;
         self.sessions.start().await.map_err(Failure::from)?;
         let (knowledge, stop) = (self.knowledge.clone(), Cancel::from_token(self.stop.clone()));
         tokio::spawn(async move { knowledge.run(stop).await });
@@ -210,10 +210,18 @@ impl Runtime {
         self.workflows.start().await.map_err(Failure::from)
     }
 
+    /// Opens the vault, and with it the key that seals rows which grant rights. Before anything reads or writes one.
+    pub async fn unlock(&self) -> Result<(), Failure> {
+        self.vault.load().await?;
+        let key = seal::row_key(&self.vault, &self.kernel).await?;
+        self.kernel.row_seal().set_key(key);
+        Ok(())
+    }
+
     /// Runs what comes, and leaves alone what was under way. For commands that are there for one execution.
     pub async fn begin_alone(&self) -> Result<(), Failure> {
+        self.unlock().await?;
         self.tokens.load().await?;
-        self.vault.load().await?;
         self.sessions.start_alone().await.map_err(Failure::from)?;
         self.workflows.start_alone().await.map_err(Failure::from)
     }

@@ -52,6 +52,7 @@ pub(super) async fn run(tokens: Arc<Inner>, args: Args, context: Context) -> Res
         created_ms: record.created_ms,
         created_by: &record.created_by,
         expires_ms: record.expires_ms,
+        seal: record.sealed(tokens.kernel.row_seal())?,
     }));
     if is_reused {
         may_reuse(&context.principal)?;
@@ -101,6 +102,7 @@ fn read(tokens: &Inner, args: &Args, context: &Context) -> Result<TokenRecord, F
         revoked_ms: None,
         revoked_by: None,
         last_used_ms: None,
+        seal: None,
     })
 }
 

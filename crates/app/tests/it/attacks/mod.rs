@@ -21,6 +21,7 @@ mod record;
 mod revocation;
 mod rights;
 mod roles;
+mod rows;
 mod sandbox;
 mod secrets;
 mod sessions;

@@ -225,10 +225,8 @@ fn configured_names(place: &Place) {
         ask(&server, "dora", "POST", "/v1/tokens", Some(json!({"name": "carl", "roles": ["owner"]})));
     assert_eq!(refused.status, 409, "{refused:?}");
     server.terminate();
-    place.write(
-        "orchestr8.toml",
-        &[&*carl, &token("carl", "acme", &["viewer"]).replace("sha256 = '", "sha256 = 'f")].concat(),
-    );
+    let twin = token("carl-2", "acme", &["viewer"]).replace("name = 'carl-2'", "name = 'carl'");
+    place.write("orchestr8.toml", &[carl, twin].concat());
     let twice = place.run(&["config", "check"]);
     assert!(twice.err.contains("auth.tokens[1].name"), "{twice:?}");
 }

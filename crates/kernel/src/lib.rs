@@ -8,6 +8,7 @@ pub mod cancel;
 pub mod context;
 mod depends;
 pub mod fingerprint;
+pub mod folder_sharing;
 pub mod follow;
 pub mod grant;
 pub mod health;

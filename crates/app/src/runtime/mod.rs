@@ -155,7 +155,7 @@ impl Runtime {
         let messages = messages::register(&kernel, &settings, &vault)?;
         // One for all, because it waits once for programs of an earlier process.
         let sandbox = sandbox(&settings, opened.durable, kernel.ports().clock.clone());
-        let workflows = workflows::register(&kernel, &settings, &vault, &sandbox)?;
+        let workflows = workflows::register(&kernel, &settings, &vault, &sandbox, &tokens)?;
         let sessions = sessions::register(&kernel, &settings, &tokens, &sandbox)?;
         let embedder = embedding::embedder(&kernel, &settings.embedder)?;
         let knowledge = knowledge::register(&kernel, &settings, embedder, &vault)?;

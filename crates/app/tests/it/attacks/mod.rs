@@ -11,6 +11,7 @@ mod encryption;
 mod environment;
 mod exec;
 mod files;
+mod folders;
 mod impostor;
 mod load;
 mod loopback;

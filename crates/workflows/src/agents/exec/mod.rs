@@ -6,14 +6,17 @@ mod template;
 mod turns;
 mod variables;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::Clock;
 use orchestr8_process::sandbox::{self, SandboxRun, SandboxedCommand, WorkingDirectory};
+use orchestr8_process::tenant_folder;
 use orchestr8_secrets::Sink;
 use serde_json::{Value, json};
 
@@ -96,7 +99,9 @@ impl Inner {
         let input = call.input.to_string();
         call.secrets.refuse_in(&input, "the input of a program: pass it in a variable of its environment")?;
         let turn = self.turns.take(&call.key).await;
-        let sandboxed = command(settings, filled, template.directory.as_deref()).await?;
+        let sandboxed =
+            command(settings, filled, directory(settings, template, &call.principal.tenant)?.as_deref())
+                .await?;
         let running = child::run(sandboxed, input.into_bytes(), self.clock.clone(), turn);
         let ended = match template.timeout_ms {
             None => running.await,
@@ -109,6 +114,31 @@ impl Inner {
         };
         let ended = ended.map_err(|error| unstarted(name, error))?;
         output(name, ended, &self.discretion).map(Answer::from)
+    }
+}
+
+/// Where a program of this tenant works: the directory of the template, with `{tenant}` in its path one of the tenant's own.
+fn directory(
+    settings: &settings::Exec,
+    template: &ExecTemplate,
+    tenant: &Tenant,
+) -> Result<Option<PathBuf>, Fault> {
+    let Some(directory) = &template.directory else { return Ok(None) };
+    match tenant_folder::of_tenant(directory, tenant.as_str()) {
+        Some(own) => match tenant_folder::create(&own) {
+            Ok(()) => Ok(Some(own)),
+            Err(error) => {
+                let text = format!("the directory of the tenant cannot be created: {}", error.kind());
+                Err(Fault::new(Code::Configuration, text).because(error))
+            }
+        },
+        None if settings.sharing.admits(tenant) => Ok(Some(directory.clone())),
+        None => {
+            let text = format!(
+                "the directory of this template is not shared with the tenant {tenant}; name {{tenant}} in its path"
+            );
+            Err(Fault::new(Code::Unauthorized, text).with("setting", "workflows.exec.sharedDirectories"))
+        }
     }
 }
 

@@ -252,7 +252,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("sessions.maxConnections", Shape::Int { min: 1, max: 65_536 }, Preset::Int(sessions_face::CONNECTIONS as u64), "Clients of sessions connected at once."),
     setting("sessions.maxMessageBytes", Shape::Int { min: 1024, max: 64 * 1024 * 1024 }, Preset::Int(sessions_face::MESSAGE_BYTES as u64), "The largest message of a client."),
     setting("sessions.commandsPerMinute", Shape::Int { min: 1, max: 1_000_000_000 }, Preset::Int(sessions_face::BUCKET_COMMANDS as u64), "Commands a minute of one session, and of everything that is about none."),
-    setting("sessions.commandsPerMinuteOverall", Shape::Int { min: 1, max: 1_000_000_000 }, Preset::Int(sessions_face::GLOBAL_COMMANDS as u64), "Commands a minute of all sessions together."),
+    setting("sessions.commandsPerMinuteOverall", Shape::Int { min: 1, max: 1_000_000_000 }, Preset::Int(sessions_face::GLOBAL_COMMANDS as u64), "Commands a minute of one tenant, and of all together; when they are used up, other tenants have a reserve of four tenths, a quarter of it each."),
     setting("sessions.keyTtlMs", Shape::Int { min: 1000, max: 365 * DAY_MS }, Preset::Int(sessions_face::KEY_TTL_MS), "How long an idempotency key of a command answers repeats."),
     setting("sessions.shutdownTimeoutMs", Shape::Int { min: 0, max: 600_000 }, Preset::Int(sessions_face::DRAIN_MS), "How long commands under way may take to finish when the server stops."),
     setting("sessions.cwd", Shape::Text, Preset::Unset, "Where a session works that is not told where; the folder serve was started in if unset."),

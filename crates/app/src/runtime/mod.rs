@@ -169,6 +169,7 @@ impl Runtime {
                 let kept = upkeep::Kept::of(&settings.store);
                 upkeep::start(&kernel, &store, kept, heads.clone(), &stop);
                 heads.iter().for_each(HeadRecorder::run);
+                tokio::spawn(audit::check_at_start(store.clone(), log.clone()));
             }
         }
         let remote = Remote::start(&kernel, other_servers(&settings, purpose.starts_servers));

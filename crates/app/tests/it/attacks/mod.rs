@@ -17,6 +17,7 @@ mod load;
 mod loopback;
 mod matrix;
 mod private_places;
+mod provider_key;
 mod quotas;
 mod record;
 mod revocation;

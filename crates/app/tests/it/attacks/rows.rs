@@ -105,3 +105,36 @@ fn schedules_and_approvals_that_were_changed_in_the_data_file_do_nothing() {
     // They can be deleted and stored again.
     assert_eq!(ask(&server, &owner, "DELETE", "/v1/schedules/changed", None).status, 200);
 }
+
+#[test]
+fn an_audit_entry_that_was_changed_is_marked_and_reported_at_the_start() {
+    let (place, server) = served(&[]);
+    let (owner, _) = create(&place, &["--name", "olga", "--role", "owner"]);
+    assert!(server.terminate().success());
+    let file = Connection::open(place.data_file()).unwrap();
+    let sql = "UPDATE chain SET body = replace(body, '\"principal\":\"local\"', '\"principal\":\"mallory\"')
+        WHERE name = 'actions' AND body LIKE '%tokens.create%'";
+    assert_eq!(file.execute(sql, []).unwrap(), 1);
+    drop(file);
+    let log = place.path().join("serve.log");
+    let mut command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.stderr(std::fs::File::create(&log).unwrap());
+    let server = Server::logging(command);
+    let shown = entries(&server, &owner, "tokens.create");
+    assert_eq!(
+        (&shown[0]["principal"], &shown[0]["intact"]),
+        (&json!("mallory"), &json!(false)),
+        "{shown:?}"
+    );
+    let url = format!("http://{}", server.address);
+    let said = place.run(&["audit", "list", "--action", "tokens.create", "--server", &url]);
+    assert!(said.out.contains("CHANGED"), "{said:?}");
+    let told = (0..20_000).any(|_| {
+        server.connect().get("/healthz");
+        std::fs::read_to_string(&log).unwrap().contains("the audit trail was changed")
+    });
+    assert!(told, "{}", std::fs::read_to_string(&log).unwrap());
+    let fresh = ask(&server, &owner, "POST", "/v1/tokens", Some(json!({"name": "x"})));
+    assert_eq!(fresh.status, 201);
+    assert_eq!(entries(&server, &owner, "tokens.create")[0]["intact"], true);
+}

@@ -327,17 +327,18 @@ pub fn agents_all(limit: i64) -> Statement {
     )
 }
 
-/// Changes one row, or the agent is somebody else's.
-pub fn agent_put(address: &Address, owner: &str, about: String, registered_ms: i64) -> Statement {
+/// Changes one row, or the agent belongs to another principal than `was`.
+pub fn agent_put(address: &Address, was: &str, owner: &str, about: String, registered_ms: i64) -> Statement {
     Statement::new(
         "INSERT INTO aacp_agent (tenant, id, owner, about, registered_ms) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT (tenant, id) DO UPDATE SET about = excluded.about WHERE owner = excluded.owner",
+         ON CONFLICT (tenant, id) DO UPDATE SET about = excluded.about, owner = excluded.owner WHERE owner = ?6",
         vec![
             address.tenant.as_str().into(),
             address.agent.as_str().into(),
             owner.into(),
             about.into(),
             registered_ms.into(),
+            was.into(),
         ],
     )
 }

@@ -123,7 +123,8 @@ impl Settings {
         let Reviewed { admin_token, auth, tls, env, declared } = Review::of(&loaded, environment)?;
         let place = place(&loaded.config, &mode, environment)?;
         let tool_filter = ToolFilter { only: loaded.config.tools.filter.clone(), never: Vec::new() };
-        let workflows = Workflows::new(&loaded.config.workflows, tool_filter.clone(), env, environment)?;
+        let workflows =
+            Workflows::new(&loaded.config.workflows, tool_filter.clone(), env, &auth, environment)?;
         let models = thinking::models(&loaded.config.models, &declared, environment)?;
         let roots = programs::session_roots(&loaded.config, &auth, &place, environment);
         let sessions = thinking::sessions(&loaded.config.sessions, roots, &tool_filter, &place, environment);

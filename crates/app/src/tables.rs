@@ -99,7 +99,7 @@ pub struct AuditPlace {
 pub fn audit_entries(chain: &'static str, before: AuditPlace, filter: &AuditFilter, limit: i64) -> Statement {
     let text = |text: &str| text.to_owned().into();
     Statement::new(
-        "SELECT c.seq, COALESCE(r.value, c.body) AS shown, c.entry_hash, COALESCE(r.key, -1)
+        "SELECT c.seq, COALESCE(r.value, c.body) AS shown, c.entry_hash, COALESCE(r.key, -1), c.body, c.prev_hash, c.at_ms
          FROM chain c LEFT JOIN json_each(c.body, '$.records') r
          WHERE c.name = ?1 AND c.seq <= ?2 AND (c.seq < ?2 OR COALESCE(r.key, -1) < ?3)
             AND json_extract(c.body, '$.tenant') = ?4

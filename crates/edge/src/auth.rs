@@ -32,6 +32,8 @@ pub struct Token {
     pub sha256_hex: String,
     pub roles: Vec<String>,
     pub tenant: String,
+    /// It takes over the name of an API token, with everything that belongs to that name.
+    pub reuse_name: bool,
 }
 
 impl Token {
@@ -239,7 +241,13 @@ mod tests {
 
     fn token(name: &str, secret: &str) -> Token {
         let sha256_hex = Sha256::digest(secret).iter().map(|byte| format!("{byte:02X}")).collect();
-        Token { name: name.into(), sha256_hex, roles: vec!["admin".into()], tenant: "acme".into() }
+        Token {
+            name: name.into(),
+            sha256_hex,
+            roles: vec!["admin".into()],
+            tenant: "acme".into(),
+            reuse_name: false,
+        }
     }
 
     fn verifier(auth: &Auth, addr: &str) -> Verifier {

@@ -130,6 +130,7 @@ pub(crate) async fn run(
         End::TimedOut(Wait::Head) => Some(Refusal::slow_head()),
         // Unsent bytes of a client that does not read must not stay behind in the system.
         End::TimedOut(Wait::Write) => return drop(socket.tcp().set_zero_linger()),
+        End::Cut if signal.is_revoked() && !watch.is_answered() => Some(Refusal::revoked_token()),
         End::TimedOut(Wait::Idle | Wait::Nothing) | End::Quiet | End::Cut => return,
     };
     let last_word = last_word.map(|refusal| refusal.raw(&shared.guard.fresh_id()));
@@ -155,6 +156,7 @@ impl Exchange {
             }
         };
         signal.complete();
+        watch.answer();
         if guard::upgrades(&response) {
             watch.upgrade();
             signal.upgrade();

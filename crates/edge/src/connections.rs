@@ -81,10 +81,9 @@ impl ConnectionTable {
         }
     }
 
-    /// Closes the streams whose token is no longer valid.
-    pub fn close_revoked(&self) {
-        let open = self.open();
-        open.all.values().filter(|entry| entry.signal.is_revoked()).for_each(|entry| entry.signal.close());
+    /// Closes the connections whose token is no longer valid: streams at once, requests that wait at the second sweep.
+    pub fn close_revoked(&self, is_sweep: bool) {
+        self.open().all.values().for_each(|entry| entry.signal.close_revoked(is_sweep));
     }
 
     fn slot(self: &Arc<Self>, open: &mut Open, address: IpAddr, reserved: bool) -> ConnectionSlot {

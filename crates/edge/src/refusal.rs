@@ -82,6 +82,12 @@ impl Refusal {
             .header(WWW_AUTHENTICATE, "Bearer realm=\"orchestr8\", error=\"invalid_token\"")
     }
 
+    /// For a request that was waiting when its token ended.
+    pub(crate) fn revoked_token() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, Code::Unauthenticated, "this token was revoked or has expired")
+            .header(WWW_AUTHENTICATE, "Bearer realm=\"orchestr8\", error=\"invalid_token\"")
+    }
+
     pub(crate) fn too_many_logins() -> Self {
         Self::new(
             StatusCode::TOO_MANY_REQUESTS,

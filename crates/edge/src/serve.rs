@@ -10,7 +10,7 @@ use axum::Router;
 use orchestr8_kernel::grant::TokenTable;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{self, Shared};
@@ -25,8 +25,8 @@ const ACCEPT_PAUSE_LIMIT: Duration = Duration::from_secs(1);
 /// Clients told at once that we are full; beyond it they are closed without a word, which costs us nothing.
 const TURNED_AWAY_LIMIT: usize = 64;
 
-/// How late an open connection may outlive the end of its token.
-const EXPIRY_LOOK: Duration = Duration::from_secs(1);
+/// How late an open stream may outlive the end of its token by time; a request that waits outlives a revocation by at most twice this.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// How the end went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,12 +188,20 @@ impl Door {
 /// Closes the connections of tokens that are revoked or expire, until it is aborted.
 async fn close_revoked(table: Arc<ConnectionTable>, stored: TokenTable) {
     let mut revocations = stored.revocations();
+    let mut sweep = tokio::time::interval(SWEEP_EVERY);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        tokio::select! {
-            changed = revocations.changed() => if changed.is_err() { return },
-            () = tokio::time::sleep(EXPIRY_LOOK) => stored.retire(),
-        }
-        table.close_revoked();
+        let is_sweep = tokio::select! {
+            changed = revocations.changed() => match changed {
+                Ok(()) => false,
+                Err(_) => return,
+            },
+            _ = sweep.tick() => {
+                stored.retire();
+                true
+            }
+        };
+        table.close_revoked(is_sweep);
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct ConnectionSignal {
     stage: AtomicU8,
     upgraded: AtomicBool,
     closing: AtomicBool,
+    /// It is closing because its token was revoked.
+    revoked: AtomicBool,
     waker: AtomicWaker,
     /// Whether a valid token was shown on this connection before, so that it is noted once.
     authenticated: AtomicBool,
@@ -44,6 +46,8 @@ pub(crate) struct ConnectionSignal {
 struct Held {
     grant: Option<Arc<TokenGrant>>,
     stream: Option<StreamPermit>,
+    /// A sweep has found its token revoked while it was being answered.
+    is_overdue: bool,
 }
 
 impl ConnectionSignal {
@@ -53,6 +57,7 @@ impl ConnectionSignal {
             stage: AtomicU8::new(Stage::Receiving as u8),
             upgraded: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            revoked: AtomicBool::new(false),
             waker: AtomicWaker::new(),
             authenticated: AtomicBool::new(false),
             has_held: AtomicBool::new(false),
@@ -123,11 +128,23 @@ impl ConnectionSignal {
         self.held().stream = Some(permit);
     }
 
-    /// Whether it is a stream whose token is no longer valid. An ordinary request that was admitted before gets its answer: it
-    /// may be the very one that revoked the token.
+    /// Closes it if the token of its request is no longer valid: a stream at once, any other request when a second sweep finds it
+    /// still unanswered. In between it gets its answer, since it may be the very one that revoked the token.
+    pub fn close_revoked(&self, is_sweep: bool) {
+        let mut held = self.held();
+        if !held.grant.as_ref().is_some_and(|grant| grant.is_revoked()) {
+            return;
+        }
+        if held.stream.is_some() || (is_sweep && std::mem::replace(&mut held.is_overdue, true)) {
+            drop(held);
+            self.revoked.store(true, Ordering::Release);
+            self.close();
+        }
+    }
+
+    /// Whether it was closed because its token was revoked.
     pub fn is_revoked(&self) -> bool {
-        let held = self.held();
-        held.stream.is_some() && held.grant.as_ref().is_some_and(|grant| grant.is_revoked())
+        self.revoked.load(Ordering::Acquire)
     }
 
     /// True the first time it is called.

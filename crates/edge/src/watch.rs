@@ -31,6 +31,8 @@ pub(crate) enum Wait {
 /// connection's own task, so relaxed order is enough.
 pub(crate) struct Watch {
     answering: AtomicBool,
+    /// The head of the answer was handed to the HTTP layer.
+    answered: AtomicBool,
     unflushed: AtomicBool,
     /// Bytes of a head have come that made no request yet.
     heard: AtomicBool,
@@ -47,6 +49,7 @@ impl Watch {
     pub fn new() -> Self {
         Self {
             answering: AtomicBool::new(false),
+            answered: AtomicBool::new(false),
             unflushed: AtomicBool::new(false),
             heard: AtomicBool::new(true),
             blocked: AtomicBool::new(false),
@@ -59,9 +62,19 @@ impl Watch {
     /// A whole head has come and its request is being served.
     pub fn request(&self) {
         self.answering.store(true, Relaxed);
+        self.answered.store(false, Relaxed);
         self.unflushed.store(true, Relaxed);
         self.heard.store(false, Relaxed);
         self.step();
+    }
+
+    /// The answer begins; a refusal in its place would come too late.
+    pub fn answer(&self) {
+        self.answered.store(true, Relaxed);
+    }
+
+    pub fn is_answered(&self) -> bool {
+        self.answered.load(Relaxed)
     }
 
     pub fn upgrade(&self) {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
+use tokio_util::sync::CancellationToken;
 
 pub use crate::token_table::{TokenHash, TokenTable};
 
@@ -109,6 +110,8 @@ pub struct TokenGrant {
     /// When it ends; the end of time if nothing says when.
     expires_ms: AtomicI64,
     revoked: AtomicBool,
+    /// Fires with `revoked`, for requests that wait.
+    end: CancellationToken,
     last_used_ms: AtomicI64,
 }
 
@@ -131,6 +134,7 @@ impl TokenGrant {
             scope: TokenScope::default(),
             expires_ms: AtomicI64::new(i64::MAX),
             revoked: AtomicBool::new(false),
+            end: CancellationToken::new(),
             last_used_ms: AtomicI64::new(0),
         }
     }
@@ -151,6 +155,12 @@ impl TokenGrant {
     /// From now on every action with this grant is refused, over connections that are open already too.
     pub fn revoke(&self) {
         self.revoked.store(true, Ordering::Release);
+        self.end.cancel();
+    }
+
+    /// Resolves when the token is revoked or has expired.
+    pub async fn ended(&self) {
+        self.end.cancelled().await;
     }
 
     pub fn is_revoked(&self) -> bool {
@@ -178,7 +188,7 @@ impl TokenGrant {
     /// Whether this grant lets its bearer run the action.
     pub fn check(&self, action: &str) -> Result<(), Fault> {
         if self.is_revoked() {
-            return Err(Fault::new(Code::Unauthenticated, "this token was revoked or has expired"));
+            return Err(token_ended());
         }
         if !self.scope.allows_action(action) {
             return Err(Fault::new(
@@ -189,6 +199,11 @@ impl TokenGrant {
         }
         Ok(())
     }
+}
+
+/// The fault of a request whose token is no longer valid.
+pub fn token_ended() -> Fault {
+    Fault::new(Code::Unauthenticated, "this token was revoked or has expired")
 }
 
 #[cfg(test)]

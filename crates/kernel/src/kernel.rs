@@ -33,6 +33,7 @@ use crate::redact::Redactor;
 use crate::refusals::{self, RefusalBudget, RefusalSource, RefusedCall};
 use crate::registry::Registry;
 use crate::resilience::Breakers;
+use crate::row_seal::RowSeal;
 use crate::slots::Slots;
 use crate::submission::{Identity, Principal, Submission};
 use crate::versions::Versions;
@@ -88,6 +89,7 @@ pub struct Core {
     action_slots: Mutex<HashMap<Arc<str>, Slots>>,
     heavy: HeavyWork,
     directory: OnceLock<Arc<dyn PrincipalDirectory>>,
+    row_seal: RowSeal,
     pub(crate) refusals: RefusalBudget,
     in_flight: Arc<InFlightCounts>,
     shutting_down: AtomicBool,
@@ -122,6 +124,7 @@ impl Kernel {
             action_slots: Mutex::default(),
             heavy: HeavyWork::new(ports.clock.clone(), limits.heavy),
             directory: OnceLock::new(),
+            row_seal: RowSeal::default(),
             refusals: RefusalBudget::default(),
             in_flight: Arc::default(),
             shutting_down: AtomicBool::new(false),
@@ -225,6 +228,11 @@ impl Kernel {
     pub fn set_directory(&self, directory: Arc<dyn PrincipalDirectory>) {
         // A second one would be a mistake of the program, and the first one stays in force.
         let _ = self.0.directory.set(directory);
+    }
+
+    /// Seals rows that grant rights.
+    pub fn row_seal(&self) -> &RowSeal {
+        &self.0.row_seal
     }
 
     /// What a recorded principal may do now.

@@ -101,6 +101,14 @@ impl Principal {
         &*self.name == APPROVAL_LINK
     }
 
+    /// Resolves when its API token is revoked or expires; never for a principal without one. For work that waits on its behalf.
+    pub async fn token_ended(&self) {
+        match &self.grant {
+            Some(grant) => grant.ended().await,
+            None => std::future::pending().await,
+        }
+    }
+
     pub fn has(&self, role: AccessRole) -> bool {
         self.roles.has(role) || self.elevated.has(role)
     }
@@ -232,7 +240,7 @@ pub struct Submission {
     /// Whoever wants to know of its steps while they happen.
     pub follow: Option<Arc<dyn Follow>>,
     /// What the audit says of its arguments, once the work has taken them.
-    pub(crate) audit_subject: Option<AuditSubject>,
+    pub audit_subject: Option<AuditSubject>,
 }
 
 impl Submission {

@@ -71,6 +71,11 @@ impl TokenTable {
         self.0.grants.write().by_name.entry((tenant, name.into())).or_default();
     }
 
+    /// The tenants that have a valid token.
+    pub fn tenants(&self) -> Vec<Tenant> {
+        self.0.grants.read().by_hash.values().map(|grant| grant.tenant.clone()).collect()
+    }
+
     /// What a principal may do now by its tokens; unknown if no token ever had its name.
     pub fn standing(&self, tenant: &Tenant, name: &str) -> Standing {
         let now_ms = self.0.clock.now_ms();

@@ -57,6 +57,10 @@ pub const MIGRATIONS: &[(&str, &str)] = &[(
      CREATE TABLE knowledge_vector (
         tenant TEXT NOT NULL, document TEXT NOT NULL, print BLOB NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL,
         PRIMARY KEY (tenant, document, print, model)) STRICT;",
+), (
+    "knowledge-webhooks-1",
+    "ALTER TABLE knowledge_webhook ADD COLUMN author TEXT;
+     ALTER TABLE knowledge_webhook ADD COLUMN paused TEXT;",
 )];
 
 /// Which document of whom.

@@ -7,6 +7,7 @@ pub mod embedders;
 #[cfg(test)]
 mod fixtures;
 mod history;
+mod key_mask;
 pub mod limits;
 pub mod message;
 pub mod model;

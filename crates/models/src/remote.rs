@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catalog::Ports;
 use crate::draft::too_large;
+use crate::key_mask::KeyMask;
 use crate::limits::{CONNECT_MS, IDLE_CONNECTIONS, KEEPALIVE_MS, REFUSAL_BYTES};
 use crate::model::{About, Delta, Model, Request};
 use crate::refusal::{self, Said, broken};
@@ -151,6 +152,7 @@ impl Call {
         let mut pull = Pull {
             body: response.bytes_stream().boxed(),
             parser: Parser::default(),
+            mask: KeyMask::new(self.spec.key.as_ref()),
             fold: provider.wire.fold(&self.spec, &self.request, clock.now_ms()),
             ready: VecDeque::new(),
             failed: None,
@@ -197,6 +199,8 @@ struct Pull {
     body: BoxStream<'static, Result<Bytes, reqwest::Error>>,
     parser: Parser,
     fold: Box<dyn Fold>,
+    /// The answer may repeat the key.
+    mask: KeyMask,
     ready: VecDeque<Delta>,
     /// Given once everything that came before it is given.
     failed: Option<Fault>,
@@ -282,7 +286,7 @@ impl Pull {
     /// True once the answer is whole: what comes after it is not read.
     fn give(&mut self, deltas: Vec<Delta>) -> bool {
         self.over |= matches!(deltas.last(), Some(Delta::Done(_)));
-        self.ready.extend(deltas);
+        self.ready.extend(self.mask.pass(deltas));
         self.over
     }
 }

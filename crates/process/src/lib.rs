@@ -3,6 +3,7 @@
 mod ears;
 pub mod limits;
 pub mod sandbox;
+pub mod tenant_folder;
 
 use std::io;
 use std::process::ExitStatus;

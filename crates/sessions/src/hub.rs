@@ -14,6 +14,7 @@ use orchestr8_kernel::tool_limit::ToolLimit;
 use orchestr8_kernel::{Kernel, Principal};
 use orchestr8_models::{About, Catalog, Model};
 use orchestr8_process::sandbox::{Sandbox, SealedPath};
+use orchestr8_process::tenant_folder;
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 
@@ -55,6 +56,17 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Where sessions of a tenant work unless they say where: the folder of the settings, or the first one that the tenant may use.
+    pub fn cwd_of(&self, tenant: &Tenant) -> PathBuf {
+        if let Some(own) = tenant_folder::of_tenant(&self.cwd, tenant.as_str()) {
+            return own;
+        }
+        match self.roots.sharing.admits(tenant) {
+            true => self.cwd.clone(),
+            false => self.roots.of_tenant(tenant).open.into_iter().next().unwrap_or_else(|| self.cwd.clone()),
+        }
+    }
+
     /// Sessions may work in this folder and those beneath it.
     pub fn new(cwd: PathBuf, folder: PathBuf) -> Self {
         let roots = SessionRoots { open: vec![cwd.clone()], ..SessionRoots::default() };

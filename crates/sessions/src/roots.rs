@@ -4,9 +4,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
-use orchestr8_kernel::token_table::TokenTable;
+use orchestr8_kernel::folder_sharing::FolderSharing;
 use orchestr8_process::sandbox::WorkingDirectory;
+use orchestr8_process::tenant_folder;
 
 use crate::limits;
 
@@ -17,8 +19,8 @@ pub struct SessionRoots {
     pub open: Vec<PathBuf>,
     /// Open as well as long as the store has no API token: then the person at this machine is the only caller.
     pub personal: Vec<PathBuf>,
-    /// The API tokens of the store.
-    pub tokens: Option<TokenTable>,
+    /// Which tenants may use a folder that has no tenant.
+    pub sharing: FolderSharing,
     /// What belongs to the server, whatever lies around it: its data, its state, its configuration and its keys.
     pub closed: Vec<PathBuf>,
     /// Homes: sessions work beneath them, never in them nor in what contains them.
@@ -35,6 +37,20 @@ impl fmt::Debug for SessionRoots {
 }
 
 impl SessionRoots {
+    /// Those of one tenant. A folder with `{tenant}` in its path is created if it is missing; one without it is left out where tenants
+    /// do not share it.
+    pub fn of_tenant(&self, tenant: &Tenant) -> Self {
+        let own = |root: &PathBuf| match tenant_folder::of_tenant(root, tenant.as_str()) {
+            Some(own) => {
+                // One that cannot be created is found missing where it is used, and refused there.
+                let _ = tenant_folder::create(&own);
+                Some(own)
+            }
+            None => self.sharing.admits(tenant).then(|| root.clone()),
+        };
+        Self { open: self.open.iter().filter_map(own).collect(), ..self.clone() }
+    }
+
     /// The real path of a folder a client names.
     pub fn resolve(&self, text: &str) -> Result<PathBuf, Fault> {
         let path = Path::new(text);
@@ -79,7 +95,7 @@ impl SessionRoots {
     }
 
     fn in_force(&self) -> impl Iterator<Item = &PathBuf> {
-        let has_tokens = self.tokens.as_ref().is_some_and(|tokens| !tokens.is_empty());
+        let has_tokens = self.sharing.tokens.as_ref().is_some_and(|tokens| !tokens.is_empty());
         let personal = self.personal.iter().filter(move |_| !has_tokens);
         self.open.iter().chain(personal)
     }
@@ -102,7 +118,8 @@ impl SessionRoots {
         match self.in_force().next().is_none() {
             true => Err(Fault::new(
                 Code::Unauthorized,
-                "sessions have no folder here: name those they may work in with `sessions.roots`",
+                "sessions have no folder here: name those they may work in with `sessions.roots`, with {tenant} in the path \
+                 where there are several tenants",
             )
             .with("setting", "sessions.roots")),
             false => Ok(()),

@@ -7,6 +7,7 @@
 //! The secret itself never enters the kernel, so no journal, ledger or audit entry can hold it. See ADR 33.
 
 mod actions;
+mod configured;
 pub mod limits;
 mod record;
 pub mod roles;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use orchestr8_contract::Fault;
 use orchestr8_contract::id::Tenant;
+use orchestr8_kernel::audit::SecurityEvent;
 use orchestr8_kernel::grant::TokenTable;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::store::Batch;
@@ -27,6 +29,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+pub use configured::ConfiguredPrincipal;
 use record::TokenRecord;
 
 /// The API tokens of this server. Clones share them.
@@ -36,20 +39,20 @@ pub struct ApiTokens(Arc<Inner>);
 pub(crate) struct Inner {
     kernel: Kernel,
     table: TokenTable,
-    /// Principals that tokens of the settings stand for, as tenant and name: no API token may take their place.
-    taken: Vec<(String, String)>,
+    /// Principals that tokens of the settings stand for: no API token may take their place.
+    configured: Vec<ConfiguredPrincipal>,
     loaded: AtomicBool,
     /// What the store knows of the last use of each token.
     written: Mutex<HashMap<Arc<str>, i64>>,
 }
 
 impl ApiTokens {
-    pub fn new(kernel: Kernel, taken: Vec<(String, String)>) -> Self {
+    pub fn new(kernel: Kernel, configured: Vec<ConfiguredPrincipal>) -> Self {
         let table = TokenTable::new(kernel.ports().clock.clone());
         Self(Arc::new(Inner {
             kernel,
             table,
-            taken,
+            configured,
             loaded: AtomicBool::new(false),
             written: Mutex::default(),
         }))
@@ -70,6 +73,7 @@ impl ApiTokens {
             return Ok(());
         }
         let store = &self.0.kernel.ports().store;
+        self.0.claim_names().await?;
         for row in &store.query(tables::revoked_names()).await.map_err(store_fault)? {
             let tenant = Tenant::parse(row.text(0).map_err(store_fault)?);
             if let Ok(tenant) = tenant {
@@ -79,6 +83,10 @@ impl ApiTokens {
         let rows = store.query(tables::active()).await.map_err(store_fault)?;
         for row in &rows {
             let record = TokenRecord::read(row)?;
+            if let Err(fault) = record.check_seal(self.0.kernel.row_seal()) {
+                self.0.report(&record, &fault).await;
+                continue;
+            }
             for (hash, grant) in record.grants()? {
                 self.0.table.insert(hash, grant);
             }
@@ -124,6 +132,28 @@ impl ApiTokens {
         self.0.kernel.ports().store.commit(batch).await.map_err(store_fault)?;
         self.0.written.lock().extend(changed);
         Ok(())
+    }
+}
+
+impl Inner {
+    /// A token that was changed in the data file grants nothing, and its name counts as revoked.
+    async fn report(&self, record: &TokenRecord, fault: &Fault) {
+        self.table.remember(record.tenant.clone(), &record.name);
+        let detail =
+            json!({"id": record.id, "name": record.name, "roles": record.roles, "cause": fault.message});
+        self.kernel.log().error("a token of the data file is refused", detail.clone());
+        let event = SecurityEvent {
+            action: "tokens.refused",
+            tenant: record.tenant.clone(),
+            principal: record.name.clone(),
+            source: String::from("data file"),
+            code: fault.code,
+            detail,
+        };
+        if let Err(fault) = self.kernel.record_security_event(&event).await {
+            let fields = json!({"cause": fault.message});
+            self.kernel.log().error("a refused token could not be written into the audit trail", fields);
+        }
     }
 }
 

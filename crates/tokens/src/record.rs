@@ -6,7 +6,10 @@ use orchestr8_kernel::grant::{TokenGrant, TokenHash, TokenScope};
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::store::{Cell, Row};
+use orchestr8_kernel::row_seal::RowSeal;
 use serde_json::{Value, json};
+
+const TABLE: &str = "api_tokens";
 
 pub(crate) struct TokenRecord {
     pub id: String,
@@ -24,6 +27,7 @@ pub(crate) struct TokenRecord {
     pub revoked_ms: Option<i64>,
     pub revoked_by: Option<String>,
     pub last_used_ms: Option<i64>,
+    pub seal: Option<String>,
 }
 
 impl TokenRecord {
@@ -54,7 +58,43 @@ impl TokenRecord {
             revoked_ms: maybe_int(12)?,
             revoked_by: maybe_text(13)?,
             last_used_ms: maybe_int(14)?,
+            seal: maybe_text(15)?,
         })
+    }
+
+    /// The seal of the row as this record says it.
+    pub fn sealed(&self, seal: &RowSeal) -> Result<Option<String>, Fault> {
+        self.with_cells(|cells| seal.seal(TABLE, cells))
+    }
+
+    /// Fails if the row is not the one that this server wrote.
+    pub fn check_seal(&self, seal: &RowSeal) -> Result<(), Fault> {
+        self.with_cells(|cells| seal.check(TABLE, cells, self.seal.as_deref()))
+    }
+
+    /// Everything that says who may do what. When it was used is left out, since each minute changes it.
+    fn with_cells<T>(&self, work: impl FnOnce(&[Option<&str>]) -> T) -> T {
+        let number = |at_ms: Option<i64>| at_ms.map(|at_ms| at_ms.to_string());
+        let (expires, rotated) = (number(self.expires_ms), number(self.rotated_ms));
+        let (until, revoked) = (number(self.old_until_ms), number(self.revoked_ms));
+        let (roles, scope) = (self.roles.join(","), self.scope.entries().join(","));
+        let created = self.created_ms.to_string();
+        work(&[
+            Some(&self.id),
+            Some(self.tenant.as_str()),
+            Some(&self.name),
+            Some(&roles),
+            Some(&scope),
+            Some(&self.sha256),
+            Some(&created),
+            Some(&self.created_by),
+            expires.as_deref(),
+            rotated.as_deref(),
+            self.old_sha256.as_deref(),
+            until.as_deref(),
+            revoked.as_deref(),
+            self.revoked_by.as_deref(),
+        ])
     }
 
     /// What its secrets grant: the present one, and the one before it while its grace lasts.

@@ -11,7 +11,7 @@ use orchestr8_testing::{Parts, submission};
 use serde_json::{Value, json};
 
 use crate::record::hash;
-use crate::{ApiTokens, tables};
+use crate::{ApiTokens, ConfiguredPrincipal, tables};
 
 struct World {
     kernel: Kernel,
@@ -23,7 +23,9 @@ impl World {
     fn new() -> Self {
         let clock = Arc::new(Simulated::new());
         let kernel = Parts { clock: clock.clone(), ..Parts::in_memory(&[tables::MIGRATIONS]) }.kernel();
-        let tokens = ApiTokens::new(kernel.clone(), vec![("acme".into(), "configured".into())]);
+        let configured =
+            ConfiguredPrincipal { tenant: "acme".into(), name: "configured".into(), reuse_name: false };
+        let tokens = ApiTokens::new(kernel.clone(), vec![configured]);
         for action in tokens.actions().unwrap() {
             kernel.registry().register(action).unwrap();
         }
@@ -145,7 +147,8 @@ async fn names_are_unique_and_reserved_ones_are_refused() {
     let local = Arc::new(Principal::local());
     assert_eq!(world.create(&local, 2, json!({"name": "local"})).await, Err(Code::InvalidArgument));
     world.ask(&owner, "tokens.revoke", json!({"id": ApiToken::fresh_id(&[1; 16])})).await.unwrap();
-    world.create(&owner, 3, json!({"name": "ci"})).await.unwrap();
+    assert_eq!(world.create(&owner, 3, json!({"name": "ci"})).await, Err(Code::IdConflict));
+    world.create(&owner, 3, json!({"name": "ci", "reuseName": true})).await.unwrap();
 }
 
 #[tokio::test]

@@ -81,6 +81,12 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
      CREATE INDEX wf_limits_execution ON wf_limits (execution) WHERE until_ms IS NULL;
      CREATE INDEX wf_limits_until ON wf_limits (until_ms) WHERE until_ms IS NOT NULL;",
     ),
+    // Seals of rows that grant rights.
+    (
+        "workflows-6",
+        "ALTER TABLE wf_approvals ADD COLUMN seal TEXT;
+     ALTER TABLE wf_schedules ADD COLUMN seal TEXT;",
+    ),
 ];
 
 /// Forgets executions whose journals are gone, too.

@@ -7,8 +7,11 @@ use futures::StreamExt;
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::RequestId;
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::log;
+use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::principals::Standing;
 use orchestr8_kernel::resilience::retry::may_retry;
 use orchestr8_outbound::{SIGNATURE, TIMED_SIGNATURE, client, signature, timed_signature};
 use reqwest::{StatusCode, Url};
@@ -19,7 +22,7 @@ use super::desk::{Ack, Wish};
 use super::envelope::{Envelope, Kind, More, Target};
 use super::hub::Hub;
 use super::record::{Address, Placed};
-use super::registry::Secret;
+use super::registry::{Registered, Secret};
 use super::rows::{self, Item};
 use super::runs::Next;
 use crate::agent::Message;
@@ -29,12 +32,17 @@ use crate::tables;
 /// How long a run rests when the store cannot be used.
 const PAUSE_MS: u64 = 1_000;
 
+/// Why nothing is brought to an agent whose principal has lost its credentials.
+const REVOKED: &str = "principal_revoked";
+
 /// How an agent gets its messages.
 enum Way {
     Local,
     Callback(Callback),
     /// It comes for them.
     Inbox,
+    /// The credentials of the principal that registered its callback are gone.
+    Orphaned,
 }
 
 struct Callback {
@@ -55,7 +63,10 @@ impl Hub {
     pub fn dispatch(&self, address: &Address, position: u64, placed: Option<Box<Placed>>) {
         let is_mine = match self.way(address) {
             Way::Local | Way::Callback(_) => self.0.runs.begin(address, position, placed),
-            Way::Inbox => {
+            way @ (Way::Inbox | Way::Orphaned) => {
+                if matches!(way, Way::Orphaned) {
+                    self.pause_orphaned(address);
+                }
                 self.0.runs.forget(address);
                 false
             }
@@ -74,12 +85,46 @@ impl Hub {
                     // The vault is locked: messages wait in the inbox rather than go out unsigned.
                     return Way::Inbox;
                 }
-                let callback = agent.registration.callback_url.map(|url| Callback { url, secret });
-                callback.map_or(Way::Inbox, Way::Callback)
+                match agent.registration.callback_url {
+                    Some(_) if agent.registration.paused.is_some() => Way::Inbox,
+                    Some(_) if self.0.kernel.standing(&address.tenant, &agent.owner) == Standing::Revoked => {
+                        Way::Orphaned
+                    }
+                    Some(url) => Way::Callback(Callback { url, secret }),
+                    None => Way::Inbox,
+                }
             }
             None if self.0.coordinator.has(&address.agent) => Way::Local,
             None => Way::Inbox,
         }
+    }
+
+    /// Stops bringing messages to an agent whose principal has lost its credentials; they wait in its inbox. On record once.
+    fn pause_orphaned(&self, address: &Address) {
+        let Some(agent) = self.0.agents.pause(address, REVOKED) else { return };
+        let (hub, address) = (self.clone(), address.clone());
+        tokio::spawn(async move {
+            let fields = json!({"agentId": address.agent, "owner": agent.owner});
+            let log = hub.0.kernel.log();
+            log.warn("a callback was paused: the credentials of its principal were revoked", fields);
+            if let Err(fault) = hub.record_pause(&address, &agent).await {
+                let fields = json!({"agentId": address.agent, "error": log::error(&fault)});
+                log.error("the pause of a callback could not be recorded", fields);
+            }
+        });
+    }
+
+    async fn record_pause(&self, address: &Address, agent: &Registered) -> Result<(), Fault> {
+        let about = serde_json::to_string(&agent.registration)
+            .map_err(|error| Fault::internal("a registration could not be written").because(error))?;
+        let change = StateChange {
+            detail: json!({"reason": REVOKED, "owner": agent.owner}),
+            ..StateChange::by_server("agents.pause", address.tenant.as_str(), Some(address.agent.as_str()))
+        };
+        let mut batch = Batch::new();
+        batch.then(tables::agent_put(address, &agent.owner, &agent.owner, about, agent.registered_ms));
+        batch.link(change.link(self.now_ms()));
+        self.0.kernel.ports().store.commit(batch).await.map_err(store_fault)
     }
 
     async fn deliver_all(&self, address: &Address) {
@@ -131,6 +176,7 @@ impl Hub {
             Way::Local => self.work(address, &item).await,
             Way::Callback(to) => self.call(address, &to, &item).await,
             Way::Inbox => return,
+            Way::Orphaned => return self.pause_orphaned(address),
         };
         while let Err(fault) = self.record(address, &item, &brought).await {
             if !may_retry(&fault) {

@@ -1,5 +1,6 @@
 //! The agents that messages can be sent to: those inside the process, and those elsewhere that have registered.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,6 +37,9 @@ pub struct Registration {
     pub topics: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// Why nothing is brought to it; none while messages are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Cow<'static, str>>,
 }
 
 /// A text that no log and no answer repeats.
@@ -172,6 +176,14 @@ impl Agents {
 
     pub fn keep(&self, address: Address, agent: Registered) {
         self.known.write().insert(address, agent);
+    }
+
+    /// Stops bringing messages to an agent. Gives it as it is now, or none if it was stopped already.
+    pub fn pause(&self, address: &Address, reason: &'static str) -> Option<Registered> {
+        let mut known = self.known.write();
+        let agent = known.get_mut(address).filter(|agent| agent.registration.paused.is_none())?;
+        agent.registration.paused = Some(Cow::Borrowed(reason));
+        Some(agent.clone())
     }
 
     pub fn forget(&self, address: &Address) {

@@ -1,9 +1,12 @@
 //! `agents.register`, `agents.unregister`, `agents.heartbeat` and `agents.list`: who takes part.
 
+use std::sync::Arc;
+
 use orchestr8_contract::{Code, Fault, Kind, Output};
 use orchestr8_kernel::action::Cost;
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::principals::Standing;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
 use orchestr8_secrets::{RecordKind, SecretRecord, SecretText};
 use serde_json::{Value, json};
@@ -83,13 +86,14 @@ async fn enlist(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
         callback_url,
         topics: texts("topics"),
         description: args.text("description").map(str::to_owned),
+        paused: None,
     };
     if let Some(url) = &registration.callback_url {
         hub.check_callback(url)?;
     }
     let now_ms = hub.now_ms();
     let registered = Registered {
-        owner: known.as_ref().map_or_else(|| context.principal.name.clone(), |known| known.owner.clone()),
+        owner: owner(&address, known.as_ref(), context),
         registration,
         condition: Condition::Idle,
         registered_ms: known.as_ref().map_or(now_ms, |known| known.registered_ms),
@@ -98,7 +102,8 @@ async fn enlist(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
     let about = serde_json::to_string(&registered.registration)
         .map_err(|error| Fault::internal("a registration could not be written").because(error))?;
     let mut effects = Batch::new();
-    effects.then_one(tables::agent_put(&address, &registered.owner, about, registered.registered_ms));
+    let was = known.as_ref().map_or(&registered.owner, |known| &known.owner);
+    effects.then_one(tables::agent_put(&address, was, &registered.owner, about, registered.registered_ms));
     let kept = keep_secret(hub, &address, &registered, args, &mut effects).await?;
     let output = Output::json(shown(address.agent.as_str(), &registered, now_ms));
     let hub = hub.clone();
@@ -107,6 +112,15 @@ async fn enlist(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
         hub.agents().keep(address.clone(), registered);
         hub.dispatch(&address, 0, None);
     }))
+}
+
+/// Whose agent it is: of the principal that registered it, unless that one's credentials are gone.
+fn owner(address: &Address, known: Option<&Registered>, context: &Context) -> Arc<str> {
+    let is_revoked = |owner: &str| context.kernel.standing(&address.tenant, owner) == Standing::Revoked;
+    match known {
+        Some(known) if !is_revoked(&known.owner) => known.owner.clone(),
+        Some(_) | None => context.principal.name.clone(),
+    }
 }
 
 /// What the vault must know once the registration is durable.
@@ -245,6 +259,9 @@ fn shown(id: &str, agent: &Registered, now_ms: i64) -> Value {
     }
     if let Some(description) = &registration.description {
         told["description"] = description.as_str().into();
+    }
+    if let Some(reason) = &registration.paused {
+        told["paused"] = reason.as_ref().into();
     }
     if let Some(seen_ms) = agent.seen_ms {
         told["lastSeenAt"] = iso(seen_ms).into();

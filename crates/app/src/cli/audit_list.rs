@@ -48,6 +48,7 @@ impl List {
             return Ok(());
         }
         let row = |entry: &Value| {
+            let mark = if entry["intact"] == false { " CHANGED" } else { "" };
             let end = entry["errorCode"].as_str().or(entry["outcome"].as_str()).unwrap_or(text(entry, "end"));
             [
                 text(entry, "id").to_owned(),
@@ -56,7 +57,7 @@ impl List {
                 text(entry, "principal").to_owned(),
                 objects(entry),
                 format!("{} {}", text(entry, "face"), text(entry, "source")),
-                end.to_owned(),
+                format!("{end}{mark}"),
             ]
         };
         let head = ["ENTRY", "WHEN", "ACTION", "PRINCIPAL", "OBJECT", "SOURCE", "END"].map(String::from);

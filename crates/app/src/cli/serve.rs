@@ -123,6 +123,7 @@ async fn serve(shell: &Shell, runtime: &Runtime, demo: bool) -> Result<(), Failu
 
 /// The settings of the edge with everything that keeps strangers out: tokens, certificate, reports of failed logins.
 async fn guarded(runtime: &Runtime) -> Result<edge::Settings, Failure> {
+    runtime.unlock().await?;
     runtime.tokens.load().await?;
     let own = edge_settings(runtime);
     edge::check_bind(own.listen, &own.auth).map_err(failure)?;

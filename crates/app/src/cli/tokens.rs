@@ -44,6 +44,9 @@ pub struct Create {
     /// When it ends: a length of time such as 90d, or a moment such as 2027-01-31T00:00:00Z [default: never].
     #[arg(long, value_name = "WHEN")]
     expires: Option<String>,
+    /// Take over the name of a token that is gone, with the sessions, schedules and workflows that belong to it.
+    #[arg(long)]
+    reuse_name: bool,
     #[command(flatten)]
     reaching: Reaching,
 }
@@ -104,6 +107,9 @@ impl Create {
         }
         if let Some(expires) = &self.expires {
             body.insert("expiresAt".into(), end(expires)?.into());
+        }
+        if self.reuse_name {
+            body.insert("reuseName".into(), true.into());
         }
         let body = Value::Object(body);
         let made = self.reaching.run(shell, Intent::Record, async |reach| reach.post(TOKENS, &body).await)?;

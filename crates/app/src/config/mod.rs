@@ -348,6 +348,7 @@ pub struct Token {
     pub sha256: String,
     pub roles: Vec<String>,
     pub tenant: String,
+    pub reuse_name: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -28,6 +28,7 @@ pub enum SandboxMode {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorkflowsExec {
+    pub shared_directories: bool,
     #[serde(default)]
     pub templates: BTreeMap<String, ExecTemplate>,
 }

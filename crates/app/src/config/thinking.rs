@@ -54,5 +54,6 @@ pub struct Sessions {
     pub long_timeout_ms: u64,
     pub short_timeout_ms: u64,
     pub roots: Vec<PathBuf>,
+    pub shared_roots: bool,
     pub bash: bool,
 }

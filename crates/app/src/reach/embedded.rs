@@ -55,7 +55,7 @@ impl Embedded {
     /// Needs a tokio runtime around it.
     pub async fn build(settings: Settings, intent: Intent) -> Result<Self, Failure> {
         let runtime = Runtime::build(settings, intent.purpose())?;
-        runtime.vault.load().await?;
+        runtime.unlock().await?;
         match intent {
             Intent::Record => {}
             Intent::Execute | Intent::Converse => {

@@ -1,9 +1,11 @@
 //! `audit.entries` and `audit.verify`: the audit trail for whoever may see it, and the proof that it is whole.
 
 use orchestr8_agents::aacp::Hub as Messages;
+use orchestr8_contract::chain::seal;
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::action::Slotting;
 use orchestr8_kernel::audit::CHAIN;
+use orchestr8_kernel::log::Log;
 use orchestr8_kernel::ports::store::{self, Store as _};
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
 use orchestr8_stores::{Sqlite, chain};
@@ -71,13 +73,18 @@ fn entry(row: &store::Row) -> Result<Value, Fault> {
     let of = |name: &str| body.get(name).cloned().unwrap_or_default();
     let (sequence, record) = (row.int(0).map_err(unreadable)?, row.int(3).map_err(unreadable)?);
     let id = if record < 0 { sequence.to_string() } else { format!("{sequence}.{record}") };
+    let hash = row.text(2).map_err(unreadable)?;
+    let (whole, before) = (row.text(4).map_err(unreadable)?, row.text(5).map_err(unreadable)?);
+    let at_ms = row.int(6).map_err(unreadable)?;
+    // One that was changed in the data file is shown, and not as genuine.
+    let is_intact = seal(before, sequence, at_ms, whole.as_bytes()) == hash;
     Ok(json!({
-        "id": id, "sequence": sequence, "at": of("timestamp"), "action": of("action"), "principal": of("principal"),
+        "id": id, "intact": is_intact, "sequence": sequence, "at": of("timestamp"), "action": of("action"), "principal": of("principal"),
         "tenant": of("tenant"), "object": of("object"), "objects": body.get("objects"),
         "source": of("source"), "face": of("face"), "agent": body.get("agent"), "outcome": body.get("outcome"),
         "detail": body.get("detail"), "requestId": body.get("request"),
         "end": of("end"), "errorCode": of("error_code"), "transport": of("transport"), "runId": of("run_id"),
-        "correlationId": of("correlation_id"), "argsHash": of("args_hash"), "hash": row.text(2).map_err(unreadable)?,
+        "correlationId": of("correlation_id"), "argsHash": of("args_hash"), "hash": hash,
     }))
 }
 
@@ -118,4 +125,18 @@ async fn verify(store: Sqlite, heads: Option<HeadRecorder>) -> Result<Reply, Hal
 
 fn unreadable(error: store::Error) -> Fault {
     Fault::new(Code::StoreFailed, "the audit trail cannot be read").because(error)
+}
+
+/// Reads the whole audit trail once after the start, and says in the log if an entry was changed, removed or added in the data file.
+pub async fn check_at_start(store: Sqlite, log: Log) {
+    match store.verify_chain(CHAIN).await {
+        Ok(_) => {}
+        Err(chain::Error::Broken(broken)) => log.error(
+            "the audit trail was changed in the data file; see orchestr8 audit verify",
+            json!({"brokenAt": broken.seq, "what": broken.what}),
+        ),
+        Err(chain::Error::Store(error)) => {
+            log.error("the audit trail could not be checked", json!({"cause": error.to_string()}));
+        }
+    }
 }

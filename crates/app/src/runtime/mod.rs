@@ -155,7 +155,7 @@ impl Runtime {
         let messages = messages::register(&kernel, &settings, &vault)?;
         // One for all, because it waits once for programs of an earlier process.
         let sandbox = sandbox(&settings, opened.durable, kernel.ports().clock.clone());
-        let workflows = workflows::register(&kernel, &settings, &vault, &sandbox)?;
+        let workflows = workflows::register(&kernel, &settings, &vault, &sandbox, &tokens)?;
         let sessions = sessions::register(&kernel, &settings, &tokens, &sandbox)?;
         let embedder = embedding::embedder(&kernel, &settings.embedder)?;
         let knowledge = knowledge::register(&kernel, &settings, embedder, &vault)?;
@@ -169,6 +169,7 @@ impl Runtime {
                 let kept = upkeep::Kept::of(&settings.store);
                 upkeep::start(&kernel, &store, kept, heads.clone(), &stop);
                 heads.iter().for_each(HeadRecorder::run);
+                tokio::spawn(audit::check_at_start(store.clone(), log.clone()));
             }
         }
         let remote = Remote::start(&kernel, other_servers(&settings, purpose.starts_servers));
@@ -199,8 +200,8 @@ impl Runtime {
     /// Takes up the sessions that were there and the workflows that were under way, and runs what comes. Only for commands
     /// that stay.
     pub async fn begin(&self) -> Result<(), Failure> {
+        self.unlock().await?;
         self.tokens.load().await?;
-        self.vault.load().await?;
         self.sessions.start().await.map_err(Failure::from)?;
         let (knowledge, stop) = (self.knowledge.clone(), Cancel::from_token(self.stop.clone()));
         tokio::spawn(async move { knowledge.run(stop).await });
@@ -210,10 +211,18 @@ impl Runtime {
         self.workflows.start().await.map_err(Failure::from)
     }
 
+    /// Opens the vault, and with it the key that seals rows which grant rights. Before anything reads or writes one.
+    pub async fn unlock(&self) -> Result<(), Failure> {
+        self.vault.load().await?;
+        let key = seal::row_key(&self.vault, &self.kernel).await?;
+        self.kernel.row_seal().set_key(key);
+        Ok(())
+    }
+
     /// Runs what comes, and leaves alone what was under way. For commands that are there for one execution.
     pub async fn begin_alone(&self) -> Result<(), Failure> {
+        self.unlock().await?;
         self.tokens.load().await?;
-        self.vault.load().await?;
         self.sessions.start_alone().await.map_err(Failure::from)?;
         self.workflows.start_alone().await.map_err(Failure::from)
     }

@@ -49,6 +49,17 @@ pub async fn secret(vault: &SecretVault, kernel: &Kernel) -> Result<[u8; 32], Fa
     bytes(&value).ok_or_else(|| Failure::new(Code::StoreCorrupt, "the stored seal is not one"))
 }
 
+/// The key that seals rows which grant rights; none if the vault is locked, so that no row of this process is believed later.
+pub async fn row_key(vault: &SecretVault, kernel: &Kernel) -> Result<Option<[u8; 32]>, Failure> {
+    if vault.locked().is_some() {
+        return Ok(None);
+    }
+    let mut key = Sha256::new();
+    key.update(b"orchestr8 row seal v1");
+    key.update(secret(vault, kernel).await?);
+    Ok(Some(key.finalize().into()))
+}
+
 fn fresh(kernel: &Kernel) -> [u8; 32] {
     let mut fresh = Sha256::new();
     for _ in 0..3 {

@@ -39,7 +39,7 @@ pub fn register(
     }
     let mut own =
         orchestr8_sessions::Settings { sandbox: Some(sandbox.clone()), ..settings.sessions.clone() };
-    own.roots.tokens = Some(tokens.table());
+    own.roots.sharing.tokens = Some(tokens.table());
     let hub = Hub::new(kernel.clone(), catalog, own);
     let broken = |error| Failure::new(Code::Internal, format!("an action is wrong: {error}"));
     for action in orchestr8_sessions::all(&hub).map_err(broken)? {

@@ -11,7 +11,7 @@ use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::refusals::RefusalSource;
 use orchestr8_kernel::source::Origin;
 use orchestr8_kernel::{Kernel, Source, Transport};
-use orchestr8_tokens::ApiTokens;
+use orchestr8_tokens::{ApiTokens, ConfiguredPrincipal};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -23,7 +23,11 @@ use crate::settings::Settings;
 const QUEUE: usize = 1024;
 
 pub fn register(kernel: &Kernel, settings: &Settings) -> Result<ApiTokens, Failure> {
-    let configured = settings.auth.tokens.iter().map(|token| (token.tenant.clone(), token.name.clone()));
+    let configured = settings.auth.tokens.iter().map(|token| ConfiguredPrincipal {
+        tenant: token.tenant.clone(),
+        name: token.name.clone(),
+        reuse_name: token.reuse_name,
+    });
     let tokens = ApiTokens::new(kernel.clone(), configured.collect());
     for action in tokens.actions().map_err(broken)? {
         offer(kernel, action)?;

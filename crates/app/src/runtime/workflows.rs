@@ -4,6 +4,7 @@ use orchestr8_contract::Code;
 use orchestr8_kernel::Kernel;
 use orchestr8_process::sandbox::Sandbox;
 use orchestr8_secrets::SecretVault;
+use orchestr8_tokens::ApiTokens;
 use orchestr8_workflows::agents::{Agents, Parts, Workers, builtin};
 use orchestr8_workflows::{Hub, all};
 use orchestr8_workflows_face as face;
@@ -18,6 +19,7 @@ pub fn register(
     settings: &Settings,
     vault: &SecretVault,
     sandbox: &Sandbox,
+    tokens: &ApiTokens,
 ) -> Result<Hub, Failure> {
     let own = &settings.workflows;
     let workers = Workers::new(kernel.ports().clock.clone(), kernel.ports().ids.clone());
@@ -25,6 +27,7 @@ pub fn register(
     let mut agents = own.agents.clone();
     if let Some(exec) = &mut agents.exec {
         exec.sandbox = Some(sandbox.clone());
+        exec.sharing.tokens = Some(tokens.table());
     }
     let hub = Hub::new(
         kernel.clone(),

@@ -23,6 +23,15 @@ impl Review<'_> {
                     "has planner and executor; who plans must not carry out: give each a token of its own",
                 );
             }
+            if tokens[..index]
+                .iter()
+                .any(|other| (&other.tenant, &other.name) == (&token.tenant, &token.name))
+            {
+                self.complain(
+                    &format!("auth.tokens[{index}].name"),
+                    format!("is '{}', which another token of the tenant {} has", token.name, token.tenant),
+                );
+            }
             if tokens[..index].iter().any(|other| other.sha256.eq_ignore_ascii_case(&token.sha256)) {
                 self.complain(
                     &format!("auth.tokens[{index}].sha256"),
@@ -35,6 +44,7 @@ impl Review<'_> {
             sha256_hex: token.sha256.clone(),
             roles: token.roles.clone(),
             tenant: token.tenant.clone(),
+            reuse_name: token.reuse_name,
         };
         Auth { tokens: tokens.iter().map(known).collect(), stored: None }
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use orchestr8_contract::Code;
+use orchestr8_contract::id::Tenant;
 use orchestr8_edge::Auth;
+use orchestr8_kernel::folder_sharing::FolderSharing;
 use orchestr8_process::sandbox::{Launcher, SandboxLimits, SandboxMode, SandboxSettings};
 use orchestr8_sessions::SessionRoots;
 use orchestr8_workflows::agents::settings::{ExecTemplate, ExecTemplateSource};
@@ -88,7 +90,14 @@ pub fn session_roots(
     };
     let places = private_places::private_places(config, place, environment);
     let closed = places.protected.into_iter().chain(data_paths(config, place)).collect();
-    SessionRoots { open, personal, tokens: None, closed, homes: places.homes }
+    let sharing = folder_sharing(auth, own.shared_roots);
+    SessionRoots { open, personal, sharing, closed, homes: places.homes }
+}
+
+/// Which tenants may use folders without a tenant; the API tokens are added when the store is open.
+pub fn folder_sharing(auth: &Auth, shared: bool) -> FolderSharing {
+    let configured = auth.tokens.iter().filter_map(|token| Tenant::parse(&token.tenant).ok());
+    FolderSharing { shared, configured: configured.collect(), tokens: None }
 }
 
 /// The templates of `@orchestr8/exec`, each checked, with the file its program is now.

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use orchestr8_contract::Code;
+use orchestr8_edge::Auth;
 use orchestr8_kernel::registry::ToolFilter;
 use orchestr8_workflows::AllowedEnv;
 use orchestr8_workflows::agents::{self, settings};
@@ -28,11 +29,14 @@ impl Workflows {
         config: &config::Workflows,
         tools: ToolFilter,
         env: AllowedEnv,
+        auth: &Auth,
         environment: &Environment,
     ) -> Result<Self, Failure> {
         let base_env = super::base_env(environment);
+        let sharing = super::programs::folder_sharing(auth, config.exec.shared_directories);
         let templates = super::programs::templates(&config.exec)?;
-        let exec = (!templates.is_empty()).then_some(settings::Exec { templates, sandbox: None, base_env });
+        let exec =
+            (!templates.is_empty()).then_some(settings::Exec { templates, sandbox: None, base_env, sharing });
         let remote = config.agents.iter().map(|(name, agent)| {
             let remote = settings::Remote {
                 url: agent.url.clone(),

@@ -11,7 +11,13 @@ fn get(path: &str, headers: &str) -> String {
 
 fn bearer() -> Settings {
     let sha256_hex = Sha256::digest("s3cret").iter().map(|byte| format!("{byte:02x}")).collect();
-    let token = Token { name: "ci".into(), sha256_hex, roles: vec!["admin".into()], tenant: "acme".into() };
+    let token = Token {
+        name: "ci".into(),
+        sha256_hex,
+        roles: vec!["admin".into()],
+        tenant: "acme".into(),
+        reuse_name: false,
+    };
     Settings { auth: Auth { tokens: vec![token], stored: None }, ..settings() }
 }
 

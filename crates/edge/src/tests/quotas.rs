@@ -68,7 +68,13 @@ async fn a_principal_has_a_share_of_the_streams_and_requests_go_on() {
 
 fn bearer() -> Token {
     let sha256_hex = Sha256::digest("s3cret").iter().map(|byte| format!("{byte:02x}")).collect();
-    Token { name: "ci".into(), sha256_hex, roles: vec!["admin".into()], tenant: "acme".into() }
+    Token {
+        name: "ci".into(),
+        sha256_hex,
+        roles: vec!["admin".into()],
+        tenant: "acme".into(),
+        reuse_name: false,
+    }
 }
 
 fn with_token(path: &str, token: &str) -> String {

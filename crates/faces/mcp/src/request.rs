@@ -78,6 +78,7 @@ impl Request<'_> {
             cancel: self.cancel.clone(),
             peer: None,
             follow: None,
+            audit_subject: None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! How many commands a minute: one bucket per session, one for everything else, one over all.
+//! How many commands a minute: one bucket per session, one for everything else, one over all with a reserve for other tenants (ADR 39).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -67,6 +67,7 @@ pub struct Buckets {
 #[derive(Default)]
 struct State {
     global: Times,
+    by_tenant: HashMap<Tenant, Times>,
     by_key: HashMap<(Tenant, Bucket), Times>,
 }
 
@@ -80,6 +81,13 @@ struct Times {
 
 /// Up to this limit every command has its own moment.
 const EXACT_COMMANDS: usize = 1000;
+
+/// The reserve for tenants that have sent few commands: four tenths of the limit, this at least, and a tenant may use a quarter of it.
+const RESERVE_MIN: usize = 4;
+const RESERVE_PARTS: usize = 4;
+
+/// Tenants that are remembered before those without a command in the window are forgotten.
+const TENANTS: usize = 1024;
 
 /// Moments of larger limits last this long: a thousandth of the window.
 const COARSE_US: u64 = WINDOW_MS;
@@ -124,7 +132,10 @@ impl Buckets {
         let oldest_us = (now_us + 1).saturating_sub(self.window_us);
         let mut state = self.state.lock();
         state.global.forget(oldest_us);
-        if state.global.count >= self.global_limit {
+        let global = state.global.count;
+        let own = state.by_tenant.entry(tenant.clone()).or_default();
+        own.forget(oldest_us);
+        if !self.has_room(own.count, global) {
             return Err(Full::Global { limit: self.global_limit });
         }
         for bucket in &buckets {
@@ -140,15 +151,28 @@ impl Buckets {
                 times.add(moment(now_us, self.limit(bucket).1));
             }
         }
-        state.global.add(moment(now_us, self.global_limit));
+        let at_us = moment(now_us, self.global_limit);
+        state.global.add(at_us);
+        state.by_tenant.entry(tenant.clone()).or_default().add(at_us);
         state.tidy(oldest_us, self.global_limit);
         Ok(Charge { tenant: tenant.clone(), buckets, at_us: now_us })
+    }
+
+    /// Whether a tenant may send one more: as many as the limit says, and when others have used it up, its part of the reserve.
+    fn has_room(&self, own: usize, global: usize) -> bool {
+        let reserve = (self.global_limit / 10 * 4).max(RESERVE_MIN);
+        let is_reserved = own < reserve / RESERVE_PARTS && global < self.global_limit + reserve;
+        own < self.global_limit && (global < self.global_limit || is_reserved)
     }
 
     /// Gives back what was counted for a command that did not run.
     pub fn refund(&self, charge: Charge) {
         let mut state = self.state.lock();
-        state.global.take_back(moment(charge.at_us, self.global_limit));
+        let at_us = moment(charge.at_us, self.global_limit);
+        state.global.take_back(at_us);
+        if let Some(own) = state.by_tenant.get_mut(&charge.tenant) {
+            own.take_back(at_us);
+        }
         for bucket in charge.buckets {
             let at_us = moment(charge.at_us, self.limit(&bucket).1);
             if let Some(times) = state.by_key.get_mut(&(charge.tenant.clone(), bucket)) {
@@ -177,6 +201,12 @@ impl Buckets {
 impl State {
     /// Each command that counts keeps at most two buckets alive, so there are never more than a few times the limit.
     fn tidy(&mut self, oldest_us: u64, global_limit: usize) {
+        if self.by_tenant.len() > TENANTS {
+            self.by_tenant.retain(|_, times| {
+                times.forget(oldest_us);
+                times.count > 0
+            });
+        }
         if self.by_key.len() > 4 * global_limit.max(16) {
             self.by_key.retain(|_, times| {
                 times.forget(oldest_us);
@@ -220,6 +250,18 @@ mod tests {
         assert_eq!(buckets.used(0), 1);
         assert!(buckets.take(&local, session("c"), 0).is_ok());
         assert_eq!(buckets.used(2 * MINUTE_US), 0);
+    }
+
+    #[test]
+    fn one_tenant_leaves_a_reserve_for_others() {
+        let (buckets, local) = (Buckets::new(1000, 100, 1), Tenant::local());
+        while buckets.take(&local, session("a"), 0).is_ok() {}
+        assert_eq!(buckets.used(0), 100, "as many as the limit says");
+        let other = |n: usize| Tenant::parse(&format!("t{n}")).unwrap();
+        let taken = |n: usize| (0..100).filter(|_| buckets.take(&other(n), session("a"), 0).is_ok()).count();
+        assert_eq!((0..6).map(taken).collect::<Vec<_>>(), [10, 10, 10, 10, 0, 0]);
+        assert!(buckets.take(&local, session("a"), 0).is_err());
+        assert!(buckets.take(&other(5), session("a"), MINUTE_US).is_ok());
     }
 
     #[test]

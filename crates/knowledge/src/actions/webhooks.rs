@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::named;
 use crate::hub::{Hub, tenant};
 use crate::limits::WEBHOOKS;
+use crate::outbox::tables::NewWebhook;
 use crate::outbox::{EVENTS, IN_VAULT, tables};
 use crate::reading::missing;
 use crate::record::read;
@@ -37,7 +38,9 @@ pub async fn add(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     let mut batch = Batch::new();
     let whose = Whose { tenant, id: &id };
     let kept = args.text("secret").map(|_| IN_VAULT);
-    batch.then_one(tables::webhook_insert(whose, url, &list, kept, hub.now_ms(), WEBHOOKS));
+    let author = &*context.principal.name;
+    let webhook = NewWebhook { url, events: &list, secret: kept, author };
+    batch.then_one(tables::webhook_insert(whose, &webhook, hub.now_ms(), WEBHOOKS));
     let answer = Output::json(json!({"id": id, "url": url, "events": events}));
     let Some(secret) = args.text("secret") else { return Ok(Reply::new(answer, batch)) };
     let vault = hub.vault().cloned().ok_or_else(|| {
@@ -76,7 +79,8 @@ fn shown(row: &Row) -> Result<Value, Fault> {
     let value = || {
         let events: Vec<&str> = row.text(2)?.split(',').filter(|event| !event.is_empty()).collect();
         Ok(json!({"id": row.text(0)?, "url": row.text(1)?, "events": events, "created_at": iso(row.int(3)?),
-                  "signed": row.int(4)? != 0, "waiting": row.int(5)?, "failed": row.int(6)?, "last_failure": row.optional_text(7)?}))
+                  "signed": row.int(4)? != 0, "waiting": row.int(5)?, "failed": row.int(6)?, "last_failure": row.optional_text(7)?,
+                  "author": row.optional_text(8)?, "paused": row.optional_text(9)?}))
     };
     value().map_err(read)
 }

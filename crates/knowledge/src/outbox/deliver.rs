@@ -1,11 +1,14 @@
 //! Deliveries: each is sent until the other side has taken it, with longer and longer waits, and given up after many attempts.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join_all;
+use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::ports::store::{Batch, Row};
+use orchestr8_kernel::principals::Standing;
 use orchestr8_kernel::resilience::retry::{Jitter, delay_ms};
 use orchestr8_outbound::{SIGNATURE, TIMED_SIGNATURE, client, signature, timed_signature};
 use orchestr8_secrets::{RecordKind, SecretText};
@@ -19,10 +22,14 @@ use crate::limits::{
     DELIVERIES, DELIVERY_ATTEMPTS, DELIVERY_BASE_MS, DELIVERY_CAP_MS, DELIVERY_KEPT_MS, DELIVERY_TIMEOUT_MS,
 };
 use crate::record::{optional, read};
+use crate::tables::Whose;
 
 /// What is sent beside the body and its signature: which event, which delivery.
 pub const EVENT: &str = "x-orchestr8-event";
 pub const DELIVERY: &str = "x-orchestr8-delivery";
+
+/// Why a webhook of a principal without credentials is paused.
+const REVOKED: &str = "principal_revoked";
 
 /// One delivery as it is stored.
 struct Parcel {
@@ -34,6 +41,8 @@ struct Parcel {
     attempts: i64,
     url: String,
     secret: Option<String>,
+    /// Who added the webhook; none for one of an earlier version.
+    author: Option<String>,
 }
 
 /// How an attempt ended.
@@ -50,6 +59,11 @@ impl Hub {
     pub async fn deliver_due(&self) -> Result<usize, Fault> {
         let rows = self.rows(tables::due(self.now_ms(), DELIVERIES)).await?;
         let parcels = rows.iter().map(parcel).collect::<Result<Vec<_>, _>>()?;
+        let (orphaned, parcels): (Vec<_>, Vec<_>) =
+            parcels.into_iter().partition(|parcel| self.is_orphaned(parcel));
+        if !orphaned.is_empty() {
+            self.pause_orphaned(&orphaned).await?;
+        }
         let ended = join_all(parcels.iter().map(|parcel| self.send(parcel))).await;
         let (mut batch, mut taken, mut given_up) = (Batch::new(), 0, Vec::new());
         for (parcel, ended) in parcels.iter().zip(ended) {
@@ -82,6 +96,34 @@ impl Hub {
             self.store().commit(batch).await.map_err(read)?;
         }
         Ok(taken)
+    }
+
+    /// Whether the credentials of the author of its webhook are gone.
+    fn is_orphaned(&self, parcel: &Parcel) -> bool {
+        let author = parcel.author.as_deref().zip(Tenant::parse(&parcel.tenant).ok());
+        author.is_some_and(|(author, tenant)| self.kernel().standing(&tenant, author) == Standing::Revoked)
+    }
+
+    /// Stops the webhooks of principals whose credentials were revoked: no principal answers for what they are told.
+    async fn pause_orphaned(&self, orphaned: &[Parcel]) -> Result<(), Fault> {
+        let mut webhooks = BTreeMap::new();
+        webhooks.extend(orphaned.iter().map(|parcel| ((&parcel.tenant, &parcel.webhook), &parcel.author)));
+        let (mut batch, now_ms) = (Batch::new(), self.now_ms());
+        for ((tenant, webhook), author) in webhooks {
+            let word = json!({"tenant": tenant, "webhook": webhook, "author": author});
+            self.kernel()
+                .log()
+                .warn("a webhook was paused: the credentials of its author were revoked", word);
+            let change = StateChange {
+                detail: json!({"reason": REVOKED, "author": author}),
+                ..StateChange::by_server("webhooks.pause", tenant, Some(webhook))
+            };
+            batch.link(change.link(now_ms));
+            for statement in tables::webhook_pause(Whose { tenant, id: webhook }, REVOKED, now_ms) {
+                batch.then(statement);
+            }
+        }
+        self.store().commit(batch).await.map_err(read)
     }
 
     /// How long until something is due; none if nothing waits.
@@ -168,6 +210,7 @@ fn parcel(row: &Row) -> Result<Parcel, Fault> {
             attempts: row.int(5)?,
             url: text(6)?,
             secret: row.optional_text(7)?.map(str::to_owned),
+            author: row.optional_text(8)?.map(str::to_owned),
         })
     };
     of().map_err(read)

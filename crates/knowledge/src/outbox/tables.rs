@@ -9,7 +9,8 @@ use crate::tables::Whose;
 pub fn delivery_insert(news: &News<'_>) -> Statement {
     Statement::new(
         "INSERT INTO knowledge_delivery (tenant, id, webhook, event, body, attempts, due_ms)
-         SELECT ?1, ?2, id, ?3, ?4, 0, ?5 FROM knowledge_webhook WHERE tenant = ?1 AND events LIKE '%,' || ?3 || ',%'",
+         SELECT ?1, ?2, id, ?3, ?4, 0, ?5 FROM knowledge_webhook
+         WHERE tenant = ?1 AND paused IS NULL AND events LIKE '%,' || ?3 || ',%'",
         vec![
             news.tenant.into(),
             news.id.to_string().into(),
@@ -20,21 +21,40 @@ pub fn delivery_insert(news: &News<'_>) -> Statement {
     )
 }
 
+/// A webhook as it is added.
+pub struct NewWebhook<'a> {
+    pub url: &'a str,
+    /// Between commas.
+    pub events: &'a str,
+    pub secret: Option<&'a str>,
+    /// On whose behalf it is told of changes.
+    pub author: &'a str,
+}
+
 /// Changes one row, or there are too many, or it exists.
-pub fn webhook_insert(
-    whose: Whose<'_>,
-    url: &str,
-    events: &str,
-    secret: Option<&str>,
-    now_ms: i64,
-    max: i64,
-) -> Statement {
+pub fn webhook_insert(whose: Whose<'_>, webhook: &NewWebhook<'_>, now_ms: i64, max: i64) -> Statement {
+    let NewWebhook { url, events, secret, author } = *webhook;
     Statement::new(
-        "INSERT INTO knowledge_webhook (tenant, id, url, events, secret, created_ms)
-         SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE (SELECT COUNT(*) FROM knowledge_webhook WHERE tenant = ?1) < ?7
+        "INSERT INTO knowledge_webhook (tenant, id, url, events, secret, created_ms, author)
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?8 WHERE (SELECT COUNT(*) FROM knowledge_webhook WHERE tenant = ?1) < ?7
          ON CONFLICT DO NOTHING",
-        whose.and([url.into(), events.into(), secret.into(), now_ms.into(), max.into()]),
+        whose.and([url.into(), events.into(), secret.into(), now_ms.into(), max.into(), author.into()]),
     )
+}
+
+/// Stops it, and gives up what waits for it; the first changes no row if it is stopped already.
+pub fn webhook_pause(whose: Whose<'_>, reason: &str, now_ms: i64) -> [Statement; 2] {
+    [
+        Statement::new(
+            "UPDATE knowledge_webhook SET paused = ?3 WHERE tenant = ?1 AND id = ?2 AND paused IS NULL",
+            whose.and([reason.into()]),
+        ),
+        Statement::new(
+            "UPDATE knowledge_delivery SET due_ms = NULL, failed_ms = ?4, why = ?3
+             WHERE tenant = ?1 AND webhook = ?2 AND due_ms IS NOT NULL",
+            whose.and([reason.into(), now_ms.into()]),
+        ),
+    ]
 }
 
 /// The webhook and what waits for it; the first must change one row.
@@ -46,23 +66,24 @@ pub fn webhook_delete(whose: Whose<'_>) -> [Statement; 2] {
     .map(|sql| Statement::new(sql, whose.cells()))
 }
 
-/// Columns: id, url, events, created_ms, whether it has a secret, waiting deliveries, failed deliveries, why the last failed.
+/// Columns: id, url, events, created_ms, whether it has a secret, waiting deliveries, failed deliveries, why the last failed,
+/// author, why it is paused.
 pub fn webhooks(tenant: &str) -> Statement {
     Statement::new(
         "SELECT hook.id, hook.url, hook.events, hook.created_ms, CASE WHEN hook.secret IS NULL THEN 0 ELSE 1 END,
             (SELECT COUNT(*) FROM knowledge_delivery d WHERE d.tenant = ?1 AND d.webhook = hook.id AND d.due_ms IS NOT NULL),
             (SELECT COUNT(*) FROM knowledge_delivery d WHERE d.tenant = ?1 AND d.webhook = hook.id AND d.failed_ms IS NOT NULL),
             (SELECT d.why FROM knowledge_delivery d WHERE d.tenant = ?1 AND d.webhook = hook.id AND d.why IS NOT NULL
-               ORDER BY d.failed_ms DESC, d.id DESC LIMIT 1)
+               ORDER BY d.failed_ms DESC, d.id DESC LIMIT 1), hook.author, hook.paused
          FROM knowledge_webhook hook WHERE hook.tenant = ?1 ORDER BY hook.created_ms, hook.id",
         vec![tenant.into()],
     )
 }
 
-/// What is due, oldest first. Columns: tenant, id, webhook, event, body, attempts, url, secret.
+/// What is due, oldest first. Columns: tenant, id, webhook, event, body, attempts, url, secret, author.
 pub fn due(now_ms: i64, limit: i64) -> Statement {
     Statement::new(
-        "SELECT d.tenant, d.id, d.webhook, d.event, d.body, d.attempts, hook.url, hook.secret
+        "SELECT d.tenant, d.id, d.webhook, d.event, d.body, d.attempts, hook.url, hook.secret, hook.author
          FROM knowledge_delivery d JOIN knowledge_webhook hook ON hook.tenant = d.tenant AND hook.id = d.webhook
          WHERE d.due_ms IS NOT NULL AND d.due_ms <= ?1 ORDER BY d.due_ms, d.tenant, d.id, d.webhook LIMIT ?2",
         vec![now_ms.into(), limit.into()],

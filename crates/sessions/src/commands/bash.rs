@@ -43,7 +43,7 @@ pub async fn run(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     let key = breaker::key("bash", Some(&target));
     let pass = hub.kernel().breakers().admit(&key, BREAKER)?;
     let held = session.doing.begin(Slot::Bash, context.cancel.token());
-    let ran = shell::run(&hub, &cwd, line, &held.token).await?;
+    let ran = shell::run(&hub, &session.tenant, &cwd, line, &held.token).await?;
     match (ran.stopped, context.cancel.why()) {
         (false, _) => drop(pass.succeeded()),
         (true, Some(Why::Deadline)) => drop(pass.failed()),

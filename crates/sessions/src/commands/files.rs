@@ -27,11 +27,11 @@ pub async fn load(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
     let id: Arc<str> = args.text("sessionId").unwrap_or_default().into();
     let tenant = context.principal.tenant.clone();
     let room = hub.room(&tenant, &id)?;
-    let (path, imported) = import(&hub, &context.principal, hub.settings().cwd.clone(), &args).await?;
+    let (path, imported) = import(&hub, &context.principal, cwd_of(&hub, &context), &args).await?;
     // The folder it worked in may be one of another machine.
-    let cwd = match folder(&hub, &imported.head.cwd).await {
+    let cwd = match folder(&hub, &context.principal.tenant, &imported.head.cwd).await {
         Ok(cwd) => cwd,
-        Err(_) => hub.settings().cwd.display().to_string(),
+        Err(_) => cwd_of(&hub, &context).display().to_string(),
     };
     let mut header = blank(&hub, cwd);
     header.owner = Some(context.principal.name.to_string());
@@ -118,7 +118,7 @@ pub async fn list(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
 
 /// The sessions of this server, and the files it could load, the newest first.
 pub async fn list_stored(hub: Hub, _: Args, context: Context) -> Result<Reply, Halt> {
-    let files = find(&hub, &context.principal, hub.settings().cwd.clone()).await?;
+    let files = find(&hub, &context.principal, cwd_of(&hub, &context)).await?;
     let there: HashSet<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
     let home = spot::home(hub.settings(), &context.principal);
     let home = home.canonicalize().unwrap_or(home);
@@ -249,4 +249,9 @@ async fn apart<T: Send + 'static>(
 ) -> Result<T, Fault> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(Fault::internal("the work with a file broke off").because(error)))
+}
+
+/// Where sessions of the caller's tenant work unless they say where.
+fn cwd_of(hub: &Hub, context: &Context) -> PathBuf {
+    hub.settings().cwd_of(&context.principal.tenant)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Event, Fault, Output, Priority};
 use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::{Args, Context, Halt, Reply, Transport};
@@ -28,8 +29,8 @@ pub async fn create(hub: Hub, args: Args, context: Context) -> Result<Reply, Hal
     let id: Arc<str> = args.text("sessionId").unwrap_or_default().into();
     let room = hub.room(&context.principal.tenant, &id)?;
     let cwd = match args.text("cwd") {
-        Some(cwd) => folder(&hub, cwd).await?,
-        None => hub.settings().cwd.display().to_string(),
+        Some(cwd) => folder(&hub, &context.principal.tenant, cwd).await?,
+        None => hub.settings().cwd_of(&context.principal.tenant).display().to_string(),
     };
     let mut header = blank(&hub, cwd);
     header.owner = Some(context.principal.name.to_string());
@@ -85,9 +86,10 @@ pub fn blank(hub: &Hub, cwd: String) -> Header {
 }
 
 /// The real path of a folder that sessions may work in.
-pub async fn folder(hub: &Hub, path: &str) -> Result<String, Fault> {
-    let (hub, path) = (hub.clone(), path.to_owned());
-    let resolved = tokio::task::spawn_blocking(move || hub.settings().roots.resolve(&path)).await;
+pub async fn folder(hub: &Hub, tenant: &Tenant, path: &str) -> Result<String, Fault> {
+    let (hub, tenant, path) = (hub.clone(), tenant.clone(), path.to_owned());
+    let resolve = move || hub.settings().roots.of_tenant(&tenant).resolve(&path);
+    let resolved = tokio::task::spawn_blocking(resolve).await;
     let resolved = resolved.map_err(|error| Fault::internal("a folder was not resolved").because(error))?;
     Ok(resolved?.display().to_string())
 }

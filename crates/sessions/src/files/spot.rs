@@ -86,11 +86,12 @@ impl Roots {
     fn of(settings: &Settings, principal: &Principal, own: PathBuf) -> Self {
         let home = home(settings, principal).canonicalize().ok();
         // Where a session may not work, it may not read and write either.
-        let own = own.canonicalize().ok().filter(|own| settings.roots.allows(own));
+        let sessions = settings.roots.of_tenant(&principal.tenant);
+        let own = own.canonicalize().ok().filter(|own| sessions.allows(own));
         let others = [OF_TENANTS, OF_PRINCIPALS].map(|folder| settings.folder.join(folder));
         let closed = others.into_iter().filter_map(|folder| folder.canonicalize().ok()).collect();
         let open = home.clone().into_iter().chain(own).collect();
-        Self { open, closed, home, sessions: settings.roots.clone() }
+        Self { open, closed, home, sessions }
     }
 
     pub fn folders(&self) -> &[PathBuf] {

@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_process::sandbox::{self, SandboxLevel, SandboxRun, SandboxedCommand, WorkingDirectory};
 use orchestr8_process::{Ended, Tail, as_one};
@@ -33,8 +34,14 @@ pub struct Ran {
 }
 
 /// Runs a command until its end, or until it is to stop.
-pub async fn run(hub: &Hub, cwd: &Path, line: &str, stop: &CancellationToken) -> Result<Ran, Fault> {
-    let directory = hub.settings().roots.open(cwd)?;
+pub async fn run(
+    hub: &Hub,
+    tenant: &Tenant,
+    cwd: &Path,
+    line: &str,
+    stop: &CancellationToken,
+) -> Result<Ran, Fault> {
+    let directory = hub.settings().roots.of_tenant(tenant).open(cwd)?;
     let mut sandboxed = command(hub.settings(), directory, line).await?;
     let unstarted = |error: std::io::Error| {
         Fault::new(Code::Unavailable, format!("the shell could not be started: {}", error.kind()))

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use orchestr8_contract::{AccessRole, Code, Fault, Output, RoleSet};
 use orchestr8_kernel::grant::TokenScope;
 use orchestr8_kernel::ledger::store_fault;
-use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::ports::store::{Batch, Row};
 use orchestr8_kernel::submission::RESERVED_NAMES;
-use orchestr8_kernel::{Args, Context, Halt, Reply};
+use orchestr8_kernel::{Args, Context, Halt, Principal, Reply};
 use serde_json::{Value, json};
 
 use super::{id, may_hand_out, sha256, tenant_of};
+use crate::configured::reuse;
 use crate::limits::{NAME_CHARS, ROLES_PER_TOKEN, TOKENS_PER_TENANT};
 use crate::record::{TokenRecord, hash};
 use crate::{Inner, roles, tables};
@@ -29,6 +30,7 @@ pub(super) fn input() -> Value {
             "roles": {"type": "array", "maxItems": ROLES_PER_TOKEN, "items": text},
             "scope": {"type": "array", "maxItems": 64, "items": text},
             "expiresAt": {"type": ["string", "null"], "maxLength": 64},
+            "reuseName": {"type": "boolean"},
         },
     })
 }
@@ -36,7 +38,7 @@ pub(super) fn input() -> Value {
 pub(super) async fn run(tokens: Arc<Inner>, args: Args, context: Context) -> Result<Reply, Halt> {
     let record = read(&tokens, &args, &context)?;
     may_hand_out(&context.principal, &record)?;
-    tokens.check_free(&record).await?;
+    let is_reused = tokens.check_free(&record, args.get("reuseName") == Some(&Value::Bool(true))).await?;
     let (key, grant) = (hash(&record.sha256)?, record.grant());
     let list = |items: &[String]| Value::from(items.to_vec()).to_string();
     let mut effects = Batch::new();
@@ -50,7 +52,13 @@ pub(super) async fn run(tokens: Arc<Inner>, args: Args, context: Context) -> Res
         created_ms: record.created_ms,
         created_by: &record.created_by,
         expires_ms: record.expires_ms,
+        seal: record.sealed(tokens.kernel.row_seal())?,
     }));
+    if is_reused {
+        may_reuse(&context.principal)?;
+        let entry = reuse(record.tenant.as_str(), &record.name, &record.created_by);
+        effects.link(entry.link(record.created_ms));
+    }
     let shown = Output::json(record.shown(None, record.created_ms));
     Ok(Reply::new(shown, effects).then(move || tokens.table.insert(key, grant)))
 }
@@ -94,7 +102,17 @@ fn read(tokens: &Inner, args: &Args, context: &Context) -> Result<TokenRecord, F
         revoked_ms: None,
         revoked_by: None,
         last_used_ms: None,
+        seal: None,
     })
+}
+
+/// What belongs to a name is data of the tenant, which an admin has no right to.
+fn may_reuse(principal: &Principal) -> Result<(), Fault> {
+    match principal.has(AccessRole::Owner) || principal.administers_machine() {
+        true => Ok(()),
+        false => Err(Fault::new(Code::Unauthorized, "only an owner takes over the name of another token")
+            .with("reason", "name_reuse")),
+    }
 }
 
 /// A token stands for a principal of its name: it must not pass for the server or for the person at this machine.
@@ -117,17 +135,31 @@ fn expiry(text: Option<&str>, now_ms: i64) -> Result<Option<i64>, Fault> {
 }
 
 impl Inner {
-    /// Whether the name is free and the tenant has room. The table of the store is asked again when it is written.
-    async fn check_free(&self, record: &TokenRecord) -> Result<(), Fault> {
+    /// Whether the name is free and the tenant has room; true if a token that is gone had the name, which must be said. The table of
+    /// the store is asked again when it is written.
+    async fn check_free(&self, record: &TokenRecord, may_reuse: bool) -> Result<bool, Fault> {
         let (store, tenant) = (&self.kernel.ports().store, record.tenant.as_str());
-        let is_taken = self.taken.iter().any(|(of, name)| of == tenant && *name == record.name);
-        let named = store.query(tables::named(tenant, &record.name)).await.map_err(store_fault)?;
-        if is_taken || !named.is_empty() {
+        let is_taken = self.configured.iter().any(|own| own.tenant == tenant && own.name == record.name);
+        let holders =
+            store.query(tables::earlier_holders(tenant, &record.name)).await.map_err(store_fault)?;
+        let is_active = |row: &Row| row.int(1).is_ok_and(|revoked| revoked == 0);
+        if is_taken || holders.iter().any(is_active) {
             return Err(Fault::new(
                 Code::IdConflict,
                 format!("the tenant {tenant} has a token named '{}' already", record.name),
             )
             .with("hint", "choose another name, or rotate or revoke that token"));
+        }
+        if !holders.is_empty() && !may_reuse {
+            return Err(Fault::new(
+                Code::IdConflict,
+                format!(
+                    "the tenant {tenant} had a token named '{}': a new one would inherit its sessions, schedules and workflows",
+                    record.name
+                ),
+            )
+            .with("reason", "name_was_used")
+            .with("hint", "choose another name, or take over what belongs to it with --reuse-name (reuseName)"));
         }
         let rows = store.query(tables::count(tenant)).await.map_err(store_fault)?;
         let count = rows.first().map(|row| row.int(0)).transpose().map_err(store_fault)?;
@@ -136,7 +168,7 @@ impl Inner {
                 Code::ResourceExhausted,
                 format!("the tenant {tenant} has {TOKENS_PER_TENANT} tokens; revoke some first"),
             )),
-            false => Ok(()),
+            false => Ok(!holders.is_empty()),
         }
     }
 }

@@ -25,10 +25,11 @@ pub(super) async fn run(tokens: Arc<Inner>, args: Args, context: Context) -> Res
     if record.revoked_ms.is_some() {
         return Ok(Output::json(record.shown(None, now_ms)).into());
     }
-    let mut effects = Batch::new();
-    effects.then(tables::revoke(&record.id, now_ms, &context.principal.name));
     let by = context.principal.name.to_string();
     let record = TokenRecord { revoked_ms: Some(now_ms), revoked_by: Some(by), old_sha256: None, ..record };
+    let seal = record.sealed(tokens.kernel.row_seal())?;
+    let mut effects = Batch::new();
+    effects.then(tables::revoke(&record.id, now_ms, &context.principal.name, seal.as_deref()));
     let shown = Output::json(record.shown(None, now_ms));
     Ok(Reply::new(shown, effects).then(move || tokens.table.revoke(&record.id)))
 }

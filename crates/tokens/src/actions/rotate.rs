@@ -24,12 +24,11 @@ pub(super) fn input() -> Value {
 
 pub(super) async fn run(tokens: Arc<Inner>, args: Args, context: Context) -> Result<Reply, Halt> {
     let record = still_valid(known(&tokens, &args, &context.principal).await?)?;
+    record.check_seal(tokens.kernel.row_seal())?;
     may_hand_out(&context.principal, &record)?;
     let now_ms = tokens.kernel.ports().clock.now_ms();
     let grace_ms = args.get("graceMs").and_then(Value::as_i64).unwrap_or(GRACE_MS);
     let (until_ms, fresh) = (now_ms.saturating_add(grace_ms), args.text("sha256").unwrap_or_default());
-    let mut effects = Batch::new();
-    effects.then_one(tables::rotate(&record.id, &record.sha256, fresh, now_ms, until_ms));
     let record = TokenRecord {
         old_sha256: Some(record.sha256),
         sha256: fresh.to_owned(),
@@ -37,6 +36,10 @@ pub(super) async fn run(tokens: Arc<Inner>, args: Args, context: Context) -> Res
         old_until_ms: Some(until_ms),
         ..record
     };
+    let (seal, old) =
+        (record.sealed(tokens.kernel.row_seal())?, record.old_sha256.as_deref().unwrap_or_default());
+    let mut effects = Batch::new();
+    effects.then_one(tables::rotate(&record.id, old, fresh, (now_ms, until_ms), seal.as_deref()));
     let (key, grant) = (hash(&record.sha256)?, record.grant());
     let shown = Output::json(record.shown(None, now_ms));
     Ok(Reply::new(shown, effects).then(move || tokens.table.rotate(key, grant, until_ms)))

@@ -9,6 +9,7 @@
 //! protocol asks of it. For a server that does not, `setpriv --pdeathsig KILL <command>` as the command makes the system do it.
 
 mod accept_tool;
+mod address_mask;
 mod call;
 mod calls;
 mod child;

@@ -12,6 +12,7 @@ use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::address_mask::mask_addresses;
 use super::child::Child;
 use super::connect::{self, Session};
 use super::desk::{Desk, Line, Phase};
@@ -72,7 +73,8 @@ pub async fn supervise(around: Arc<Surroundings>, desk: Arc<Desk>, stop: Cancell
         let problem = life(&around, &desk, &log, &mut known, &stop).await;
         desk.see(|seen| seen.pid = None);
         desk.has_tried();
-        let Some(problem) = problem else { break };
+        // It is shown to all who may read, and logged.
+        let Some(problem) = problem.map(|problem| mask_addresses(&problem)) else { break };
         let ran_us = clock.elapsed_us().saturating_sub(began_us);
         failures = if ran_us >= limits::STABLE_MS * 1000 { 1 } else { failures + 1 };
         let wait_ms = restart_ms(&around, failures);

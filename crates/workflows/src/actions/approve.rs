@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::{answer, changing, control, hidden, object, page, reading};
 use crate::engine::event::{Event, Task};
 use crate::limits::PAGE;
-use crate::runtime::{Hub, fault, load, tables};
+use crate::runtime::tables::{self, Approval};
+use crate::runtime::{Hub, fault, load};
 
 pub fn open(hub: &Hub) -> Result<Action, schema::Error> {
     let input = object(
@@ -84,11 +85,11 @@ async fn find(hub: &Hub, tenant: &str, token: &str) -> Result<Found, Fault> {
             "nothing waits for this decision; it may have been made already",
         ));
     };
-    Ok(Found {
-        execution: row.int(1).map_err(fault)?,
-        task: row.text(2).map_err(fault)?.to_owned(),
-        ask: read(row.text(3).map_err(fault)?),
-    })
+    let (execution, task) = (row.int(1).map_err(fault)?, row.text(2).map_err(fault)?);
+    let ask = row.text(3).map_err(fault)?;
+    let approval = Approval { token, tenant, execution, task, ask };
+    approval.check(hub.row_seal(), row.optional_text(4).map_err(fault)?)?;
+    Ok(Found { execution, task: task.to_owned(), ask: read(ask) })
 }
 
 async fn decided(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use orchestr8_contract::Fault;
+use orchestr8_kernel::grant::token_ended;
 use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -52,6 +53,17 @@ pub struct Wait {
 
 /// The execution the arguments name: at once, once it has ended, once it has changed, or once the wait is over.
 pub async fn look(hub: &Hub, args: &Args, wait: &Wait, context: &Context) -> Result<Value, Fault> {
+    if wait.ms == 0 {
+        return find(hub, args, wait, context).await;
+    }
+    tokio::select! {
+        biased;
+        () = context.principal.token_ended() => Err(token_ended()),
+        found = find(hub, args, wait, context) => found,
+    }
+}
+
+async fn find(hub: &Hub, args: &Args, wait: &Wait, context: &Context) -> Result<Value, Fault> {
     let (tenant, id) = (context.principal.tenant.as_str(), args.text("executionId").unwrap_or_default());
     let clock = &hub.ports().clock;
     let began_us = clock.elapsed_us();

@@ -44,7 +44,7 @@ fn tenant(context: &Context) -> &str {
 }
 
 async fn named(hub: &Hub, args: &Args, context: &Context) -> Result<Schedule, Fault> {
-    schedules::find(hub, tenant(context), args.text("id").unwrap_or_default()).await
+    schedules::find_intact(hub, tenant(context), args.text("id").unwrap_or_default()).await
 }
 
 async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
@@ -59,7 +59,7 @@ async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     spec.revision = Some(stored::find(&hub, tenant(&context), &spec.workflow_id, None).await?.revision);
     let schedule = Schedule::new(tenant(&context), id, spec, paused, hub.ports().clock.now_ms())?;
     let mut change = Batch::new();
-    change.then(schedules::put(&schedule));
+    change.then(schedules::put(&hub, &schedule)?);
     Ok(keep(hub, &schedule, change))
 }
 
@@ -85,7 +85,9 @@ async fn show(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
 }
 
 async fn delete(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
-    let schedule = named(&hub, &args, &context).await?;
+    // One that was changed in the data file can be deleted as well.
+    let id = args.text("id").unwrap_or_default();
+    let schedule = schedules::find(&hub, tenant(&context), id).await?;
     let mut effects = Batch::new();
     effects.then_one(schedules::delete(&schedule.tenant, &schedule.id));
     Ok(Reply::new(Output::json(json!({"id": schedule.id, "deleted": true})), effects))
@@ -103,7 +105,7 @@ async fn resume(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
 async fn switch(hub: Hub, args: &Args, context: &Context, paused: bool) -> Result<Reply, Halt> {
     let schedule = named(&hub, args, context).await?.switched(paused, hub.ports().clock.now_ms())?;
     let mut change = Batch::new();
-    change.then_one(schedules::switch(&schedule));
+    change.then_one(schedules::switch(&hub, &schedule)?);
     Ok(keep(hub, &schedule, change))
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::action::Cost;
+use orchestr8_kernel::grant::token_ended;
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
 use serde_json::{Value, json};
@@ -62,6 +63,9 @@ async fn poll(workers: Workers, args: Args, context: Context) -> Result<Reply, H
     let name = args.text("queue").unwrap_or_default().into();
     let queue = QueueKey { tenant: context.principal.tenant.clone(), name };
     let tasks = tokio::select! {
+        // First: a task must not go to a worker that may no longer have it.
+        biased;
+        () = context.principal.token_ended() => return Err(token_ended().into()),
         tasks = workers.poll(queue, worker, wait, limit) => tasks?,
         () = context.cancel.fired() => Vec::new(),
     };

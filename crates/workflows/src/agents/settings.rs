@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use orchestr8_kernel::folder_sharing::FolderSharing;
 use orchestr8_kernel::registry::ToolFilter;
 use orchestr8_process::sandbox::Sandbox;
 
@@ -40,6 +41,8 @@ pub struct Exec {
     pub sandbox: Option<Sandbox>,
     /// The environment of every program: `PATH`, `HOME`, `LANG`, as the process around us has them.
     pub base_env: BTreeMap<String, String>,
+    /// Which tenants may use a directory that has no tenant.
+    pub sharing: FolderSharing,
 }
 
 /// One agent behind `POST /process`.

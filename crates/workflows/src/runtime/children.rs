@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 use super::accept::{Accepted, Parent, Request, check_depth};
 use super::actor::Actor;
-use super::{Posted, deliver, tables};
+use super::tables::{self, Approval};
+use super::{Posted, deliver};
 use crate::authors::Authors;
 use crate::definition::model::{Kind, Which, Workflow};
 use crate::engine::event::{Event, Task};
@@ -171,13 +172,12 @@ impl Actor {
                          "excludeStarter": approval.exclude_starter, "startedBy": self.seed.given.principal,
                          "expiresAt": due_ms.map(iso)});
         let (tenant, num) = (self.seed.tenant.clone(), self.seed.num);
-        self.statement(tables::approval_ask(
-            &token,
-            tenant.as_str(),
-            num,
-            &task.to_string(),
-            ask.to_string(),
-        ));
+        let (task, ask) = (task.to_string(), ask.to_string());
+        let approval =
+            Approval { token: &token, tenant: tenant.as_str(), execution: num, task: &task, ask: &ask };
+        // Without a key it has no seal, and waits until the step times out or the server has its key again.
+        let seal = approval.seal(self.hub.row_seal()).unwrap_or_default();
+        self.statement(tables::approval_ask(&approval, seal));
     }
 }
 

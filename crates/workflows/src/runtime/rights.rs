@@ -8,6 +8,7 @@ use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::authorize::revoked;
 use orchestr8_kernel::principals::Standing;
+use orchestr8_kernel::row_seal::RowSeal;
 
 use super::Hub;
 use super::accept::Seed;
@@ -16,6 +17,11 @@ impl Hub {
     /// What a recorded principal may do now.
     pub fn standing(&self, tenant: &Tenant, name: &str) -> Standing {
         self.0.kernel.standing(tenant, name)
+    }
+
+    /// Seals the rows that grant rights.
+    pub fn row_seal(&self) -> &RowSeal {
+        self.0.kernel.row_seal()
     }
 
     /// The principal that a step of this execution runs as. Fails once the credentials of its starter or of an author are gone.

@@ -1,6 +1,8 @@
 //! Statements over what wakes executions: timers, messages, questions to people, and the limits and breakers they share.
 
+use orchestr8_contract::Fault;
 use orchestr8_kernel::ports::store::Statement;
+use orchestr8_kernel::row_seal::RowSeal;
 
 pub fn timer_set(execution: i64, task: &str, due_ms: i64) -> Statement {
     Statement::new(
@@ -64,10 +66,38 @@ pub fn inbox_executions(after: i64, up_to: i64, limit: i64) -> Statement {
     )
 }
 
-pub fn approval_ask(token: &str, tenant: &str, execution: i64, task: &str, ask: String) -> Statement {
+/// A question that waits for a decision.
+pub struct Approval<'a> {
+    pub token: &'a str,
+    pub tenant: &'a str,
+    pub execution: i64,
+    pub task: &'a str,
+    pub ask: &'a str,
+}
+
+impl Approval<'_> {
+    pub fn seal(&self, seal: &RowSeal) -> Result<Option<String>, Fault> {
+        self.with_cells(|cells| seal.seal(APPROVALS, cells))
+    }
+
+    /// Fails if the row is not the one that this server wrote.
+    pub fn check(&self, seal: &RowSeal, found: Option<&str>) -> Result<(), Fault> {
+        self.with_cells(|cells| seal.check(APPROVALS, cells, found))
+    }
+
+    fn with_cells<T>(&self, work: impl FnOnce(&[Option<&str>]) -> T) -> T {
+        let execution = self.execution.to_string();
+        work(&[self.token, self.tenant, &execution, self.task, self.ask].map(Some))
+    }
+}
+
+const APPROVALS: &str = "wf_approvals";
+
+pub fn approval_ask(approval: &Approval<'_>, seal: Option<String>) -> Statement {
+    let Approval { token, tenant, execution, task, ask } = *approval;
     Statement::new(
-        "INSERT INTO wf_approvals (token, tenant, execution, task, ask) VALUES (?1, ?2, ?3, ?4, ?5)",
-        vec![token.into(), tenant.into(), execution.into(), task.into(), ask.into()],
+        "INSERT INTO wf_approvals (token, tenant, execution, task, ask, seal) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        vec![token.into(), tenant.into(), execution.into(), task.into(), ask.into(), seal.into()],
     )
 }
 
@@ -83,10 +113,10 @@ pub fn approval_take(token: &str) -> Statement {
     Statement::new("DELETE FROM wf_approvals WHERE token = ?1", vec![token.into()])
 }
 
-/// Columns: token, execution, task, ask.
+/// Columns: token, execution, task, ask, seal.
 pub fn approval_find(tenant: &str, token: &str) -> Statement {
     Statement::new(
-        "SELECT token, execution, task, ask FROM wf_approvals WHERE tenant = ?1 AND token = ?2",
+        "SELECT token, execution, task, ask, seal FROM wf_approvals WHERE tenant = ?1 AND token = ?2",
         vec![tenant.into(), token.into()],
     )
 }

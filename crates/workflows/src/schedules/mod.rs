@@ -1,6 +1,7 @@
 //! Workflows that start by themselves: cron with a time zone. Starting one and moving to the next time is one commit, so a
 //! crash neither loses nor repeats a start.
 
+mod stop;
 mod tables;
 
 #[cfg(test)]
@@ -35,6 +36,8 @@ const BACKFILL: usize = 1000;
 
 /// How long a schedule that is due and may not start waits until it is looked at again.
 const LOOK_AGAIN_MS: i64 = 500;
+
+const TABLE: &str = "wf_schedules";
 
 /// Schedules looked at together.
 const PAGE: i64 = 100;
@@ -159,6 +162,7 @@ pub struct Schedule {
     pub next_ms: Option<i64>,
     pub last_ms: Option<i64>,
     pub last_execution: Option<String>,
+    seal: Option<String>,
 }
 
 impl Schedule {
@@ -168,7 +172,17 @@ impl Schedule {
             .map_err(|error| Fault::internal("a schedule cannot be stored").because(error))?;
         let next_ms = spec.next_after(now_ms)?;
         let tenant = tenant.to_owned();
-        Ok(Self { tenant, id, spec, source, paused, next_ms, last_ms: None, last_execution: None })
+        Ok(Self {
+            tenant,
+            id,
+            spec,
+            source,
+            paused,
+            next_ms,
+            last_ms: None,
+            last_execution: None,
+            seal: None,
+        })
     }
 
     /// Paused, or going on from now.
@@ -180,6 +194,19 @@ impl Schedule {
     pub fn is_orphaned(&self, hub: &Hub) -> bool {
         Tenant::parse(&self.tenant)
             .is_ok_and(|tenant| hub.standing(&tenant, &self.spec.principal) == Standing::Revoked)
+    }
+
+    fn sealed(&self, hub: &Hub) -> Result<Option<String>, Fault> {
+        hub.row_seal().seal(TABLE, &self.sealed_cells().map(Some))
+    }
+
+    /// Fails if the row is not the one that this server wrote. When it starts next is not sealed, since each start changes it.
+    fn check_seal(&self, hub: &Hub) -> Result<(), Fault> {
+        hub.row_seal().check(TABLE, &self.sealed_cells().map(Some), self.seal.as_deref())
+    }
+
+    fn sealed_cells(&self) -> [&str; 4] {
+        [&self.tenant, &self.id, &self.source, if self.paused { "paused" } else { "active" }]
     }
 
     fn read(row: &store::Row) -> Result<Self, Fault> {
@@ -195,6 +222,7 @@ impl Schedule {
             last_ms: row.int(4).ok(),
             last_execution: row.optional_text(5).map_err(fault)?.map(str::to_owned),
             tenant: row.text(6).map_err(fault)?.to_owned(),
+            seal: row.optional_text(7).map_err(fault)?.map(str::to_owned),
         })
     }
 
@@ -219,16 +247,21 @@ pub async fn list(hub: &Hub, tenant: &str, after: &str, limit: i64) -> Result<Ve
     rows.iter().map(Schedule::read).collect()
 }
 
+/// The same, if it is what this server wrote.
+pub async fn find_intact(hub: &Hub, tenant: &str, id: &str) -> Result<Schedule, Fault> {
+    let schedule = find(hub, tenant, id).await?;
+    schedule.check_seal(hub)?;
+    Ok(schedule)
+}
+
 /// Stores it, whatever was there.
-pub fn put(schedule: &Schedule) -> Statement {
-    let Schedule { tenant, id, source, paused, next_ms, .. } = schedule;
-    tables::put(tenant, id, source, *paused, *next_ms)
+pub fn put(hub: &Hub, schedule: &Schedule) -> Result<Statement, Fault> {
+    Ok(tables::put(schedule, schedule.sealed(hub)?))
 }
 
 /// Pauses it or lets it go on, as long as it is what was read.
-pub fn switch(schedule: &Schedule) -> Statement {
-    let Schedule { tenant, id, source, paused, next_ms, .. } = schedule;
-    tables::switch(tenant, id, source, *paused, *next_ms)
+pub fn switch(hub: &Hub, schedule: &Schedule) -> Result<Statement, Fault> {
+    Ok(tables::switch(schedule, schedule.sealed(hub)?))
 }
 
 pub fn delete(tenant: &str, id: &str) -> Statement {
@@ -240,46 +273,23 @@ pub async fn fire(hub: &Hub, now_ms: i64) -> Result<Option<i64>, Fault> {
     let store = &hub.ports().store;
     for row in store.query(tables::due(now_ms, PAGE)).await.map_err(fault)? {
         let schedule = Schedule::read(&row)?;
+        if let Err(fault) = schedule.check_seal(hub) {
+            stop::stop_changed(hub, &schedule, &fault, now_ms).await?;
+            continue;
+        }
         if schedule.is_orphaned(hub) {
-            stop_orphaned(hub, schedule, now_ms).await?;
+            stop::stop_orphaned(hub, schedule, now_ms).await?;
             continue;
         }
         if let Err(fault) = start_due(hub, &schedule, now_ms).await {
             let fields = json!({"scheduleId": schedule.id, "error": log::error(&fault)});
             hub.ports().log.error("a schedule could not start its workflow", fields);
-            skip(hub, &schedule, now_ms).await?;
+            stop::skip(hub, &schedule, now_ms).await?;
         }
     }
     let next = store.query(tables::next_due()).await.map_err(fault)?;
     // One that waits for the execution before it stays due, and is looked at again after a while.
     Ok(next.first().and_then(|row| row.int(0).ok()).map(|next_ms| next_ms.max(now_ms + LOOK_AGAIN_MS)))
-}
-
-/// Pauses a schedule whose author's credentials were revoked: no principal answers for what it starts.
-async fn stop_orphaned(hub: &Hub, schedule: Schedule, now_ms: i64) -> Result<(), Fault> {
-    let fields = json!({"scheduleId": schedule.id, "author": schedule.spec.principal});
-    hub.ports().log.warn("a schedule was paused: the credentials of its author were revoked", fields);
-    let mut batch = Batch::new();
-    let change = StateChange {
-        detail: json!({"reason": "principal_revoked", "author": schedule.spec.principal}),
-        ..StateChange::by_server("schedules.pause", &schedule.tenant, Some(&schedule.id))
-    };
-    batch.link(change.link(now_ms));
-    batch.then(switch(&schedule.switched(true, now_ms)?));
-    hub.ports().store.commit(batch).await.map_err(fault)
-}
-
-async fn skip(hub: &Hub, schedule: &Schedule, now_ms: i64) -> Result<(), Fault> {
-    let Some(due_ms) = schedule.next_ms else { return Ok(()) };
-    let next_ms = schedule.spec.next_after(now_ms)?;
-    let mut batch = Batch::new();
-    batch.then(tables::advance(&schedule.tenant, &schedule.id, due_ms, next_ms, due_ms, None));
-    let change = StateChange {
-        code: Some(Code::Unavailable),
-        ..StateChange::by_server("schedules.skip", &schedule.tenant, Some(&schedule.id))
-    };
-    batch.link(change.link(now_ms));
-    hub.ports().store.commit(batch).await.map_err(fault)
 }
 
 /// How many times are due now, the first included, and when the next one is.

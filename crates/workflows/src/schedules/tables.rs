@@ -1,22 +1,45 @@
 //! Statements over schedules.
 
-use orchestr8_kernel::ports::store::Statement;
+use orchestr8_kernel::ports::store::{Cell, Statement};
 
-const COLUMNS: &str = "id, spec, paused, next_ms, last_ms, last_execution, tenant";
+use super::Schedule;
 
-pub fn put(tenant: &str, id: &str, spec: &str, paused: bool, next_ms: Option<i64>) -> Statement {
+const COLUMNS: &str = "id, spec, paused, next_ms, last_ms, last_execution, tenant, seal";
+
+pub fn put(schedule: &Schedule, seal: Option<String>) -> Statement {
     Statement::new(
-        "INSERT INTO wf_schedules (tenant, id, spec, paused, next_ms) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT (tenant, id) DO UPDATE SET spec = excluded.spec, paused = excluded.paused, next_ms = excluded.next_ms",
-        vec![tenant.into(), id.into(), spec.into(), i64::from(paused).into(), next_ms.into()],
+        "INSERT INTO wf_schedules (tenant, id, spec, paused, next_ms, seal) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (tenant, id) DO UPDATE SET spec = excluded.spec, paused = excluded.paused, next_ms = excluded.next_ms,
+            seal = excluded.seal",
+        cells(schedule, seal),
+    )
+}
+
+fn cells(schedule: &Schedule, seal: Option<String>) -> Vec<Cell> {
+    let Schedule { tenant, id, source, paused, next_ms, .. } = schedule;
+    vec![
+        tenant.as_str().into(),
+        id.as_str().into(),
+        source.as_str().into(),
+        i64::from(*paused).into(),
+        (*next_ms).into(),
+        seal.into(),
+    ]
+}
+
+/// Stops one that was changed in the data file; it keeps the seal that does not match.
+pub fn stop(tenant: &str, id: &str) -> Statement {
+    Statement::new(
+        "UPDATE wf_schedules SET paused = 1 WHERE tenant = ?1 AND id = ?2",
+        vec![tenant.into(), id.into()],
     )
 }
 
 /// Lets it start things or not. Changes one row, or it is another one meanwhile.
-pub fn switch(tenant: &str, id: &str, seen: &str, paused: bool, next_ms: Option<i64>) -> Statement {
+pub fn switch(schedule: &Schedule, seal: Option<String>) -> Statement {
     Statement::new(
-        "UPDATE wf_schedules SET paused = ?4, next_ms = ?5 WHERE tenant = ?1 AND id = ?2 AND spec = ?3",
-        vec![tenant.into(), id.into(), seen.into(), i64::from(paused).into(), next_ms.into()],
+        "UPDATE wf_schedules SET paused = ?4, next_ms = ?5, seal = ?6 WHERE tenant = ?1 AND id = ?2 AND spec = ?3",
+        cells(schedule, seal),
     )
 }
 

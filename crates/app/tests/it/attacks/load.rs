@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use super::actors::{ask, echo, serve, token, workflow};
+use super::sandbox::Client;
 use crate::program::Place;
 use crate::server::Server;
 
@@ -125,4 +126,24 @@ fn cpu_time_for_large_inputs_has_a_budget_and_small_work_goes_on() {
     let refused = answers.iter().find(|(_, answer)| answer.to_string().contains("cpu_quota"));
     assert!(refused.is_some(), "{:?}", answers.iter().map(|(status, _)| status).collect::<Vec<_>>());
     assert_eq!(run(&server, "eve", &echo("small")).0, 200, "small work of the same tenant is not concerned");
+}
+
+#[test]
+fn commands_of_one_tenant_leave_a_reserve_for_others() {
+    let place = Place::new();
+    let server = serve(
+        &place,
+        &format!("{}[sessions]\ncommandsPerMinuteOverall = 40\ncommandsPerMinute = 1000\n", people()),
+    );
+    let mut eve = Client::connect(server.address, Some("eve"));
+    let mut refused = Value::Null;
+    for _ in 0..60 {
+        refused = eve.ask("list_sessions", json!({}));
+    }
+    assert!(refused.to_string().contains("Global rate limit"), "{refused}");
+    let mut alice = Client::connect(server.address, Some("alice"));
+    for _ in 0..4 {
+        let served = alice.ask("list_sessions", json!({}));
+        assert_eq!(served["success"], true, "{served}");
+    }
 }

@@ -53,6 +53,20 @@ impl Client {
         }
     }
 
+    /// Everything that is said until the answer, the answer included.
+    pub fn hear(&mut self, kind: &str, command: Value) -> String {
+        self.send(kind, command);
+        let mut heard = String::new();
+        loop {
+            let Message::Text(text) = self.socket.read().unwrap() else { continue };
+            heard.push_str(&text);
+            let said: Value = serde_json::from_str(&text).unwrap();
+            if said["type"] == "response" && said["id"] == self.id {
+                return heard;
+            }
+        }
+    }
+
     pub fn bash(&mut self, session: &str, command: &str) -> Value {
         let answer = self.ask("bash", json!({"sessionId": session, "command": command}));
         assert_eq!(answer["success"], true, "{command}: {answer}");

@@ -87,3 +87,19 @@ fn a_key_of_another_principal_is_another_key() {
     assert!(!other.body.contains("for the operator"), "{other:?}");
     assert!(run("operator", "for the operator").head.to_lowercase().contains("idempotency-replayed: true"));
 }
+
+#[test]
+fn addresses_of_other_servers_are_shown_without_credentials() {
+    let place = Place::new();
+    let server = serve(
+        &place,
+        &format!("{}[mcpServers.up]\nurl = 'http://ada:hunter2@127.0.0.1:9/mcp?key=canary-key'\n", tokens()),
+    );
+    let shown = (0..20_000).find_map(|_| {
+        let shown = expect(&server, "viewer", ("GET", "/v1/dashboard/servers"), None, 200);
+        shown["servers"][0]["problem"].is_string().then_some(shown)
+    });
+    let shown = shown.unwrap().to_string();
+    assert!(!shown.contains("hunter2") && !shown.contains("canary-key"), "{shown}");
+    assert!(shown.contains("127.0.0.1:9"), "{shown}");
+}

@@ -9,24 +9,24 @@ use crate::program::{PATIENCE, Place};
 use crate::server::{Answer, Server};
 
 /// Creates a token as the person at this machine; gives its text and its id.
-fn create(place: &Place, args: &[&str]) -> (String, String) {
+pub fn create(place: &Place, args: &[&str]) -> (String, String) {
     let said = place.run(&[&["tokens", "create", "--json"], args].concat());
     assert_eq!(said.code, Some(0), "{said:?}");
     let made: Value = serde_json::from_str(&said.out).unwrap();
     (made["token"].as_str().unwrap().to_owned(), made["id"].as_str().unwrap().to_owned())
 }
 
-fn with(token: &str) -> String {
+pub fn with(token: &str) -> String {
     format!("Authorization: Bearer {token}\r\n")
 }
 
-fn ask(server: &Server, token: &str, method: &str, target: &str, body: Option<Value>) -> Answer {
+pub fn ask(server: &Server, token: &str, method: &str, target: &str, body: Option<Value>) -> Answer {
     let body = body.map(|body| body.to_string());
     server.connect().request(method, target, &with(token), body.as_deref()).unwrap()
 }
 
 /// A place with a server on this data, and commands that reach it.
-fn served(args: &[&str]) -> (Place, Server) {
+pub fn served(args: &[&str]) -> (Place, Server) {
     let place = Place::new();
     let server = Server::start(&place, args);
     let url = format!("http://{}", server.address);

@@ -27,7 +27,7 @@ pub(crate) async fn list(call: Call) -> Outcome {
 pub(crate) async fn create(call: Call) -> Outcome {
     call.query(&[])?;
     refuse_key(&call)?;
-    let body = call.read(&["name", "tenant", "roles", "scope", "expiresAt"])?;
+    let body = call.read(&["name", "tenant", "roles", "scope", "expiresAt", "reuseName"])?;
     let token = ApiToken::new(&ApiToken::fresh_id(&random()?), &random()?);
     answer_with(&call, CREATE_TOKEN, body.members, &token, StatusCode::CREATED).await
 }

@@ -104,7 +104,7 @@ fn audit() -> Operation {
     let entry = json!({
         "sequence": whole(), "at": text(), "action": text(), "principal": text(), "tenant": or_null(text()),
         "object": or_null(text()), "end": text(), "errorCode": or_null(text()), "transport": text(), "runId": or_null(text()), "correlationId": or_null(text()),
-        "argsHash": or_null(text()), "hash": text(), "id": text(), "source": or_null(text()), "face": or_null(text()),
+        "argsHash": or_null(text()), "hash": text(), "intact": {"type": "boolean"}, "id": text(), "source": or_null(text()), "face": or_null(text()),
         "objects": or_null(list(text())), "agent": or_null(text()), "outcome": or_null(text()), "requestId": or_null(text()), "detail": {},
     });
     let entry = open(entry, &["id", "sequence", "at", "action", "principal", "end", "transport", "hash"]);

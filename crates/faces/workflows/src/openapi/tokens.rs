@@ -41,9 +41,10 @@ fn create() -> Operation {
     let members = json!({
         "name": name, "tenant": text_of(128), "roles": list(text_of(128)), "scope": list(text_of(128)),
         "expiresAt": {"type": ["string", "null"], "maxLength": 64, "format": "date-time"},
+        "reuseName": {"type": "boolean"},
     });
     Operation::new("createToken", TAG, "Creates an API token. The answer is the only one that holds it.")
-        .about("Without a role it is a viewer. A caller cannot grant a role that it does not have, nor create tokens of another tenant. `scope` narrows: `face:mcp`, `executions.*`.")
+        .about("Without a role it is a viewer. A caller cannot grant a role that it does not have, nor create tokens of another tenant. `scope` narrows: `face:mcp`, `executions.*`. The name of a token that was revoked is refused, since the new one would inherit what belongs to it, unless `reuseName` is true.")
         .body(closed(members, &["name"]))
         .example(json!({"name": "ci", "roles": ["operator"], "scope": ["face:workflows"]}))
         .gives(201, "It is valid from now on.", with_secret())

@@ -104,6 +104,7 @@ async fn whoever_shows_a_token_is_who_asks() {
         sha256_hex: Sha256::digest("s3cret").iter().map(|byte| format!("{byte:02x}")).collect(),
         roles: vec![],
         tenant: "acme".into(),
+        reuse_name: false,
     };
     let server = Server::guarded(Settings::new("1"), edge::Auth { tokens: vec![token], stored: None }).await;
     let ask =

@@ -6,16 +6,19 @@ mod template;
 mod turns;
 mod variables;
 
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::Clock;
 use orchestr8_process::limits::TERM_MS;
 use orchestr8_process::sandbox::{self, SandboxRun, SandboxedCommand, WorkingDirectory};
+use orchestr8_process::tenant_folder;
 use orchestr8_secrets::Sink;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -96,7 +99,8 @@ impl Inner {
             let mut filled = template.fill(&members, &settings.base_env)?;
             insert(&mut filled, name, &call.secrets).await?;
             let turn = self.turns.take(&call.key).await;
-            Ok((command(settings, filled, template.directory.as_deref()).await?, turn))
+            let directory = directory(settings, template, &call.principal.tenant)?;
+            Ok((command(settings, filled, directory.as_deref()).await?, turn))
         };
         let (sandboxed, turn) = until_cancelled(&call.cancel, starting).await?;
         let stop = self.until_stopped(&call.cancel, template.timeout_ms);
@@ -135,6 +139,31 @@ impl Inner {
 fn killed(mut fault: Fault) -> Fault {
     fault.message = format!("{}; it did not end within {TERM_MS} ms and was killed", fault.message).into();
     fault.with("forced", true)
+}
+
+/// Where a program of this tenant works: the directory of the template, with `{tenant}` in its path one of the tenant's own.
+fn directory(
+    settings: &settings::Exec,
+    template: &ExecTemplate,
+    tenant: &Tenant,
+) -> Result<Option<PathBuf>, Fault> {
+    let Some(directory) = &template.directory else { return Ok(None) };
+    match tenant_folder::of_tenant(directory, tenant.as_str()) {
+        Some(own) => match tenant_folder::create(&own) {
+            Ok(()) => Ok(Some(own)),
+            Err(error) => {
+                let text = format!("the directory of the tenant cannot be created: {}", error.kind());
+                Err(Fault::new(Code::Configuration, text).because(error))
+            }
+        },
+        None if settings.sharing.admits(tenant) => Ok(Some(directory.clone())),
+        None => {
+            let text = format!(
+                "the directory of this template is not shared with the tenant {tenant}; name {{tenant}} in its path"
+            );
+            Err(Fault::new(Code::Unauthorized, text).with("setting", "workflows.exec.sharedDirectories"))
+        }
+    }
 }
 
 async fn command(

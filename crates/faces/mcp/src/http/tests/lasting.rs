@@ -204,7 +204,7 @@ impl super::world::Session {
 async fn a_session_belongs_to_whoever_made_it() {
     let token = |name: &str, tenant: &str| {
         let sha256_hex = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
-        Token { name: name.into(), sha256_hex, roles: vec![], tenant: tenant.into() }
+        Token { name: name.into(), sha256_hex, roles: vec![], tenant: tenant.into(), reuse_name: false }
     };
     let tokens = vec![token("ada", "acme"), token("bob", "acme"), token("eve", "other")];
     let folder = tempfile::tempdir().unwrap();

@@ -141,7 +141,8 @@ impl Settings {
         let embedder = Embedder::new(&loaded.config.knowledge.embedder, &place, &declared, environment)?;
         let secrets = Secrets::new(&loaded.config, declared, &place, environment)?;
         let store = Store::new(&loaded.config.store, place, environment)?;
-        let warnings = secrets::warnings(&loaded.config.secrets, environment);
+        let mut warnings = secrets::warnings(&loaded.config.secrets, environment);
+        warnings.extend(loose_files::warnings(loaded.file.as_deref(), tls.as_ref()));
         let admin = protocol::admin(&loaded.config);
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         Ok(Self {
@@ -349,6 +350,7 @@ mod audit;
 mod auth;
 mod embedder;
 mod knowledge;
+mod loose_files;
 mod messages;
 mod private_places;
 mod programs;

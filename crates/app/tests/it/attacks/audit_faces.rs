@@ -50,10 +50,14 @@ fn messages_of_the_bus_are_on_record_when_they_come_and_when_they_are_given_up()
     let mut http = server.connect();
     assert_eq!(publish(&mut http, &lost(1)).unwrap(), 202);
     letters(&place, &["--server", url.as_str()], 1);
-    for (action, end) in [("broker.publish", "success"), ("broker.give_up", "tool_error")] {
-        let page = http.get(&format!("/v1/audit?action={action}")).json();
-        let found = &page["entries"][0];
-        assert!(found["object"].is_string() && found["end"] == end, "{action}: {page}");
+    assert!(server.terminate().success());
+    // They belong to the tenant of the envelope, whom no one here speaks for.
+    let file = Connection::open(place.data_file()).unwrap();
+    for (action, result) in [("broker.publish", "success"), ("broker.give_up", "failure")] {
+        let sql = "SELECT body FROM chain WHERE name = 'actions' AND json_extract(body, '$.action') = ?1";
+        let body: String = file.query_row(sql, [action], |row| row.get(0)).unwrap();
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert!(body["object"].is_string() && body["result"] == result, "{action}: {body}");
     }
 }
 
@@ -81,7 +85,8 @@ fn a_start_that_a_schedule_skips_is_on_record() {
 #[test]
 fn another_key_for_the_secrets_is_on_record() {
     let place = Place::new();
-    let said = place.run_with(&["secrets", "set", "S", "--to", "exec:sh:S", "--workflow", "w"], "0123456789abcdef");
+    let said =
+        place.run_with(&["secrets", "set", "S", "--to", "exec:sh:S", "--workflow", "w"], "0123456789abcdef");
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(place.run(&["secrets", "rekey", "--yes"]).code, Some(0));
     let said = place.run(&["audit", "list", "--json", "--action", "secrets.rekey"]);

@@ -141,8 +141,7 @@ impl Settings {
         let embedder = Embedder::new(&loaded.config.knowledge.embedder, &place, &declared, environment)?;
         let secrets = Secrets::new(&loaded.config, declared, &place, environment)?;
         let store = Store::new(&loaded.config.store, place, environment)?;
-        let mut warnings = secrets::warnings(&loaded.config.secrets, environment);
-        warnings.extend(loose_files::warnings(loaded.file.as_deref(), tls.as_ref()));
+        let warnings = loose_files::all_warnings(&loaded, tls.as_ref(), environment);
         let admin = protocol::admin(&loaded.config);
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         Ok(Self {

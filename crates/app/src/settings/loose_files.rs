@@ -5,12 +5,22 @@ use std::path::Path;
 
 use orchestr8_edge::TlsFiles;
 
+use super::secrets;
+use crate::config::{Environment, Loaded};
+
 /// Bits of group and others.
 const READ_OR_WRITE: u32 = 0o066;
 const WRITE: u32 = 0o022;
 
+/// All warnings about the settings.
+pub fn all_warnings(loaded: &Loaded, tls: Option<&TlsFiles>, environment: &Environment) -> Vec<String> {
+    let mut all = secrets::warnings(&loaded.config.secrets, environment);
+    all.extend(warnings(loaded.file.as_deref(), tls));
+    all
+}
+
 /// What is wrong with them, with the command that mends it.
-pub fn warnings(configuration: Option<&Path>, tls: Option<&TlsFiles>) -> Vec<String> {
+fn warnings(configuration: Option<&Path>, tls: Option<&TlsFiles>) -> Vec<String> {
     let configuration = configuration.filter(|path| has_bits(path, WRITE)).map(|path| {
         let path = path.display();
         format!("{path} can be changed by other users, and decides what this server does; chmod go-w {path}")

@@ -141,7 +141,7 @@ impl Settings {
         let embedder = Embedder::new(&loaded.config.knowledge.embedder, &place, &declared, environment)?;
         let secrets = Secrets::new(&loaded.config, declared, &place, environment)?;
         let store = Store::new(&loaded.config.store, place, environment)?;
-        let warnings = secrets::warnings(&loaded.config.secrets, environment);
+        let warnings = loose_files::all_warnings(&loaded, tls.as_ref(), environment);
         let admin = protocol::admin(&loaded.config);
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         Ok(Self {
@@ -349,6 +349,7 @@ mod audit;
 mod auth;
 mod embedder;
 mod knowledge;
+mod loose_files;
 mod messages;
 mod private_places;
 mod programs;

@@ -24,6 +24,10 @@ const RECORDS: usize = 8192;
 /// Principals remembered per address as having logged in from there.
 const KNOWN: usize = 64;
 
+/// A face puts it into the extensions of an answer to a request that showed wrong credentials of the face's own.
+#[derive(Debug, Clone, Copy)]
+pub struct WrongCredentials;
+
 /// One failed login, for the log and the audit log. It never holds the token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginFailure {
@@ -128,6 +132,16 @@ impl FailedLogins {
         let known =
             record.known.iter().any(|(tenant, name)| *tenant == caller.tenant && *name == caller.name);
         record.failures > self.limit && !record.is_over() && !known
+    }
+
+    /// Whether too many wrong credentials came from an address: whatever else it shows is not looked at.
+    pub fn blocks_address(&self, address: IpAddr) -> bool {
+        if self.limited.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        let table = self.table();
+        let record = table.addresses.get(&network(address));
+        record.is_some_and(|record| record.failures > self.limit && !record.is_over())
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -22,7 +22,7 @@ use crate::auth::{Caller, PeerAddress, Rejected, Verifier};
 use crate::body;
 use crate::correlation::{self, CORRELATION};
 use crate::cors::{self, Origins};
-use crate::failed_logins::{FailedLogins, LoginFailure, Verdict};
+use crate::failed_logins::{FailedLogins, LoginFailure, Verdict, WrongCredentials};
 use crate::health;
 use crate::hosts::Hosts;
 use crate::pages;
@@ -42,6 +42,9 @@ pub(crate) static SECURITY: [(HeaderName, HeaderValue); 4] = [
 
 /// What signed requests carry instead of a token.
 const SIGNATURE: HeaderName = HeaderName::from_static("x-jws-signature");
+
+/// The secret of the admin tools, which their face compares.
+const ADMIN_TOKEN: HeaderName = HeaderName::from_static("x-admin-token");
 
 pub(crate) struct Guard {
     router: Router,
@@ -128,7 +131,7 @@ impl Guard {
                     request.extensions_mut().insert(PeerAddress(signal.address));
                     let routed = self.route(request).await;
                     // A face that checks credentials of its own has found them wrong.
-                    match own && routed.as_ref().is_ok_and(|said| said.status() == StatusCode::UNAUTHORIZED) {
+                    match routed.as_ref().is_ok_and(|said| is_wrong(said, own)) {
                         true => self.login_failed(signal, None, target.path()).map_or(routed, Err),
                         false => routed,
                     }
@@ -209,6 +212,9 @@ impl Guard {
         }
         if announced_bytes(headers).is_some_and(|bytes| bytes > self.body_limit_bytes) {
             return Err(Refusal::body_too_large(self.body_limit_bytes));
+        }
+        if headers.contains_key(&ADMIN_TOKEN) && self.logins.blocks_address(signal.address) {
+            return Err(Refusal::too_many_logins());
         }
         match self.verifier.verify(headers) {
             Ok(caller) if !caller.verified && !signal.is_own_user() => match self.is_open(request) {
@@ -338,6 +344,12 @@ impl Guard {
 /// Whether a request shows credentials of any kind.
 fn shows_credentials(headers: &HeaderMap) -> bool {
     headers.contains_key(AUTHORIZATION) || headers.contains_key(SIGNATURE)
+}
+
+/// Whether a face says that credentials of its own were wrong.
+fn is_wrong(said: &Response, own: bool) -> bool {
+    (own && said.status() == StatusCode::UNAUTHORIZED)
+        || said.extensions().get::<WrongCredentials>().is_some()
 }
 
 fn below(path: &str, own: &str) -> bool {

@@ -41,7 +41,7 @@ pub use arrival::{Arrival, Endpoint, Intake, Params};
 pub use auth::{Auth, Caller, LOCAL_NAME, LOCAL_TENANT, Token, check_bind, source};
 pub use correlation::{CORRELATION, trace};
 pub use error::Error;
-pub use failed_logins::LoginFailure;
+pub use failed_logins::{LoginFailure, WrongCredentials};
 pub use guard::ScopeRefusal;
 pub use health::{Health, mount};
 pub use refusal::Refusal;

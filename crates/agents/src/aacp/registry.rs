@@ -164,6 +164,28 @@ impl Agents {
         own.map(|(address, _)| address.agent.clone()).collect()
     }
 
+    /// Refuses a name that differs from that of another agent of the tenant only in case or in blanks around it.
+    pub fn check_name(&self, address: &Address) -> Result<(), Fault> {
+        let name = address.agent.as_str();
+        if name.trim() != name {
+            let text = format!("/agentId: '{name}' begins or ends with a blank");
+            return Err(Fault::invalid(text).with("path", "/agentId"));
+        }
+        let known = self.known.read();
+        let is_alike = |other: &&Address| {
+            other.tenant == address.tenant
+                && other.agent != address.agent
+                && other.agent.as_str().to_lowercase() == name.to_lowercase()
+        };
+        match known.keys().find(is_alike) {
+            None => Ok(()),
+            Some(other) => {
+                let text = format!("/agentId: '{name}' can be taken for the agent '{}'", other.agent);
+                Err(Fault::new(Code::StateConflict, text).with("path", "/agentId"))
+            }
+        }
+    }
+
     /// Whether there is room for one more.
     pub fn check_room(&self, address: &Address) -> Result<(), Fault> {
         let known = self.known.read();

@@ -67,6 +67,9 @@ async fn enlist(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
     if let Some(known) = &known {
         known.check(&address.agent, &context.principal)?;
     }
+    if known.is_none() {
+        hub.agents().check_name(&address)?;
+    }
     hub.agents().check_room(&address)?;
     let texts = |name: &str| -> Vec<String> {
         let list = args.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();

@@ -16,6 +16,7 @@ use orchestr8_workspace::trail::{self, Lines};
 use serde_json::{Value, json};
 
 use super::Shell;
+use super::private_file;
 use super::signed_logs::{self, SignedLogs, Trusted};
 use crate::config::Flags;
 use crate::failure::Failure;
@@ -250,7 +251,7 @@ fn export(shell: &Shell, of: &Of, output: Option<&Path>, all: bool) -> Result<()
         None if std::io::stdout().is_terminal() => Box::new(ShownJson(std::io::stdout().lock())),
         None => Box::new(std::io::stdout().lock()),
         Some(path) => {
-            let made = std::fs::File::create_new(path);
+            let made = private_file::create_new(path);
             let exists = |error: std::io::Error| match error.kind() {
                 std::io::ErrorKind::AlreadyExists => {
                     Failure::new(Code::FileAlreadyExists, format!("{} is there already", path.display()))

@@ -37,6 +37,7 @@ mod man;
 mod mcp;
 mod models;
 mod pause;
+mod private_file;
 mod prove;
 mod reaching;
 mod resume;

@@ -13,6 +13,7 @@ use orchestr8_workflows::merkle::tables as journals;
 use serde_json::{Value, json};
 
 use super::Shell;
+use super::private_file;
 use super::signed_logs::{SignedLogs, entry_json};
 use crate::failure::Failure;
 use crate::tables::JOURNAL_LOG;
@@ -109,7 +110,7 @@ fn write(shell: &Shell, out: Option<&std::path::Path>, proof: &Value) -> Result<
         shell.terminal.data(&text);
         return Ok(());
     };
-    let written = std::fs::File::create_new(path)
+    let written = private_file::create_new(path)
         .and_then(|mut file| std::io::Write::write_all(&mut file, format!("{text}\n").as_bytes()));
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {

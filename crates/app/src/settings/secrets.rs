@@ -112,8 +112,10 @@ fn beside_data(setting: &str, path: &Path) -> Failure {
 }
 
 fn is_in_data(key: &Path, place: &Place) -> bool {
-    let folder = key.parent().map(real);
-    folder.is_some_and(|folder| data_folder(place).is_some_and(|data| folder.starts_with(data)))
+    let Some(data) = data_folder(place) else { return false };
+    // The folder of the key, and where the key itself leads, if it is a link.
+    let places = [key.parent().map(real), key.canonicalize().ok()];
+    places.into_iter().flatten().any(|place| place.starts_with(&data))
 }
 
 fn data_folder(place: &Place) -> Option<PathBuf> {

@@ -1,5 +1,6 @@
 //! `orchestr8 sessions export`: a session as a page for people or as a file for programs.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -7,6 +8,7 @@ use orchestr8_contract::Code;
 use serde_json::{Value, json};
 
 use super::super::Shell;
+use super::super::private_file;
 use super::super::reaching::Reaching;
 use super::super::words::text;
 use super::with_talk;
@@ -108,7 +110,9 @@ pub fn write(file: &Path, content: &str) -> Result<(), Failure> {
     scratch_name.push(name);
     scratch_name.push(format!(".{}.tmp", std::process::id()));
     let scratch = file.with_file_name(scratch_name);
-    let written = std::fs::write(&scratch, content).and_then(|()| std::fs::rename(&scratch, file));
+    let written = private_file::create_new(&scratch)
+        .and_then(|mut made| made.write_all(content.as_bytes()))
+        .and_then(|()| std::fs::rename(&scratch, file));
     written.map_err(|cause| {
         // What is left of it helps nobody; that it cannot be removed either is no news.
         let _ = std::fs::remove_file(&scratch);

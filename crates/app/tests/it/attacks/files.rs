@@ -108,3 +108,49 @@ fn a_file_with_a_member_twice_is_left_alone() {
     assert!(said.code == Some(2) && said.err.contains("the name \"mcpServers\" is there twice"), "{said:?}");
     assert_eq!(place.read(".mcp.json"), twice);
 }
+
+#[test]
+fn a_key_in_the_data_directory_is_refused_also_through_a_link() {
+    let place = Place::new();
+    let data = place.data_file().parent().unwrap().to_owned();
+    fs::create_dir_all(&data).unwrap();
+    allow(&data, 0o700);
+    fs::write(data.join("inner.key"), "x").unwrap();
+    symlink(data.join("inner.key"), place.path().join("outer.key")).unwrap();
+    symlink(&data, place.path().join("elsewhere")).unwrap();
+    for key in ["outer.key", "elsewhere/inner.key"] {
+        let path = place.path().join(key).display().to_string();
+        place.write("orchestr8.toml", &format!("[secrets.key]\nfile = {path:?}\n"));
+        let said = place.run(&["serve", "--listen", "127.0.0.1:0"]);
+        assert!(said.code == Some(2) && said.err.contains("is in the data directory"), "{key}: {said:?}");
+    }
+}
+
+#[test]
+fn loose_configuration_and_tls_keys_are_warned_of_and_exports_are_private() {
+    let place = Place::new();
+    place.write("tls.key", "no key");
+    place.write("tls.pem", "no certificate");
+    place.write("own.toml", "[http.tls]\ncert = 'tls.pem'\nkey = 'tls.key'\n");
+    allow(&place.path().join("tls.key"), 0o644);
+    allow(&place.path().join("own.toml"), 0o666);
+    let said = place.run(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"]);
+    for wanted in ["http.tls.key: ", "chmod 600", "own.toml can be changed by other users"] {
+        assert!(said.err.contains(wanted), "{wanted}: {said:?}");
+    }
+    assert_eq!(place.run(&["tokens", "create", "--name", "ci"]).code, Some(0));
+    for (args, file) in [
+        (&["audit", "export", "--output", "trail.jsonl"][..], "trail.jsonl"),
+        (&["backup", "copy.sqlite3"][..], "copy.sqlite3"),
+    ] {
+        let script = format!("umask 000; exec \"$0\" {}", args.join(" "));
+        let program = place.command(&[]).get_program().to_owned();
+        let mut command = place.command(args);
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.arg("-c").arg(script).arg(program).current_dir(place.path());
+        shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        assert!(shell.status().unwrap().success(), "{args:?} {:?}", command.output());
+        let mode = fs::metadata(place.path().join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod actors;
 mod audit;
+mod audit_faces;
 mod canaries;
 mod capabilities;
 mod directory;
@@ -16,6 +17,7 @@ mod impostor;
 mod load;
 mod loopback;
 mod matrix;
+mod names;
 mod private_places;
 mod provider_key;
 mod quotas;

@@ -161,3 +161,29 @@ fn executions_of_one_tenant_have_a_limit_of_their_own() {
 fn tokens_with(place: &Place, tenant: &str) -> String {
     place.run(&["tokens", "create", "--name", "r", "--tenant", tenant, "--role", "owner", "--quiet"]).out
 }
+
+#[test]
+fn wrong_admin_tokens_are_limited_and_audited_as_failed_logins() {
+    let place = Place::new()
+        .with("ORCHESTR8_HTTP_MAX_FAILED_LOGINS_PER_MINUTE", "5")
+        .with("O8_ADMIN", "the-right-admin-token");
+    place.write(
+        "orchestr8.toml",
+        "[tools]\nadminRegistrationEnabled = true\n[tools.adminPolicy]\nmode = 'token'\ntokenEnvVar = 'O8_ADMIN'\n\
+         [security]\ndynamicRegistrationEnabled = true\n",
+    );
+    let server = Server::start(&place, &[]);
+    let list = |token: &str| {
+        let more = format!("X-Admin-Token: {token}\r\n");
+        server.connect().modern(1, "tools/list", json!({}), &more).unwrap().status
+    };
+    assert_eq!(list("the-right-admin-token"), 200);
+    let statuses: Vec<u16> = (0..8).map(|guess| list(&format!("guess-{guess}"))).collect();
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 429, 429, 429]);
+    assert_eq!(list("the-right-admin-token"), 429, "guessing on tells nothing");
+    let entries = (0..20_000).find_map(|_| {
+        let page = server.connect().get("/v1/audit?action=auth.login").json();
+        page["entries"].as_array().filter(|entries| entries.len() >= 6).cloned()
+    });
+    assert!(!format!("{entries:?}").contains("guess-"), "{entries:?}");
+}

@@ -72,9 +72,15 @@ impl Endpoint {
             Err(error) => return self.refuse(&error, Some(&text)),
         };
         let elevated = self.gate.elevated(&parts.headers, &who);
+        let is_wrong = elevated.is_none() && self.gate.is_wrong(&parts.headers);
         let source = orchestr8_edge::source("mcp", &parts.extensions);
         let call = Call { headers: parts.headers, text, who, elevated, source, key };
-        if modern { self.post_modern(call).await } else { self.post_legacy(call).await }
+        let mut response = if modern { self.post_modern(call).await } else { self.post_legacy(call).await };
+        if is_wrong {
+            // Answered as without it, and counted as a failed login.
+            response.extensions_mut().insert(orchestr8_edge::WrongCredentials);
+        }
+        response
     }
 
     /// Whether the request is of the modern era; or what is wrong with its headers.

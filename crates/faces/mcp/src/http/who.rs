@@ -45,6 +45,14 @@ impl Gate {
         Some(verified.map_or_else(|| self.local.clone(), Arc::new))
     }
 
+    /// Whether the request shows a token of the admin tools, and it is not the right one.
+    pub fn is_wrong(&self, headers: &HeaderMap) -> bool {
+        self.admin.is_some() && headers.contains_key(&ADMIN_TOKEN) && {
+            let shown = one(headers, &ADMIN_TOKEN).ok().flatten();
+            !shown.zip(self.admin.as_ref()).is_some_and(|(shown, admin)| admin.is(shown))
+        }
+    }
+
     /// The same principal as an admin, if the request shows the token.
     pub fn elevated(&self, headers: &HeaderMap, who: &Arc<Principal>) -> Option<Arc<Principal>> {
         let admin = self.admin.as_ref()?;

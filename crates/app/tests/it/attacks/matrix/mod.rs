@@ -35,7 +35,7 @@ use crate::program::Place;
 use crate::server::Server;
 
 /// The limits that a thousand requests a minute would reach are out of the way; what needs a setting to exist is on.
-const SETTINGS: &str = "[http]\nmaxFailedLoginsPerMinute = 1000000\n[sessions]\ncwd = '/var/tmp'\nbash = true\n\
+const SETTINGS: &str = "[http]\nmaxFailedLoginsPerMinute = 1000000\n[sessions]\ncwd = '/var/tmp'\nsharedRoots = true\nbash = true\n\
     commandsPerMinute = 1000000000\ncommandsPerMinuteOverall = 1000000000\nmaxSessions = 100000\n[knowledge]\n\
     rate.perMinute = 0\nembedder.kind = 'none'\nwebhooks.allowPrivate = true\n[tools]\nadminRegistrationEnabled = true\n\
     adminPolicy.mode = 'token'\nadminPolicy.tokenEnvVar = 'MATRIX_ADMIN_TOKEN'\n[security]\ndynamicRegistrationEnabled = true\n";

@@ -54,7 +54,7 @@ async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let mut spec: Spec = serde_json::from_value(Value::Object(given))
         .map_err(|error| Fault::invalid(format!("the schedule cannot be read: {error}")))?;
     spec.set_author(&context.principal);
-    spec.check()?;
+    spec.check(hub.ports().clock.now_ms())?;
     // A schedule for what does not exist would fail every time, with nobody looking.
     spec.revision = Some(stored::find(&hub, tenant(&context), &spec.workflow_id, None).await?.revision);
     let schedule = Schedule::new(tenant(&context), id, spec, paused, hub.ports().clock.now_ms())?;

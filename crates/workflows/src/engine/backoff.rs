@@ -20,7 +20,8 @@ pub fn begin(
     work.attempts = attempt;
     work.spent_ms = work.spent_ms.saturating_add(ran_ms).saturating_add(wait_ms);
     count_attempts(state, task, attempt);
-    let stops = state.cancel.is_some() || state.failing.as_ref().is_some_and(|failing| failing.step.is_none());
+    let stops =
+        state.cancel.is_some() || state.failing.as_ref().is_some_and(|failing| failing.step.is_none());
     // Nothing stops a rollback but force.
     if stops && !task.undo {
         let fault = Fault::new(Code::Cancelled, "it was cancelled");

@@ -135,7 +135,8 @@ fn workflows_are_stored_with_their_revisions() {
     let refused = place.run(&["workflows", "apply", &file]);
     assert_eq!(refused.code, Some(5), "a stored version is immutable: {refused:?}");
     assert!(refused.err.contains("give the changed workflow a new version"), "{refused:?}");
-    let changed = json!({"id": "kept", "version": "1.1.0", "name": "kept", "steps": [echo("a", &[], json!({"v": 2}))]});
+    let changed =
+        json!({"id": "kept", "version": "1.1.0", "name": "kept", "steps": [echo("a", &[], json!({"v": 2}))]});
     place.write(&file, &changed.to_string());
     assert_eq!(place.run(&["workflows:apply", &file]).out, "applied kept 1.1.0 (revision 2)\n");
     assert_eq!(json_of(&place.run(&["run", "kept", "--quiet"])), json!({"a": {"v": 2}}));

@@ -17,8 +17,7 @@ use crate::settings::SYNC_BYTES;
 use crate::to_wire;
 use crate::wire::{Accepted, Completed};
 
-const MEMBERS: [&str; 7] =
-    ["workflow", "workflowId", "version", "revision", "inputs", "context", "priority"];
+const MEMBERS: [&str; 7] = ["workflow", "workflowId", "version", "revision", "inputs", "context", "priority"];
 
 /// Polling sooner helps nobody (ADR-003); with a full queue it is worth waiting longer.
 const RETRY_AFTER_S: u64 = 5;

@@ -10,7 +10,7 @@ use crate::http;
 
 fn token(name: &str, tenant: &str) -> Token {
     let sha256_hex = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
-    Token { name: name.into(), sha256_hex, roles: vec![], tenant: tenant.into() }
+    Token { name: name.into(), sha256_hex, roles: vec![], tenant: tenant.into(), reuse_name: false }
 }
 
 async fn world(max_sessions: usize, max_sessions_per_principal: usize) -> World {

@@ -42,7 +42,7 @@ fn world() -> World {
         templates.map(|(name, source)| (name.to_owned(), ExecTemplate::new(name, source).unwrap()));
     let off = SandboxSettings { mode: SandboxMode::Off, ..SandboxSettings::default() };
     let sandbox = Some(Sandbox::new(off, Arc::new(Real::new())));
-    let exec = settings::Exec { templates: templates.into(), sandbox, base_env, sharing: Default::default() };
+    let exec = settings::Exec { templates: templates.into(), sandbox, base_env, ..settings::Exec::default() };
     let secrets = vec![declared("TOKEN", "canary-value", &["exec:sh:TOKEN"])];
     World::with(&Settings { exec: Some(exec), ..Settings::default() }, secrets)
 }

@@ -120,7 +120,7 @@ async fn a_program_gets_it_in_the_bound_variable_only() {
     let templates = BTreeMap::from([("sh".to_owned(), ExecTemplate::new("sh", shell).unwrap())]);
     let off = SandboxSettings { mode: SandboxMode::Off, ..SandboxSettings::default() };
     let sandbox = Some(Sandbox::new(off, Arc::new(Real::new())));
-    let exec = settings::Exec { templates, sandbox, base_env, sharing: Default::default() };
+    let exec = settings::Exec { templates, sandbox, base_env, ..settings::Exec::default() };
     let world = World::with(
         &Settings { exec: Some(exec), ..Settings::default() },
         vec![declared("T", "canary-token", &["exec:sh:TOKEN"])],

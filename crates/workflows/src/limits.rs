@@ -51,8 +51,8 @@ pub const UNDO_LISTED: usize = 20;
 /// Workflows inside workflows.
 pub const CHILD_DEPTH: usize = 8;
 
-/// Events that nobody waits for yet, kept for one execution.
-pub const SIGNALS_KEPT: usize = 100;
+/// Events that one execution keeps for steps that will wait for them, those that it has not heard of yet included.
+pub const SIGNALS_KEPT: i64 = 100;
 
 /// Ids of events that one execution remembers, so that an event sent again is not delivered again.
 pub const SIGNAL_IDS: usize = 1000;
@@ -172,9 +172,6 @@ pub const RECENT: usize = 512;
 
 /// Rows on one page of a list, and executions that one request takes up again: they all go into one commit.
 pub const PAGE: i64 = 500;
-
-/// Messages that may wait for one execution.
-pub const INBOX: i64 = 1000;
 
 /// A longer name of a field is cut in the journal.
 pub const FIELD_NAME_BYTES: usize = 128;

@@ -87,6 +87,8 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
         "ALTER TABLE wf_approvals ADD COLUMN seal TEXT;
      ALTER TABLE wf_schedules ADD COLUMN seal TEXT;",
     ),
+    // Events that are kept for an execution until a step waits for them.
+    ("workflows-7", "ALTER TABLE wf_executions ADD COLUMN signals INTEGER NOT NULL DEFAULT 0;"),
 ];
 
 /// Forgets executions whose journals are gone, too.
@@ -132,8 +134,8 @@ pub struct NewExecution<'a> {
 pub fn execution_insert(new: NewExecution<'_>) -> Statement {
     Statement::new(
         "INSERT INTO wf_executions (num, tenant, id, workflow, name, version, hash, priority, correlation, given, parent,
-            created_ms, status, awake, started_ms, ended_ms, error)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+            created_ms, status, awake, started_ms, ended_ms, error, signals)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
         vec![
             new.num.into(),
             new.tenant.into(),
@@ -152,6 +154,7 @@ pub fn execution_insert(new: NewExecution<'_>) -> Statement {
             new.progress.started_ms.into(),
             new.progress.ended_ms.into(),
             new.progress.error.into(),
+            new.progress.signals.into(),
         ],
     )
 }
@@ -163,12 +166,15 @@ pub struct Progress {
     pub started_ms: Option<i64>,
     pub ended_ms: Option<i64>,
     pub error: Option<String>,
+    /// Events that are kept for a step that will wait for them.
+    pub signals: i64,
 }
 
 /// Changes one row, or the execution is gone.
 pub fn execution_update(num: i64, progress: Progress) -> Statement {
     Statement::new(
-        "UPDATE wf_executions SET status = ?2, awake = ?3, started_ms = ?4, ended_ms = ?5, error = ?6 WHERE num = ?1",
+        "UPDATE wf_executions SET status = ?2, awake = ?3, started_ms = ?4, ended_ms = ?5, error = ?6, signals = ?7
+         WHERE num = ?1",
         vec![
             num.into(),
             progress.status.into(),
@@ -176,6 +182,7 @@ pub fn execution_update(num: i64, progress: Progress) -> Statement {
             progress.started_ms.into(),
             progress.ended_ms.into(),
             progress.error.into(),
+            progress.signals.into(),
         ],
     )
 }

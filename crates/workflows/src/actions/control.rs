@@ -222,11 +222,29 @@ async fn signal(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
             .with("path", "/payload")
             .into());
     }
-    let waiting = hub.ports().store.query(tables::inbox_count(row.num)).await.map_err(fault)?;
-    if waiting.first().is_some_and(|row| row.int(0).is_ok_and(|count| count >= limits::INBOX)) {
-        return Err(Fault::new(Code::ResourceExhausted, "too many messages wait for this execution").into());
+    let kept = hub.ports().store.query(tables::messages_kept(row.num)).await.map_err(fault)?;
+    if kept.first().is_some_and(|row| row.int(0).is_ok_and(|count| count >= limits::SIGNALS_KEPT)) {
+        let state = load::whole(&hub, row.clone(), u64::MAX).await?.state;
+        // What was acknowledged before is acknowledged again.
+        if id.as_ref().is_some_and(|id| state.has_heard(id)) {
+            return super::answer(answer);
+        }
+        if !state.work.values().any(|work| work.waits_for(&name)) {
+            return Err(buffer_full(&row).into());
+        }
     }
     tell(&hub, &row, Event::Signal { name, payload, id }, answer)
+}
+
+/// Nothing that was acknowledged is evicted: the buffer that is full refuses.
+fn buffer_full(row: &Row) -> Fault {
+    let most = limits::SIGNALS_KEPT;
+    let message =
+        format!("{most} events wait for a step of this execution that takes them; send it again later");
+    Fault::new(Code::ResourceExhausted, message)
+        .with("reason", "events_buffered")
+        .with("executionId", &*row.id)
+        .with("limit", most)
 }
 
 async fn resolve(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {

@@ -185,6 +185,11 @@ impl Work {
         Self { phase, attempts, spent_ms: 0, began_ms: 0 }
     }
 
+    /// Whether it waits for an event with this name.
+    pub fn waits_for(&self, name: &str) -> bool {
+        matches!(&self.phase, Phase::Waiting { event: Some(event), .. } if *event == name)
+    }
+
     /// An attempt of it was made that may have happened, and another one is to come: the process died while it ran and its end was
     /// not heard of since, or it failed and the step is in backoff.
     pub fn is_in_doubt(&self) -> bool {

@@ -13,7 +13,6 @@ use super::state::{Phase, State, Work};
 use crate::definition::model::{Kind, OnTimeout, Wait};
 use crate::definition::moment;
 use crate::expression::Template;
-use crate::limits;
 
 /// The longest a step may wait: ten years. Beyond it a mistake is more likely than a wish.
 const LONGEST_MS: i64 = 10 * 366 * 86_400_000;
@@ -132,12 +131,7 @@ pub fn decided(state: &mut State, task: Task, verdict: Verdict, at_ms: i64, out:
 
 /// Goes to the first step that waits for it, or is kept for one that will.
 pub fn signal(state: &mut State, name: String, payload: Value, at_ms: i64, out: &mut Vec<Decision>) {
-    let waits_for_it =
-        |work: &Work| matches!(&work.phase, Phase::Waiting { event: Some(event), .. } if *event == name);
-    let Some((task, work)) = state.work.iter().find(|(_, work)| waits_for_it(work)) else {
-        if state.signals.len() >= limits::SIGNALS_KEPT {
-            state.signals.pop_front();
-        }
+    let Some((task, work)) = state.work.iter().find(|(_, work)| work.waits_for(&name)) else {
         state.signals.push_back((name, payload));
         return;
     };

@@ -282,7 +282,7 @@ impl Hub {
 /// An execution that waits for its turn.
 fn queued() -> tables::Progress {
     let status = Status::Queued.as_str();
-    tables::Progress { status, awake: true, started_ms: None, ended_ms: None, error: None }
+    tables::Progress { status, awake: true, started_ms: None, ended_ms: None, error: None, signals: 0 }
 }
 
 fn insert(batch: &mut Batch, seed: &Seed, progress: tables::Progress) -> Result<(), Fault> {

@@ -68,8 +68,8 @@ pub struct Actor {
     pub(super) batch: Batch,
     /// The last `absorb` stopped because the batch was full: there is more to do after the commit.
     pub(super) is_cut: bool,
-    /// What the row of the execution says, if that is known: status and whether it is awake.
-    pub(super) written: Option<(event::Status, bool)>,
+    /// What the row of the execution says, if that is known: status, whether it is awake, and how many events it keeps.
+    pub(super) written: Option<(event::Status, bool, usize)>,
     /// The row of the execution is not stored yet: it is inserted with what is taken in first.
     pub(super) is_new: bool,
     /// Slots in hand that no step has taken yet.

@@ -53,9 +53,12 @@ pub fn inbox_of(execution: i64) -> Statement {
     Statement::new("SELECT id, event FROM wf_inbox WHERE execution = ?1 ORDER BY id", vec![execution.into()])
 }
 
-/// How many messages wait for an execution.
-pub fn inbox_count(execution: i64) -> Statement {
-    Statement::new("SELECT COUNT(*) FROM wf_inbox WHERE execution = ?1", vec![execution.into()])
+/// How many messages an execution has not heard of yet, and how many events it keeps for steps that will wait for them.
+pub fn messages_kept(execution: i64) -> Statement {
+    Statement::new(
+        "SELECT signals + (SELECT COUNT(*) FROM wf_inbox WHERE execution = num) FROM wf_executions WHERE num = ?1",
+        vec![execution.into()],
+    )
 }
 
 /// Executions that have messages, a page at a time. Column: execution.

@@ -55,7 +55,7 @@ impl Actor {
 
     /// Keeps the row of the execution in step, once it is stored.
     pub(super) fn note_progress(&mut self) {
-        let now = (self.state.status, self.state.is_awake());
+        let now = (self.state.status, self.state.is_awake(), self.state.signals.len());
         if self.written.replace(now) != Some(now) && !self.is_new {
             self.batch.then_one(tables::execution_update(self.seed.num, self.progress()));
         }
@@ -72,6 +72,7 @@ impl Actor {
             started_ms: self.state.started_ms,
             ended_ms: self.state.ended_ms,
             error: first.map(|problem| view::error(&problem.fault, problem.step.map(name)).to_string()),
+            signals: i64::try_from(self.state.signals.len()).unwrap_or(i64::MAX),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Cancelling, pausing, budgets, retrying, forking.
 
+use orchestr8_contract::Code;
 use orchestr8_kernel::bus::Filter;
 use serde_json::json;
 
@@ -285,4 +286,27 @@ async fn waiting_for_an_end_takes_no_longer_than_asked() {
     assert_ne!(resource["status"], "completed");
     // It waited twice once: for an execution that runs here, and again for one that was found in the store.
     assert!((WAIT_MS..2 * WAIT_MS).contains(&took_ms), "{took_ms} ms");
+}
+
+#[tokio::test]
+async fn events_that_are_kept_are_never_evicted() {
+    let world = World::new().await;
+    let steps = json!([{"id": "go", "type": "wait", "wait": {"event": "go"}},
+                       {"id": "first", "type": "wait", "wait": {"event": "n"}, "dependencies": ["go"]}]);
+    let id = world.start(steps).await;
+    let event = |name: &str, n: u64| json!({"executionId": id, "name": name, "payload": n, "id": format!("{name}-{n}")});
+    for n in 0..100 {
+        world.ask("executions.signal", event("n", n)).await;
+    }
+    let refused = world.refused("executions.signal", event("n", 100)).await;
+    assert_eq!(refused.code, Code::ResourceExhausted);
+    assert_eq!(refused.details.unwrap()["reason"], "events_buffered");
+    world.ask("executions.signal", event("n", 99)).await;
+    // A step waits for this one, so it needs no room.
+    world.ask("executions.signal", event("go", 0)).await;
+    let ended = world.end(&id).await;
+    assert_eq!(
+        ended["outputs"]["first"]["payload"], 0,
+        "the first that was acknowledged is the first that is taken"
+    );
 }

@@ -92,7 +92,7 @@ pub fn tell_with(
     Ok(Reply::new(Output::json(answer), effects).then(move || hub.deliver_later(tenant, posted)))
 }
 
-fn over(row: &Row, wanted: &str) -> Fault {
+pub(super) fn over(row: &Row, wanted: &str) -> Fault {
     let status = row.status.as_str();
     Fault::new(Code::StateConflict, format!("the execution is {status}, so it cannot be {wanted}"))
         .with("executionId", &*row.id)
@@ -226,7 +226,9 @@ async fn signal(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     if kept.first().is_some_and(|row| row.int(0).is_ok_and(|count| count >= limits::SIGNALS_KEPT)) {
         let state = load::whole(&hub, row.clone(), u64::MAX).await?.state;
         // What was acknowledged before is acknowledged again.
-        if id.as_ref().is_some_and(|id| state.has_heard(id)) {
+        if let Some(id) = &id
+            && (state.has_heard(id) || is_in_inbox(&hub, &row, id).await?)
+        {
             return super::answer(answer);
         }
         if !state.work.values().any(|work| work.waits_for(&name)) {
@@ -234,6 +236,16 @@ async fn signal(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
         }
     }
     tell(&hub, &row, Event::Signal { name, payload, id }, answer)
+}
+
+/// Whether an event with this id was acknowledged that the execution has not heard of yet.
+async fn is_in_inbox(hub: &Hub, row: &Row, id: &str) -> Result<bool, Fault> {
+    let waiting = hub.ports().store.query(tables::inbox_of(row.num)).await.map_err(fault)?;
+    let is_same = |text: &str| {
+        let event = serde_json::from_str(text);
+        matches!(event, Ok(Event::Signal { id: Some(other), .. }) if other == id)
+    };
+    Ok(waiting.iter().any(|message| message.text(1).is_ok_and(is_same)))
 }
 
 /// Nothing that was acknowledged is evicted: the buffer that is full refuses.

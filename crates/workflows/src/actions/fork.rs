@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{changing, control, execution, execution_id, hidden, list, map, object, page};
 use crate::definition::model::{Kind, Workflow};
+use crate::engine::event::Status;
 use crate::engine::state::{Outcome, State};
 use crate::limits::PAGE;
 use crate::runtime::{Hub, Request, load};
@@ -28,6 +29,10 @@ pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
 async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let row = execution(&hub, &args, &context).await?;
     let loaded = load::whole(&hub, row, u64::MAX).await?;
+    // Its results are being undone: which of them will hold is not known yet.
+    if loaded.state.status == Status::Compensating {
+        return Err(control::over(&loaded.row, "forked before its rollback has ended").into());
+    }
     let workflow = match args.get("workflow") {
         Some(source) => hub.read_definition(source).map_err(Fault::from)?,
         None => loaded.state.workflow().clone(),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{answer, changing, hidden, object, page, reading};
 use crate::limits::PAGE;
-use crate::runtime::{Hub, Request};
+use crate::runtime::{Hub, Request, inputs};
 use crate::schedules::{self, Schedule, Spec};
 use crate::stored;
 
@@ -56,7 +56,9 @@ async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     spec.set_author(&context.principal);
     spec.check(hub.ports().clock.now_ms())?;
     // A schedule for what does not exist would fail every time, with nobody looking.
-    spec.revision = Some(stored::find(&hub, tenant(&context), &spec.workflow_id, None).await?.revision);
+    let found = stored::find(&hub, tenant(&context), &spec.workflow_id, None).await?;
+    inputs::check(&found.workflow, &spec.inputs)?;
+    spec.revision = Some(found.revision);
     let schedule = Schedule::new(tenant(&context), id, spec, paused, hub.ports().clock.now_ms())?;
     let mut change = Batch::new();
     change.then(schedules::put(&hub, &schedule)?);

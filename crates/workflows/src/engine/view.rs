@@ -31,6 +31,7 @@ pub fn result(state: &State) -> Value {
         "errors": errors(state),
         "duration": state.started_ms.zip(state.ended_ms).map(|(started, ended)| ended - started),
         "completedAt": state.ended_ms.map(iso),
+        "compensation": compensation(state),
     })
 }
 

@@ -242,6 +242,8 @@ impl Actor {
             }
             self.start_ready();
             if self.queue.is_empty() {
+                // What found no room in this commit begins with the next one.
+                self.is_cut = self.is_batch_full() && !self.ready.is_empty();
                 break;
             }
         }

@@ -15,7 +15,7 @@ mod children;
 mod deliver;
 mod fair_queue;
 mod gates;
-mod inputs;
+pub(crate) mod inputs;
 mod line;
 mod live;
 pub(crate) mod load;

@@ -368,3 +368,35 @@ async fn the_time_limit_of_an_execution_does_not_stop_its_rollback() {
     );
     assert_eq!(undo_calls(&world.desk), ["b", "a"], "whether b happened before it was stopped is not known");
 }
+
+#[tokio::test]
+async fn a_rollback_of_more_undos_than_fit_into_a_commit_ends() {
+    let world = World::new().await;
+    let items: Vec<u32> = (0..1_200).collect();
+    let echo = json!({"agentId": "@orchestr8/echo", "input": {}});
+    let end = world
+        .run(json!([
+            {"id": "a", "agentId": "@orchestr8/echo", "forEach": {"items": items}, "input": {}, "compensate": echo},
+            failing("b", &["a"]),
+        ]))
+        .await;
+    assert_eq!(end["status"], "compensated", "{:#}", end["compensation"]);
+    assert_eq!(end["compensation"]["undone"], 1_200);
+}
+
+#[tokio::test]
+async fn an_execution_is_not_forked_while_it_is_rolled_back() {
+    let world = World::new().await;
+    let id = world
+        .start(json!([
+            with(step("a", &[], json!({"value": 1})), undone_by(json!({"hold": true}))),
+            failing("b", &["a"]),
+        ]))
+        .await;
+    world.desk.called("a", 2).await;
+    world.until(&id, "compensating").await;
+    let refused = world.refused("executions.fork", json!({"executionId": id, "fromStep": "b"})).await;
+    assert_eq!(refused.code.as_str(), "CONFLICT", "its results are about to be undone");
+    world.desk.gate("a").notify_one();
+    world.end(&id).await;
+}

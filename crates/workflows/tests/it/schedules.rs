@@ -15,6 +15,9 @@ async fn a_schedule_is_kept_shown_paused_and_triggered() {
     assert!(shown["nextAt"].as_str().unwrap().contains("T03:00:00"), "{shown}");
     let wrong = json!({"id": "x", "workflowId": "flow", "cron": "never"});
     assert_eq!(world.refused("schedules.apply", wrong).await.code.as_str(), "INVALID_ARGUMENT");
+    let undeclared = json!({"id": "x", "workflowId": "flow", "cron": "0 3 * * *", "inputs": {"unknown": 1}});
+    let refused = world.refused("schedules.apply", undeclared).await;
+    assert!(refused.message.contains("declares no input"), "{refused:?}");
     let paused = world.ask("schedules.pause", json!({"id": "nightly"})).await;
     assert_eq!((&paused["paused"], &paused["nextAt"]), (&json!(true), &json!(null)));
     world.ask("schedules.resume", json!({"id": "nightly"})).await;

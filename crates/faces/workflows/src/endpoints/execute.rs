@@ -123,7 +123,10 @@ fn conclude(call: &Call, id: &str, resource: &mut Map<String, Value>) -> Outcome
 /// How it ended: a rollback does not change whether it failed or was cancelled.
 fn ending(resource: &Map<String, Value>) -> &str {
     match text(resource, "status") {
-        "compensated" => resource["compensation"]["cause"].as_str().unwrap_or("failed"),
+        "compensated" => {
+            let compensation = resource.get("compensation");
+            compensation.and_then(|compensation| compensation["cause"].as_str()).unwrap_or("failed")
+        }
         status => status,
     }
 }

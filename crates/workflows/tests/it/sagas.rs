@@ -374,12 +374,8 @@ async fn a_rollback_of_more_undos_than_fit_into_a_commit_ends() {
     let world = World::new().await;
     let items: Vec<u32> = (0..1_200).collect();
     let echo = json!({"agentId": "@orchestr8/echo", "input": {}});
-    let end = world
-        .run(json!([
-            {"id": "a", "agentId": "@orchestr8/echo", "forEach": {"items": items}, "input": {}, "compensate": echo},
-            failing("b", &["a"]),
-        ]))
-        .await;
+    let many = with(echo.clone(), json!({"id": "a", "forEach": {"items": items}, "compensate": echo}));
+    let end = world.run(json!([many, failing("b", &["a"])])).await;
     assert_eq!(end["status"], "compensated", "{:#}", end["compensation"]);
     assert_eq!(end["compensation"]["undone"], 1_200);
 }

@@ -51,6 +51,9 @@ fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
         Event::Started { task, attempt } => started(state, task, attempt, at_ms),
         Event::Retrying { task, attempt, fault, wait_ms } => {
             spend(state, Usage::of(&fault));
+            if let Some(work) = state.work.get_mut(&task) {
+                work.may_have_happened |= undo::is_unknown(&fault, attempt, false);
+            }
             backoff::begin(state, (task, attempt), wait_ms, at_ms, out);
         }
         Event::Succeeded { task, attempts, output, usage } => {
@@ -156,9 +159,7 @@ fn count_attempts(state: &mut State, task: Task, attempts: u32) {
 /// A piece of work has ended, one way or the other.
 fn end_task(state: &mut State, task: Task, attempts: u32, result: Result<Value, StoredFault>, at_ms: i64) {
     // An end nobody waits for any more, for example after a forced cancellation.
-    if state.work.remove(&task).is_none() {
-        return;
-    }
+    let Some(work) = state.work.remove(&task) else { return };
     count_attempts(state, task, attempts);
     let is_done = result.is_ok();
     let result = result.and_then(|output| fit(state, output));
@@ -170,7 +171,9 @@ fn end_task(state: &mut State, task: Task, attempts: u32, result: Result<Value, 
         // What was done and cannot be kept is undone as well, and so is what a child did before it failed.
         Err(fault) => {
             let is_child = state.children.contains_key(&task);
-            if is_done || is_child || undo::is_unknown(fault, attempts, is_told_to_stop(state)) {
+            let may_have_happened =
+                work.may_have_happened || undo::is_unknown(fault, attempts, is_told_to_stop(state));
+            if is_done || is_child || may_have_happened {
                 undo::note_unknown(state, task);
             }
         }
@@ -251,6 +254,7 @@ fn lost(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
         let (attempts, fault) = (work.attempts, Fault::new(Code::Cancelled, "the server stopped"));
         return end_task(state, task, attempts, Err(StoredFault::from(&fault)), at_ms);
     }
+    work.may_have_happened = true;
     match state.identity.workflow.steps[task.step].on_unknown {
         OnUnknown::Retry => {
             work.phase = Phase::Ready;

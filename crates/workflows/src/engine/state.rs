@@ -178,11 +178,13 @@ pub struct Work {
     pub spent_ms: u64,
     /// When the attempt that runs began.
     pub began_ms: i64,
+    /// An attempt of it may have had its effect, although its end was not a success: it timed out, or was lost with the process.
+    pub may_have_happened: bool,
 }
 
 impl Work {
     pub fn new(phase: Phase, attempts: u32) -> Self {
-        Self { phase, attempts, spent_ms: 0, began_ms: 0 }
+        Self { phase, attempts, spent_ms: 0, began_ms: 0, may_have_happened: false }
     }
 
     /// Whether it waits for an event with this name.

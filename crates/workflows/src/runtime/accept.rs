@@ -207,13 +207,17 @@ impl Hub {
     pub(super) fn line_up(&self, mut seed: Seed) {
         let shared = &self.0;
         if seed.pass.is_none() {
+            let given_back = shared.gates.given_back();
             match shared.gates.try_enter(&seed, false, shared.now_ms()) {
                 Ok(Entry::Open(pass)) => seed.pass = pass,
                 Ok(Entry::Shut { wait_ms: Some(wait_ms) }) => {
                     let (hub, sleep) =
                         (self.clone(), shared.ports.clock.sleep(Duration::from_millis(wait_ms)));
                     tokio::spawn(async move {
-                        sleep.await;
+                        tokio::select! {
+                            () = sleep => {}
+                            () = given_back => {}
+                        }
                         hub.line_up(seed);
                     });
                     return;

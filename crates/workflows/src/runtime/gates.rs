@@ -11,6 +11,8 @@ use orchestr8_contract::Fault;
 use orchestr8_kernel::ports::store::Statement;
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
 
 use super::accept::Seed;
 use super::{fault, tables};
@@ -30,6 +32,8 @@ struct Shared {
     keys: Mutex<HashMap<String, Gate>>,
     /// The places of executions that have begun and not ended, by number. One that only waits has no actor to hold it.
     held: Mutex<HashMap<i64, Arc<Pass>>>,
+    /// Wakes those that wait for their window when a start that counted did not come about.
+    given_back: Arc<Notify>,
     open: OnceLock<Open>,
 }
 
@@ -65,6 +69,11 @@ impl Gates {
     pub fn on_open(&self, open: Open) {
         // A second one would be a mistake of ours, and the first one serves.
         let _ = self.0.open.set(open);
+    }
+
+    /// Wakes when a start that counted until now does not count any more. It hears what happens after it was asked for.
+    pub fn given_back(&self) -> OwnedNotified {
+        self.0.given_back.clone().notified_owned()
     }
 
     /// Lets an execution in if its keys allow it. A fresh one does not pass those that wait.
@@ -210,6 +219,7 @@ impl Drop for Pass {
             && let Some(at) = gate.starts.iter().position(|one| one == until_ms)
         {
             gate.starts.remove(at);
+            self.gates.0.given_back.notify_waiters();
         }
         let Some(key) = &self.concurrency else { return };
         let Some(gate) = keys.get_mut(key) else { return };

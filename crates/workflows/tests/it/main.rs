@@ -13,5 +13,6 @@ mod slots;
 mod steps;
 mod tables;
 mod turns;
+mod unknown_outcomes;
 mod workers;
 mod world;

@@ -224,11 +224,13 @@ async fn signal(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     }
     let kept = hub.ports().store.query(tables::messages_kept(row.num)).await.map_err(fault)?;
     if kept.first().is_some_and(|row| row.int(0).is_ok_and(|count| count >= limits::SIGNALS_KEPT)) {
+        // What was acknowledged before is acknowledged again. The inbox is read first: what it does not hold any more is in the state.
+        let waits_in_inbox = match &id {
+            Some(id) => is_in_inbox(&hub, &row, id).await?,
+            None => false,
+        };
         let state = load::whole(&hub, row.clone(), u64::MAX).await?.state;
-        // What was acknowledged before is acknowledged again.
-        if let Some(id) = &id
-            && (state.has_heard(id) || is_in_inbox(&hub, &row, id).await?)
-        {
+        if waits_in_inbox || id.as_ref().is_some_and(|id| state.has_heard(id)) {
             return super::answer(answer);
         }
         if !state.work.values().any(|work| work.waits_for(&name)) {

@@ -254,7 +254,6 @@ fn lost(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
         let (attempts, fault) = (work.attempts, Fault::new(Code::Cancelled, "the server stopped"));
         return end_task(state, task, attempts, Err(StoredFault::from(&fault)), at_ms);
     }
-    work.may_have_happened = true;
     match state.identity.workflow.steps[task.step].on_unknown {
         OnUnknown::Retry => {
             work.phase = Phase::Ready;

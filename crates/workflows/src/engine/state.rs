@@ -178,7 +178,7 @@ pub struct Work {
     pub spent_ms: u64,
     /// When the attempt that runs began.
     pub began_ms: i64,
-    /// An attempt of it may have had its effect, although its end was not a success: it timed out, or was lost with the process.
+    /// An attempt of it may have had its effect, although it failed: it timed out.
     pub may_have_happened: bool,
 }
 

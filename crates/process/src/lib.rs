@@ -106,7 +106,7 @@ impl Child {
     pub async fn finish(self, talking: impl Future<Output = ()>) -> io::Result<ExitStatus> {
         match self.finish_unless(talking, std::future::pending()).await? {
             Ended::Itself(status) => Ok(status),
-            Ended::Stopped { .. } => Err(io::Error::other("a program was stopped that nobody can stop")),
+            Ended::Stopped { .. } => Err(io::Error::other("a program that has no stop signal was stopped")),
         }
     }
 

@@ -111,7 +111,7 @@ pub const STDERR_SHOWN_BYTES: usize = 2048;
 /// Tasks that wait for workers or are with them, in all queues together: each holds its input in memory.
 pub const WORKER_TASKS: usize = 10_000;
 
-/// Those of one queue of one tenant; beyond it steps wait for their turn, so that one queue nobody serves leaves room for others.
+/// Those of one queue of one tenant; beyond it steps wait for their turn, so that one queue without workers leaves room for others.
 pub const WORKER_QUEUE_TASKS: usize = WORKER_TASKS / 2;
 
 /// Calls of one remote agent at once, when its settings do not say; beyond it steps wait for their turn.

@@ -62,10 +62,12 @@ pub async fn definition(
         (Some(_), None) => Ok((hub.read_definition_of(args, &context.principal).await??, Authors::default())),
         (None, Some(id)) => {
             let tenant = context.principal.tenant.as_str();
-            let version = args.text("version");
-            let found = match args.get("revision").and_then(Value::as_i64) {
-                Some(revision) => stored::find_revision(hub, tenant, id, revision, version).await?,
-                None => stored::find(hub, tenant, id, version).await?,
+            let found = match (args.get("revision").and_then(Value::as_i64), args.text("version")) {
+                (Some(revision), Some(version)) => {
+                    stored::pinned_with_version(hub, tenant, id, (revision, version)).await?
+                }
+                (Some(revision), None) => stored::pinned(hub, tenant, id, revision).await?,
+                (None, version) => stored::find(hub, tenant, id, version).await?,
             };
             Ok(found.into_parts())
         }

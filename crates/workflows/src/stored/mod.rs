@@ -86,29 +86,6 @@ async fn query(hub: &Hub, statement: store::Statement) -> Result<Vec<Revision>, 
     rows.iter().map(Revision::read).collect()
 }
 
-/// The revision with this number, which must have this version if one is given.
-pub async fn find_revision(
-    hub: &Hub,
-    tenant: &str,
-    id: &str,
-    revision: i64,
-    version: Option<&str>,
-) -> Result<StoredDefinition, Fault> {
-    let found = query(hub, tables::with_number(tenant, id, revision)).await?.into_iter().next();
-    let unknown = || {
-        Fault::new(Code::NotFound, format!("workflow '{id}' has no revision {revision}"))
-            .with("workflowId", id)
-            .with("revision", revision)
-    };
-    let found = found.ok_or_else(unknown)?;
-    if let Some(version) = version.filter(|version| *version != found.version) {
-        let message =
-            format!("/revision: revision {revision} of '{id}' has version {}, not {version}", found.version);
-        return Err(Fault::invalid(message).with("path", "/revision"));
-    }
-    with_authors(hub, tenant, found).await
-}
-
 /// The newest revision, or the newest with this version.
 pub async fn find(
     hub: &Hub,
@@ -127,7 +104,28 @@ pub async fn find(
 /// The revision with this number, as long as the workflow is not deleted.
 pub async fn pinned(hub: &Hub, tenant: &str, id: &str, revision: i64) -> Result<StoredDefinition, Fault> {
     let found = query(hub, tables::with_number(tenant, id, revision)).await?.into_iter().next();
-    with_authors(hub, tenant, found.ok_or_else(|| unknown(id, None))?).await
+    let unknown = || {
+        Fault::new(Code::NotFound, format!("workflow '{id}' has no revision {revision}"))
+            .with("workflowId", id)
+            .with("revision", revision)
+    };
+    with_authors(hub, tenant, found.ok_or_else(unknown)?).await
+}
+
+/// The same, which must have this version.
+pub async fn pinned_with_version(
+    hub: &Hub,
+    tenant: &str,
+    id: &str,
+    (revision, version): (i64, &str),
+) -> Result<StoredDefinition, Fault> {
+    let found = pinned(hub, tenant, id, revision).await?;
+    let has = &found.workflow.version;
+    if **has != *version {
+        let message = format!("/revision: revision {revision} of '{id}' has version {has}, not {version}");
+        return Err(Fault::invalid(message).with("path", "/revision"));
+    }
+    Ok(found)
 }
 
 async fn with_authors(hub: &Hub, tenant: &str, found: Revision) -> Result<StoredDefinition, Fault> {

@@ -32,9 +32,8 @@ fn undo_calls(desk: &Desk) -> Vec<String> {
     undo.map(|(_, key)| key.split_once(':').unwrap().1.trim_end_matches(":compensate").to_owned()).collect()
 }
 
-#[tokio::test]
-async fn a_rollback_is_compensating_and_ends_compensated_with_the_original_error() {
-    let world = World::new().await;
+/// Starts an execution whose rollback waits for the gate of `a`, and gives its id.
+async fn held_rollback(world: &World) -> String {
     let id = world
         .start(json!([
             with(step("a", &[], json!({"value": 1})), undone_by(json!({"hold": true}))),
@@ -42,6 +41,13 @@ async fn a_rollback_is_compensating_and_ends_compensated_with_the_original_error
         ]))
         .await;
     world.desk.called("a", 2).await;
+    id
+}
+
+#[tokio::test]
+async fn a_rollback_is_compensating_and_ends_compensated_with_the_original_error() {
+    let world = World::new().await;
+    let id = held_rollback(&world).await;
     let seen = world.until(&id, "compensating").await;
     assert_eq!(seen["errors"][0]["message"], "told to fail", "{seen:#}");
     assert_eq!(
@@ -383,13 +389,7 @@ async fn a_rollback_of_more_undos_than_fit_into_a_commit_ends() {
 #[tokio::test]
 async fn an_execution_is_not_forked_while_it_is_rolled_back() {
     let world = World::new().await;
-    let id = world
-        .start(json!([
-            with(step("a", &[], json!({"value": 1})), undone_by(json!({"hold": true}))),
-            failing("b", &["a"]),
-        ]))
-        .await;
-    world.desk.called("a", 2).await;
+    let id = held_rollback(&world).await;
     world.until(&id, "compensating").await;
     let refused = world.refused("executions.fork", json!({"executionId": id, "fromStep": "b"})).await;
     assert_eq!(refused.code.as_str(), "CONFLICT", "its results are about to be undone");

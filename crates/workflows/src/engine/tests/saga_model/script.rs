@@ -28,7 +28,7 @@ pub enum How {
     Unknown,
 }
 
-/// What the seed decides, the same for whoever asks.
+/// What the seed decides, the same for every caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Script(pub u64);
 

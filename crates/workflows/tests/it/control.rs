@@ -278,7 +278,8 @@ async fn whoever_follows_the_resource_of_an_execution_hears_of_its_changes() {
 async fn waiting_for_an_end_takes_no_longer_than_asked() {
     const WAIT_MS: u64 = 1_500;
     let world = World::new().await;
-    let id = world.start(json!([{"id": "a", "type": "wait", "wait": {"event": "go"}}])).await;
+    let id = world.start(json!([step("a", &[], json!({"hold": true}))])).await;
+    world.desk.called("a", 1).await;
     let clock = world.kernel.ports().clock.clone();
     let began_us = clock.elapsed_us();
     let args = json!({"executionId": id, "waitMs": WAIT_MS, "until": "final"});

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::FailureCategory;
 use crate::envelope::Envelope;
 
 /// What sort of failure it is. Closed: adding a variant makes the compiler name every face that must translate it.
@@ -101,7 +102,7 @@ codes! {
     ExprStepNotFound "EXPR_STEP_NOT_FOUND" Invalid Never "Name a step of this workflow that this step depends on.";
     ExprStepNotCompleted "EXPR_STEP_NOT_COMPLETED" Dependency Never "The step it refers to has no output; give a default with ??, or a condition.";
     ExprPathNotFound "EXPR_PATH_NOT_FOUND" Invalid Never "The output has nothing at this path; correct the path or give a default with ??.";
-    AgentFailed "AGENT_FAILED" Internal Never "The agent reports a failure of its own; its message says which.";
+    AgentFailed "AGENT_FAILED" Dependency Never "The agent reports a failure of its own; its message says which.";
     BudgetExceeded "BUDGET_EXCEEDED" Exhausted Never "Raise the budget and resume the execution; nothing of it is lost.";
     Configuration "CONFIGURATION" Invalid Never "Correct the setting the message names; `orchestr8 config show` prints where each value comes from.";
     UntrustedConfiguration "UNTRUSTED_CONFIGURATION" Forbidden Never "Review the configuration of this folder, then run `orchestr8 trust`; or name the file yourself with --config.";
@@ -143,6 +144,7 @@ codes! {
     SecretNotAllowed "SECRET_NOT_ALLOWED" Forbidden Never "The secret is not bound to this tenant, workflow, agent or destination: `orchestr8 secrets list` shows its bindings.";
     SecretsUnavailable "SECRETS_UNAVAILABLE" Unavailable Later "The key of the secrets is missing or does not fit: check secrets.key and run `orchestr8 doctor`.";
     UnknownToolFailure "UNKNOWN_TOOL_FAILURE" Internal Never "The tool failed in a way that has no code of its own; code, details and cause say more.";
+    LimitExceeded "LIMIT_EXCEEDED" Exhausted Never "A fixed limit is exceeded, and trying again does not help: stay within the limit that the message names.";
 }
 
 impl fmt::Display for Code {
@@ -159,12 +161,25 @@ pub struct Fault {
     pub details: Option<Box<Map<String, Value>>>,
     /// The canonical error, where whoever failed has made one (ERR-1).
     pub envelope: Option<Box<Envelope>>,
+    /// Where it is narrower than what the code says.
+    category: Option<FailureCategory>,
     cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 impl Fault {
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), details: None, envelope: None, cause: None }
+        Self { code, message: message.into(), details: None, envelope: None, category: None, cause: None }
+    }
+
+    /// Says the category where the code alone does not: a connection that broke and a 503 have the same code.
+    #[must_use]
+    pub fn in_category(mut self, category: FailureCategory) -> Self {
+        self.category = Some(category);
+        self
+    }
+
+    pub fn category(&self) -> FailureCategory {
+        self.category.unwrap_or_else(|| self.code.category())
     }
 
     /// Adds one detail a program can read.
@@ -215,6 +230,15 @@ pub struct StoredFault {
     pub details: Option<Map<String, Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub envelope: Option<Box<Envelope>>,
+    /// Where it is narrower than what the code says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<FailureCategory>,
+}
+
+impl StoredFault {
+    pub fn category(&self) -> FailureCategory {
+        self.category.unwrap_or_else(|| self.code.category())
+    }
 }
 
 impl From<&Fault> for StoredFault {
@@ -224,6 +248,7 @@ impl From<&Fault> for StoredFault {
             message: fault.message.clone().into_owned(),
             details: fault.details.as_deref().cloned(),
             envelope: fault.envelope.clone(),
+            category: fault.category,
         }
     }
 }
@@ -235,6 +260,7 @@ impl From<StoredFault> for Fault {
             message: stored.message.into(),
             details: stored.details.map(Box::new),
             envelope: stored.envelope,
+            category: stored.category,
             cause: None,
         }
     }

@@ -26,6 +26,8 @@ pub struct Context {
     pub principal: Arc<Principal>,
     pub transport: Transport,
     pub source: Source,
+    /// The workflow whose step submitted it.
+    pub workflow: Option<Arc<str>>,
     /// Work stops promptly when it fires (MCP-TIMEOUT-3).
     pub cancel: Cancel,
     pub kernel: Kernel,

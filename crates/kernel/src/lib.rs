@@ -32,6 +32,7 @@ pub mod resilience;
 pub mod row_seal;
 mod run;
 pub mod schema;
+mod schema_cost;
 mod settle;
 pub mod slots;
 pub mod source;

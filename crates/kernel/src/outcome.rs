@@ -89,10 +89,20 @@ pub struct Stored {
 }
 
 impl Stored {
-    pub fn of(run: RunId, end: End, result: &Result<Output, Fault>, version: Option<u64>) -> Self {
+    /// The outcome, and the fault itself: an outcome keeps less of it. The output is moved, since most outcomes are only
+    /// recorded and then answered with.
+    pub fn of(
+        run: RunId,
+        end: End,
+        result: Result<Output, Fault>,
+        version: Option<u64>,
+    ) -> (Self, Option<Fault>) {
         match result {
-            Ok(output) => Self { run, end, output: Some(output.clone()), fault: None, version },
-            Err(fault) => Self { run, end, output: None, fault: Some(fault.into()), version },
+            Ok(output) => (Self { run, end, output: Some(output), fault: None, version }, None),
+            Err(fault) => {
+                let kept = Some(StoredFault::from(&fault));
+                (Self { run, end, output: None, fault: kept, version }, Some(fault))
+            }
         }
     }
 

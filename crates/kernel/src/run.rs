@@ -71,6 +71,7 @@ fn begin(core: &Arc<Core>, admitted: &mut Admitted) -> BoxFuture<'static, Worked
         principal: submission.principal.inherited(),
         transport: submission.transport,
         source: submission.source,
+        workflow: submission.workflow.clone(),
         cancel: submission.cancel.clone(),
         kernel: Kernel::of(core),
         peer: submission.peer.clone(),
@@ -124,6 +125,7 @@ async fn resilient(
     let ports = &core.ports;
     let own = || breaker::key(action.name.as_str(), None).into();
     let key = action.policy.breaker.clone().unwrap_or_else(own);
+    let key = breaker::of_tenant(&key, &context.principal.tenant);
     match resilience::run(
         &policy,
         &key,

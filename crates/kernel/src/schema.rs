@@ -9,6 +9,8 @@ use orchestr8_contract::json::bytes as json_size;
 use orchestr8_contract::{Code, Fault, limits};
 use serde_json::{Value, json};
 
+use crate::schema_cost::{COMPILED_PATTERN_BYTES, SchemaCost, TooCostly};
+
 /// A schema is refused beyond this size: compiling must stay cheap, and lists of tools must stay readable.
 pub const SCHEMA_BYTES: usize = 262_144;
 
@@ -35,6 +37,8 @@ pub enum Error {
     TooDeep,
     #[error("a tool named {0} exists already")]
     Taken(String),
+    #[error("the schema {0}")]
+    Costly(#[from] TooCostly),
     #[error("the action {0} has no row in the access table")]
     NoAccessRow(String),
 }
@@ -51,6 +55,8 @@ pub struct Schema {
     pub source: Value,
     /// Nothing if it is one of our own and wrong.
     validator: LazyLock<Option<Validator>, Make>,
+    /// What a check costs, for schemas that are not our own.
+    cost: Option<SchemaCost>,
     /// It refuses nothing here: it takes any object, or the work looks at its arguments itself.
     anything: bool,
 }
@@ -66,10 +72,11 @@ pub fn any_object() -> Value {
 impl Schema {
     pub fn compile(source: Value) -> Result<Self, Error> {
         bounded(&source)?;
+        let cost = Some(SchemaCost::of(&source)?);
         let built = build(&source)?;
         let validator = LazyLock::new(Box::new(move || Some(built)) as Make);
         let anything = source == any_object();
-        Ok(Self { source, validator, anything })
+        Ok(Self { source, validator, cost, anything })
     }
 
     /// One that is part of the program and compiled when it is first needed. A test proves them all, since a wrong one would
@@ -79,7 +86,7 @@ impl Schema {
         let text = source.to_string();
         let make = move || build(&serde_json::from_str(&text).ok()?).ok();
         let (validator, anything) = (LazyLock::new(Box::new(make) as Make), source == any_object());
-        Ok(Self { source, validator, anything })
+        Ok(Self { source, validator, cost: None, anything })
     }
 
     /// Whether it compiles, which `own` has left open.
@@ -101,6 +108,10 @@ impl Schema {
         let Some(validator) = self.validator.as_ref() else {
             return Err(Fault::new(Code::Internal, "the schema of this action is wrong"));
         };
+        if self.cost.is_some_and(|cost| !cost.allows(value)) {
+            let text = "the value is too large, or nested too deeply, to be checked against its schema";
+            return Err(Fault::new(Code::ResourceExhausted, text).with("reason", "schema_cost"));
+        }
         if validator.is_valid(value) {
             return Ok(());
         }
@@ -183,7 +194,7 @@ fn build(source: &Value) -> Result<Validator, Error> {
         .with_format("uuid", |text: &str| {
             uuid::Uuid::try_parse(text).is_ok() && text.len() == UUID_CHARACTERS
         })
-        .with_pattern_options(PatternOptions::regex())
+        .with_pattern_options(PatternOptions::regex().size_limit(COMPILED_PATTERN_BYTES))
         .offline()
         .build(source)
         .map_err(|error| Error::Broken {

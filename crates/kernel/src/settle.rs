@@ -212,7 +212,7 @@ async fn commit(
         }
     };
     let after = turn.as_ref().map_or(version, |turn| turn.after);
-    let stored = Stored::of(admitted.run, end, &result, after);
+    let (stored, fault) = Stored::of(admitted.run, end, result, after);
     let ledger_width = claim.as_ref().map_or(0, |claim| claim.width());
     change.merge(effects);
     let batch = match record(core, admitted, claim.as_deref(), &stored, change, now_ms) {
@@ -227,16 +227,16 @@ async fn commit(
     }
     match (written, claim) {
         (Ok(()), claim) => {
-            if let Some(claim) = claim {
-                claim.settled(Arc::new(stored), now_ms);
-            }
+            let output = keep(claim, stored, now_ms);
             then.act();
-            answer(core, admitted, end, result.map_err(Halt::Fault), after)
+            let empty = || Fault::internal("the outcome is empty");
+            let result = output.ok_or_else(|| Halt::Fault(fault.unwrap_or_else(empty)));
+            answer(core, admitted, end, result, after)
         }
         (Err(Error::Conflict { step, .. }), Some(claim)) if step < ledger_width => {
             first_outcome(core, admitted, claim).await
         }
-        (Err(error @ Error::Conflict { .. }), claim) if result.is_ok() => {
+        (Err(error @ Error::Conflict { .. }), claim) if fault.is_none() => {
             // A guard of the work's own effects did not hold: nothing of it happened, and that is the outcome.
             let fault = store_fault(error);
             Box::pin(commit(core, admitted, claim, version, End::ToolError, Err(fault))).await
@@ -249,6 +249,14 @@ async fn commit(
             answer(core, admitted, End::ToolError, Err(fault.into()), None)
         }
     }
+}
+
+/// Keeps a recorded outcome for repeats of its keys, if it has any, and gives its output for the answer.
+fn keep(claim: Option<Box<Claim>>, stored: Stored, now_ms: i64) -> Option<Output> {
+    let Some(claim) = claim else { return stored.output };
+    let output = stored.output.clone();
+    claim.settled(Arc::new(stored), now_ms);
+    output
 }
 
 /// Somebody else settled these keys first; that outcome stands.

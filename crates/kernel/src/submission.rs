@@ -17,8 +17,12 @@ use crate::tool_limit::ToolLimit;
 
 const APPROVAL_LINK: &str = "approval-link";
 
+/// The sender of a delivery to a webhook trigger.
+const WEBHOOK_SENDER: &str = "webhook-sender";
+
 /// Names that no token may have, since the program uses them for principals of its own. So are names that begin with `svc:`.
-pub const RESERVED_NAMES: [&str; 5] = ["local", APPROVAL_LINK, "signed-link", "schedule", "server"];
+pub const RESERVED_NAMES: [&str; 6] =
+    ["local", APPROVAL_LINK, "signed-link", "schedule", "server", WEBHOOK_SENDER];
 
 /// The authenticated caller.
 #[derive(Debug, Clone)]
@@ -95,6 +99,11 @@ impl Principal {
     /// The holder of a link to an approval: known by nothing but the link.
     pub fn approval_link(tenant: Tenant) -> Self {
         Self::new(APPROVAL_LINK, tenant, RoleSet::of(&[AccessRole::Approver]))
+    }
+
+    /// The sender of a delivery to a trigger: known by nothing but the signature, and without a role.
+    pub fn webhook_sender(tenant: Tenant) -> Self {
+        Self::new(WEBHOOK_SENDER, tenant, RoleSet::NONE)
     }
 
     pub fn is_approval_link(&self) -> bool {
@@ -220,6 +229,8 @@ pub struct Submission {
     pub principal: Arc<Principal>,
     pub transport: Transport,
     pub source: Source,
+    /// The workflow whose step submits it.
+    pub workflow: Option<Arc<str>>,
     pub correlation: CorrelationId,
     /// The trace it is a part of, if somebody follows one.
     pub trace: Option<TraceParent>,
@@ -256,6 +267,7 @@ impl Submission {
             principal,
             transport: Transport::Internal,
             source: Source::SERVER,
+            workflow: None,
             correlation,
             trace: None,
             id: None,

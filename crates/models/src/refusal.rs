@@ -1,7 +1,7 @@
 //! What a provider's refusal means to us: whether to try again, when, and what to change. Keys never show up in it.
 
 use jiff::fmt::rfc2822::DateTimeParser;
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, FailureCategory, Fault};
 use orchestr8_kernel::redact::REDACTED;
 use orchestr8_kernel::resilience::retry::RETRY_AFTER_MS;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
@@ -101,6 +101,7 @@ pub fn of_event(said: &Said, provider: &str, key: Option<&Secret>) -> Fault {
 /// A stream that is cut or makes no sense.
 pub fn broken(why: &'static str) -> Fault {
     Fault::new(Code::Unavailable, format!("the answer of the model broke off: {why}"))
+        .in_category(FailureCategory::Network)
         .with("reason", "stream_broken")
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, FailureCategory, Fault};
 use orchestr8_kernel::resilience::{self, Resilience, breaker};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
@@ -182,6 +182,7 @@ impl Call {
         let name = &self.spec.about.provider;
         let why = if error.is_connect() { "cannot be reached" } else { "broke the connection" };
         Fault::new(Code::Unavailable, format!("{name} {why}"))
+            .in_category(FailureCategory::Network)
             .with("provider", name.as_str())
             .because(error.without_url())
     }
@@ -190,6 +191,7 @@ impl Call {
         let name = &self.spec.about.provider;
         let idle_ms = self.provider.idle.as_millis();
         Fault::new(Code::Unavailable, format!("{name} said nothing for {idle_ms} ms"))
+            .in_category(FailureCategory::Timeout)
             .with("provider", name.as_str())
     }
 }

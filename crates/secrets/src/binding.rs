@@ -34,19 +34,21 @@ pub struct SecretUse<'u> {
 }
 
 impl SecretBinding {
-    /// A binding must name a workflow or an agent, unless it is for providers only, and at least one destination.
+    /// A binding must name a workflow or an agent, unless it is for providers and triggers only, and at least one destination.
     pub fn check(&self) -> Result<(), Fault> {
         let wrong = |path: &str, what: &str| {
             Err(Fault::invalid(format!("/{path}: {what}")).with("path", format!("/{path}")))
         };
-        let only_providers = self.to.iter().all(|to| matches!(to, Destination::Provider { .. }));
+        let is_of_server =
+            |to: &Destination| matches!(to, Destination::Provider { .. } | Destination::Trigger { .. });
+        let only_server = self.to.iter().all(is_of_server);
         if self.to.is_empty() {
             return wrong(
                 "to",
                 "a secret needs at least one destination, such as api.example.com:Authorization",
             );
         }
-        if self.workflows.is_empty() && self.agents.is_empty() && !only_providers {
+        if self.workflows.is_empty() && self.agents.is_empty() && !only_server {
             return wrong(
                 "workflows",
                 "a secret is bound to a workflow or to an agent; give at least one of them",
@@ -74,13 +76,13 @@ impl SecretBinding {
     /// Refuses a use outside the binding, and names what does not match.
     pub fn authorize(&self, usage: &SecretUse<'_>) -> Result<(), Fault> {
         let name = usage.name;
-        let is_provider = matches!(usage.sink, Sink::Provider { .. });
+        let is_of_server = matches!(usage.sink, Sink::Provider { .. } | Sink::Trigger { .. });
         let by_workflow =
             |own: &String| Some(own.as_str()) == usage.workflow || Some(own.as_str()) == usage.hash;
-        if !is_provider && !self.workflows.is_empty() && !self.workflows.iter().any(by_workflow) {
+        if !is_of_server && !self.workflows.is_empty() && !self.workflows.iter().any(by_workflow) {
             return Err(denied(name, "workflow", "is not bound to this workflow: bind the id of a stored workflow, or the hash of the definition".to_owned()));
         }
-        if !is_provider
+        if !is_of_server
             && !self.agents.is_empty()
             && !self.agents.iter().any(|own| Some(own.as_str()) == usage.agent)
         {

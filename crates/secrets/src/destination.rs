@@ -24,6 +24,10 @@ pub enum Destination {
     Provider {
         name: String,
     },
+    /// Proves deliveries to a webhook trigger; it goes nowhere.
+    Trigger {
+        id: String,
+    },
 }
 
 /// The part of a request that carries the secret.
@@ -50,6 +54,7 @@ pub enum Sink {
     Http { https: bool, host: String, port: u16, part: RequestPart },
     Program { program: String, variable: String },
     Provider { name: String },
+    Trigger { id: String },
 }
 
 impl Sink {
@@ -73,9 +78,14 @@ impl Destination {
                 program == used && variable == own
             }
             (Destination::Provider { name }, Sink::Provider { name: used }) => name == used,
-            (Destination::Http { .. } | Destination::Program { .. } | Destination::Provider { .. }, _) => {
-                false
-            }
+            (Destination::Trigger { id }, Sink::Trigger { id: used }) => id == used,
+            (
+                Destination::Http { .. }
+                | Destination::Program { .. }
+                | Destination::Provider { .. }
+                | Destination::Trigger { .. },
+                _,
+            ) => false,
         }
     }
 }
@@ -91,7 +101,7 @@ impl OriginPattern {
     }
 }
 
-const HINT: &str = "write HOST:HEADER, HOST:body, exec:TEMPLATE:VARIABLE or provider:NAME; HOST may be *.domain and may have http:// and a port";
+const HINT: &str = "write HOST:HEADER, HOST:body, exec:TEMPLATE:VARIABLE, provider:NAME or trigger:ID; HOST may be *.domain and may have http:// and a port";
 
 impl FromStr for Destination {
     type Err = String;
@@ -108,6 +118,12 @@ impl FromStr for Destination {
                 wrong("names no provider")
             } else {
                 Ok(Destination::Provider { name: name.to_owned() })
+            };
+        }
+        if let Some(id) = text.strip_prefix("trigger:") {
+            return match id.is_empty() {
+                true => wrong("names no trigger"),
+                false => Ok(Destination::Trigger { id: id.to_owned() }),
             };
         }
         if let Some(rest) = text.strip_prefix("exec:") {
@@ -184,6 +200,7 @@ impl fmt::Display for Destination {
             Destination::Http { origin, part: RequestPart::Body } => write!(out, "{origin}:body"),
             Destination::Program { program, variable } => write!(out, "exec:{program}:{variable}"),
             Destination::Provider { name } => write!(out, "provider:{name}"),
+            Destination::Trigger { id } => write!(out, "trigger:{id}"),
         }
     }
 }
@@ -211,6 +228,7 @@ impl fmt::Display for Sink {
             }
             Sink::Program { program, variable } => write!(out, "exec:{program}:{variable}"),
             Sink::Provider { name } => write!(out, "provider:{name}"),
+            Sink::Trigger { id } => write!(out, "trigger:{id}"),
         }
     }
 }
@@ -272,6 +290,9 @@ mod tests {
         assert!(!allows("exec:/usr/bin/deploy:OTHER", &sink) && !allows("exec:/usr/bin/env:TOKEN", &sink));
         assert!(allows("provider:anthropic", &Sink::Provider { name: "anthropic".into() }));
         assert!(!allows("provider:anthropic", &sink));
+        let orders = Sink::Trigger { id: "orders".into() };
+        assert!(allows("trigger:orders", &orders) && !allows("trigger:order", &orders));
+        assert!(!allows("provider:orders", &orders));
     }
 
     #[test]
@@ -292,6 +313,7 @@ mod tests {
             "exec:/bin/x",
             "exec:/bin/x:1A",
             "provider:",
+            "trigger:",
             "ftp://host:body",
             "host:0:body",
             "host:99999:body",
@@ -305,6 +327,7 @@ mod tests {
             "http://*.example.com:8080:body",
             "exec:/bin/x:A",
             "provider:p",
+            "trigger:orders",
             "[::1]:8443:x-key",
         ] {
             assert_eq!(text.parse::<Destination>().unwrap().to_string(), text);

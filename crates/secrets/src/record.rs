@@ -19,19 +19,27 @@ pub enum RecordKind {
     Callback,
     /// Signs deliveries of a webhook of knowledge.
     Webhook,
+    /// Proves deliveries to a webhook trigger of workflows.
+    Trigger,
     /// Of the server itself.
     Server,
 }
 
 impl RecordKind {
-    const ALL: [RecordKind; 4] =
-        [RecordKind::Named, RecordKind::Callback, RecordKind::Webhook, RecordKind::Server];
+    const ALL: [RecordKind; 5] = [
+        RecordKind::Named,
+        RecordKind::Callback,
+        RecordKind::Webhook,
+        RecordKind::Trigger,
+        RecordKind::Server,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
             RecordKind::Named => "named",
             RecordKind::Callback => "callback",
             RecordKind::Webhook => "webhook",
+            RecordKind::Trigger => "trigger",
             RecordKind::Server => "server",
         }
     }

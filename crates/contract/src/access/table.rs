@@ -59,11 +59,15 @@ pub const ACCESS: &[(&str, AllowedRoles)] = &[
     ("cancel_workflow", CALL),
     ("create_workflow", READ),
     ("echo", OBSERVE),
+    ("events.send", OPERATE),
     ("execution", READ),
     ("executions.approvals", READ),
     ("executions.approve", APPROVE),
+    ("executions.artifact", READ),
     ("executions.cancel", OPERATE),
+    ("executions.cancel_many", OPERATE),
     ("executions.definition", READ),
+    ("executions.delete_many", OWN),
     ("executions.events", READ),
     ("executions.fork", OPERATE),
     ("executions.get", READ),
@@ -79,6 +83,7 @@ pub const ACCESS: &[(&str, AllowedRoles)] = &[
     ("get_session", READ),
     ("get_status", READ),
     ("health", OBSERVE),
+    ("hooks.deliver", AllowedRoles::ANYONE),
     ("keys.manage", ADMINISTER),
     ("knowledge.create_document", CREATE),
     ("knowledge.delete_document", EDIT),
@@ -100,6 +105,9 @@ pub const ACCESS: &[(&str, AllowedRoles)] = &[
     ("knowledge.webhooks_add", OWN),
     ("knowledge.webhooks_list", OWN),
     ("knowledge.webhooks_remove", OWN),
+    ("limits.list", ADMINISTER),
+    ("limits.set", ADMINISTER),
+    ("limits.unset", ADMINISTER),
     ("list_documents", READ),
     ("llm.complete", CALL),
     ("mcp.result", AllowedRoles::ANYONE),
@@ -180,6 +188,13 @@ pub const ACCESS: &[(&str, AllowedRoles)] = &[
     ("tools.accept", ADMINISTER),
     ("tools.quarantined", ADMINISTER),
     ("tools.servers", OBSERVE),
+    ("triggers.apply", EDIT),
+    ("triggers.delete", EDIT),
+    ("triggers.list", READ),
+    ("triggers.pause", OPERATE),
+    ("triggers.redrive", OPERATE),
+    ("triggers.resume", OPERATE),
+    ("triggers.show", READ),
     ("witness.forget", ADMINISTER),
     ("witness.heads", READ),
     ("witness.submit", CALL),
@@ -242,7 +257,8 @@ mod tests {
         let owner = RoleSet::of(&[AccessRole::Owner]);
         for (name, allowed) in ACCESS {
             assert!(allowed.admit(owner), "{name}");
-            let is_open = *name == "mcp.result"; // The link to a result is the proof.
+            // The link to a result is the proof, and the signature of a delivery.
+            let is_open = matches!(*name, "mcp.result" | "hooks.deliver");
             assert_eq!(allowed.admit(RoleSet::NONE), is_open, "{name}");
         }
     }

@@ -25,7 +25,17 @@ impl PathCollector {
                 span = inside;
             }
         }
-        Self { size, frontier: Frontier::new(), needed }
+        Self::starting(Frontier::new(), size, needed)
+    }
+
+    /// Goes on from a frontier.
+    pub(super) fn starting(frontier: Frontier, size: u64, needed: HashMap<(u32, u64), Option<Hash>>) -> Self {
+        Self { size, frontier, needed }
+    }
+
+    /// The size of the log that the proofs are of.
+    pub(super) fn size(&self) -> u64 {
+        self.size
     }
 
     /// Appends a leaf, or a perfect subtree. False if it cannot stand here, or the log has its size already.
@@ -58,7 +68,7 @@ impl PathCollector {
         Some(path)
     }
 
-    fn hash_of(&self, span: (u64, u64)) -> Option<Hash> {
+    pub(super) fn hash_of(&self, span: (u64, u64)) -> Option<Hash> {
         let mut hash = None;
         for part in perfect_parts(span).into_iter().rev() {
             let left = (*self.needed.get(&part)?)?;
@@ -93,11 +103,11 @@ pub fn root_of_path(leaf: Hash, index: u64, size: u64, path: &[Hash]) -> Option<
     (last == 0).then_some(hash)
 }
 
-type Span = (u64, u64);
+pub(super) type Span = (u64, u64);
 
 /// The half of a span of at least two leaves that holds the leaf, and the other one. The left half is the largest power of
 /// two that is smaller than the span.
-fn halves(span: Span, leaf: u64) -> (Span, Span) {
+pub(super) fn halves(span: Span, leaf: u64) -> (Span, Span) {
     let middle = span.0 + (1 << (span.1 - span.0 - 1).ilog2());
     match leaf < middle {
         true => ((span.0, middle), (middle, span.1)),
@@ -106,7 +116,7 @@ fn halves(span: Span, leaf: u64) -> (Span, Span) {
 }
 
 /// The perfect subtrees of a span, by level and position, from the left.
-fn perfect_parts(span: Span) -> Vec<(u32, u64)> {
+pub(super) fn perfect_parts(span: Span) -> Vec<(u32, u64)> {
     super::subtrees(span.0, span.1).into_iter().map(|(from, level)| (level, from >> level)).collect()
 }
 

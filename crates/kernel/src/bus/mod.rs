@@ -267,6 +267,7 @@ impl Bus {
             data: Arc::new(json!({
                 "type": limits.overflow.as_str(), "event": dropped.name, "priority": dropped.priority.as_str(),
                 "count": toll.total, "dropRate": toll.per_minute, "queueSize": limits.total,
+                "tenant": dropped.data.get("tenant"),
             })),
         };
         let mut wakers = Vec::new();

@@ -208,7 +208,7 @@ fn a_drop_is_told_to_whoever_asked_and_never_drops_or_tells_of_another() {
     let first = told.try_next().unwrap();
     assert_eq!(
         *first.data,
-        json!({"type": "drop-oldest", "event": "info", "priority": "normal", "count": 1, "dropRate": 1, "queueSize": 10})
+        json!({"type": "drop-oldest", "event": "info", "priority": "normal", "count": 1, "dropRate": 1, "queueSize": 10, "tenant": null})
     );
     assert_eq!(told.waiting(), 8);
     assert_eq!(bus.metrics().events_dropped_total, 31);

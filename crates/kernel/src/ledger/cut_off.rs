@@ -46,7 +46,7 @@ impl Ledger {
                 let fault = fault(&found);
                 let data = json!({"end": End::ToolError, "code": fault.code, "recovered": true});
                 let run = RunId(found.run.parse().unwrap_or_default());
-                let stored = Stored::of(run, End::ToolError, &Err(fault), None);
+                let (stored, _) = Stored::of(run, End::ToolError, Err(fault), None);
                 let outcome = serde_json::to_string(&stored)
                     .map_err(|error| Fault::internal("the outcome cannot be stored").because(error))?;
                 let expires_ms = now_ms.saturating_add_unsigned(limits::KEY_TTL_MS);

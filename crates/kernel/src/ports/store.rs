@@ -14,7 +14,7 @@ pub enum Cell {
     Null,
     Int(i64),
     Real(f64),
-    Text(String),
+    Text(Cow<'static, str>),
     Blob(Vec<u8>),
 }
 
@@ -25,12 +25,18 @@ impl From<i64> for Cell {
 }
 impl From<&str> for Cell {
     fn from(value: &str) -> Self {
-        Cell::Text(value.to_owned())
+        Cell::Text(Cow::Owned(value.to_owned()))
     }
 }
 impl From<String> for Cell {
     fn from(value: String) -> Self {
-        Cell::Text(value)
+        Cell::Text(Cow::Owned(value))
+    }
+}
+impl Cell {
+    /// A word of the program itself, which is not copied.
+    pub fn word(word: &'static str) -> Self {
+        Cell::Text(Cow::Borrowed(word))
     }
 }
 impl From<Vec<u8>> for Cell {

@@ -4,9 +4,11 @@
 //! refused until its time is over. Then it is half open: exactly one probe is let through, whose success closes it and whose
 //! failure opens it again. Results of calls that were let through before it opened do not count any more.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use orchestr8_contract::canonical;
+use orchestr8_contract::id::Tenant;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -125,7 +127,16 @@ impl State {
 /// Longer keys are shortened, so that a long target cannot take up memory.
 pub const KEY_BYTES: usize = 300;
 
-/// The key of a breaker: `cb:<id>[:<target>]`. One that is too long ends in its own hash instead, and stays unique.
+/// The key of a tenant's own breaker: the failures that one tenant causes do not stop the calls of another. Those of the local
+/// tenant keep the plain form of the contract.
+pub fn of_tenant<'k>(key: &'k str, tenant: &Tenant) -> Cow<'k, str> {
+    match *tenant == Tenant::local() {
+        true => Cow::Borrowed(key),
+        false => Cow::Owned(bounded(format!("{key}:~{}/", tenant.as_str()))),
+    }
+}
+
+/// The key of a breaker: `cb:<id>[:<target>]`.
 pub fn key(id: &str, target: Option<&str>) -> String {
     let mut key = String::with_capacity(4 + id.len() + target.map_or(0, str::len));
     key.push_str("cb:");
@@ -133,6 +144,11 @@ pub fn key(id: &str, target: Option<&str>) -> String {
     if let Some(target) = target {
         let _ = write!(key, ":{target}");
     }
+    bounded(key)
+}
+
+/// A key that is too long ends in its own hash instead, and stays unique.
+fn bounded(mut key: String) -> String {
     if key.len() > KEY_BYTES {
         let hash = canonical::hex(&Sha256::digest(key.as_bytes()));
         key.truncate(key.floor_char_boundary(KEY_BYTES - hash.len() - 1));

@@ -35,10 +35,14 @@ pub fn decide(policy: &Resilience, attempt: u32, remaining_ms: u64, fault: &Faul
         return Again::No;
     }
     let ceiling_ms = ceiling_ms(policy, attempt).min(remaining_ms / 2);
-    let asked_ms =
-        fault.details.as_ref().and_then(|details| details.get(RETRY_AFTER_MS)?.as_u64()).unwrap_or(0);
+    let asked_ms = asked_wait_ms(fault).unwrap_or(0);
     let wait_ms = delay_ms(policy.jitter, ceiling_ms, unit).max(asked_ms);
     if wait_ms < remaining_ms { Again::After { wait_ms } } else { Again::No }
+}
+
+/// The wait that the other side asks for.
+pub fn asked_wait_ms(fault: &Fault) -> Option<u64> {
+    fault.details.as_ref()?.get(RETRY_AFTER_MS)?.as_u64()
 }
 
 /// The longest wait after this attempt, counted from one: `min(cap, base · 2^(n-1))`.
@@ -79,23 +83,10 @@ pub fn may_retry(fault: &Fault) -> bool {
     }
 }
 
-/// Whether the failure counts for the circuit breaker: timeouts, lost calls, connection errors and 5xx do. Refusals do not, whether
+/// Whether the failure counts for the circuit breaker: timeouts, connection errors, 5xx and lost calls do. Refusals do not, whether
 /// for what was asked (4xx) or for how often (429), and neither does an agent that answers "no": a business failure, an exit code.
 pub fn counts(fault: &Fault) -> bool {
-    match fault.code.kind() {
-        Kind::Internal => fault.code != Code::AgentFailed,
-        Kind::Timeout | Kind::Unknown => true,
-        Kind::Unavailable => !matches!(fault.code, Code::CircuitOpen | Code::ShuttingDown),
-        Kind::Invalid
-        | Kind::NotFound
-        | Kind::Unauthenticated
-        | Kind::Forbidden
-        | Kind::Conflict
-        | Kind::Exhausted
-        | Kind::Cancelled
-        | Kind::Dependency
-        | Kind::State => false,
-    }
+    fault.category().counts_for_breaker()
 }
 
 #[cfg(test)]
@@ -175,8 +166,6 @@ mod tests {
             Code::AuditLockFailed,
             Code::SelfAuditFailure,
             Code::InternalError,
-            Code::UnknownToolFailure,
-            Code::SecretsUnavailable,
         ];
         for code in Code::ALL {
             let fault = Fault::new(*code, "x");

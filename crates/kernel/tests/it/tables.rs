@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestr8_contract::{Code, Event, Fault};
+use orchestr8_contract::{Code, Event, FailureCategory, Fault};
 use orchestr8_kernel::Log;
 use orchestr8_kernel::bus::{self, Bus, Config, Filter, Subscription, priority};
 use orchestr8_kernel::log::{Captured, Level};
@@ -60,9 +60,15 @@ fn wf_19_1_how_long_it_waits_before_it_tries_again() {
 
 #[test]
 fn wf_19_8_what_is_tried_again_and_what_counts() {
-    table("resilience.md", "Failures").holds(&["tried again", "counts for the breaker"], |row| {
+    table("resilience.md", "Failures").holds(&["category", "tried again", "counts for the breaker"], |row| {
         let fault = Fault::new(code(row.get("code")), "no");
-        vec![yes(retry::may_retry(&fault)), yes(retry::counts(&fault))]
+        // Only the caller of the service knows that it was the network.
+        let fault = match row.get("category") {
+            "network" => fault.in_category(FailureCategory::Network),
+            _ => fault,
+        };
+        let category = fault.category().as_str().to_owned();
+        vec![category, yes(retry::may_retry(&fault)), yes(retry::counts(&fault))]
     });
 }
 

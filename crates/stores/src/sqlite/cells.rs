@@ -93,7 +93,7 @@ pub(super) fn cell(value: ValueRef<'_>) -> Result<Cell, Error> {
         ValueRef::Integer(int) => Cell::Int(int),
         ValueRef::Real(real) => Cell::Real(real),
         ValueRef::Text(text) => match std::str::from_utf8(text) {
-            Ok(text) => Cell::Text(text.to_owned()),
+            Ok(text) => Cell::from(text),
             Err(error) => return Err(Error::Corrupt(format!("stored text is not UTF-8: {error}"))),
         },
         ValueRef::Blob(blob) => Cell::Blob(blob.to_vec()),

@@ -1,7 +1,6 @@
 //! The newest entry of each hash chain, remembered so that appending costs the same at any length.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use orchestr8_kernel::ports::store::Link;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -39,10 +38,10 @@ impl Heads {
         if self.0.len() >= limits::HEADS_MAX {
             self.0.clear();
         }
-        let head = match self.0.entry(link.chain.clone().into_owned()) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => entry.insert(load(connection, &link.chain)?),
-        };
+        if !self.0.contains_key(&*link.chain) {
+            self.0.insert(link.chain.clone().into_owned(), load(connection, &link.chain)?);
+        }
+        let head = self.0.get_mut(&*link.chain).ok_or(rusqlite::Error::QueryReturnedNoRows)?;
         let seq = head.seq + 1;
         let hash = seal(&head.hash, seq, link.at_ms, link.body.as_bytes());
         connection

@@ -1,4 +1,4 @@
-//! Checks Merkle logs against signed heads, and gives inclusion proofs and exports of them.
+//! Checks Merkle logs against signed heads, and gives inclusion and consistency proofs and exports of them.
 
 use orchestr8_contract::merkle::{Frontier, Hash, PathCollector};
 use orchestr8_kernel::ports::store::{Error, Row};
@@ -120,6 +120,27 @@ pub(super) fn prove(
             entry.path = collector.path(entry.number - 1).unwrap_or_default();
         }
         Ok(Some((collector.frontier().root(), entries)))
+    })
+}
+
+/// Proves that a log has grown from one size to another. Rows before the newest checkpoint of at most the first size are not read.
+/// None: it does not have the second size, or what the proof needs was deleted for its age.
+pub(super) fn prove_growth(
+    connection: &Connection,
+    source: &LogSource,
+    (from, to): (u64, u64),
+) -> Result<Option<Vec<Hash>>, Error> {
+    in_snapshot(connection, || {
+        let mut frontier = logs::checkpoint_before(connection, source.name, from)?.unwrap_or_default();
+        let mut collector = PathCollector::between(frontier, from, to);
+        let gap = log_walk::walk(connection, source, &mut frontier, to, &mut |_, visited| {
+            let fits = match visited {
+                Visited::Entry { leaf, .. } => collector.push_subtree(0, leaf),
+                Visited::Pruned { level, hash, .. } => collector.push_subtree(level, hash),
+            };
+            fits.then_some(()).ok_or_else(|| Error::Corrupt(String::from("the log does not fit together")))
+        })?;
+        Ok(collector.consistency(from).filter(|_| gap.is_none()))
     })
 }
 

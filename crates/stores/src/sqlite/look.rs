@@ -94,6 +94,15 @@ impl Look {
         log_check::prove(&self.connection, source, numbers, size)
     }
 
+    /// Proves that a log has grown from one size to another. None: it cannot be proven from what is stored.
+    pub fn prove_growth(
+        &self,
+        source: &LogSource,
+        sizes: (u64, u64),
+    ) -> Result<Option<Vec<Hash>>, store::Error> {
+        log_check::prove_growth(&self.connection, source, sizes)
+    }
+
     /// Shows every entry of a log and every subtree of it that was deleted, until the first entry that is missing.
     pub fn export_log(
         &self,

@@ -168,6 +168,15 @@ impl Sqlite {
         }))
     }
 
+    /// Proves that a log has grown from one size to another. None: it cannot be proven from what is stored.
+    pub async fn prove_growth(
+        &self,
+        source: LogSource,
+        sizes: (u64, u64),
+    ) -> Result<Option<Vec<orchestr8_contract::merkle::Hash>>, store::Error> {
+        self.0.apart(move |connection| log_check::prove_growth(connection, &source, sizes)).await?
+    }
+
     /// How many entries all logs have together. Does not wait: None while a commit is under way.
     pub fn log_entries(&self) -> Option<u64> {
         let held = self.0.desk.pen.try_lock()?;
@@ -221,7 +230,8 @@ impl Store for Sqlite {
                 tokio::task::coop::consume_budget().await;
                 return answer;
             }
-            shared.ask(|answer| Job::Commit(Pending { batch, answer })).await?
+            let (answer, _batch) = shared.ask(|answer| Job::Commit(Pending { batch, answer })).await?;
+            answer
         })
     }
 

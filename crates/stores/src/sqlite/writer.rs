@@ -27,7 +27,8 @@ pub(super) enum Job {
 
 pub(super) struct Pending {
     pub batch: Batch,
-    pub answer: oneshot::Sender<Answer>,
+    /// The batch goes back with the answer: memory is given back cheapest where it was taken.
+    pub answer: oneshot::Sender<(Answer, Batch)>,
 }
 
 /// The pen and who waits for it, shared by the thread and by those who commit where they are.
@@ -117,7 +118,7 @@ fn commit(pen: &mut Pen, group: Vec<Pending>) -> Result<(), Stopped> {
     let answers = pen.commit(&batches)?;
     for (pending, answer) in group.into_iter().zip(answers) {
         // Who no longer waits does not need the answer; the batch is durable all the same.
-        let _ = pending.answer.send(answer);
+        let _ = pending.answer.send((answer, pending.batch));
     }
     Ok(())
 }

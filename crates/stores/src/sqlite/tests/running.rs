@@ -167,7 +167,7 @@ fn any_cell() -> impl Strategy<Value = Cell> {
         Just(Cell::Null),
         any::<i64>().prop_map(Cell::Int),
         any::<f64>().prop_filter("not a number is refused", |real| !real.is_nan()).prop_map(Cell::Real),
-        "\\PC{0,40}".prop_map(Cell::Text),
+        "\\PC{0,40}".prop_map(Cell::from),
         proptest::collection::vec(any::<u8>(), 0..60).prop_map(Cell::Blob),
     ]
 }

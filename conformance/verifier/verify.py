@@ -2,11 +2,12 @@
 """Verifies proofs and exports of an orchestr8 log. Python's standard library only; shares no code with orchestr8.
 
     verify.py proof PROOF.json --key KEY
+    verify.py growth GROWTH.json --heads HEADS --key KEY
     verify.py log EXPORT.jsonl --heads HEADS --key KEY
 
-KEY is the trusted public key, as `orchestr8 audit key` prints it: name+id+base64. PROOF comes from `orchestr8 prove`, EXPORT
-from `orchestr8 audit export --all`, HEADS is a file of signed heads that was kept elsewhere. Exit code 0: everything holds.
-1: it does not, and the first difference is named. 2: the command line is wrong.
+KEY is the trusted public key, as `orchestr8 audit key` prints it: name+id+base64. PROOF comes from `orchestr8 prove`, GROWTH
+from `orchestr8 prove --since`, EXPORT from `orchestr8 audit export --all`, HEADS is a file of signed heads that was kept
+elsewhere. Exit code 0: everything holds. 1: it does not, and the first difference is named. 2: the command line is wrong.
 
 What is checked is described in README.md beside this file.
 """
@@ -18,11 +19,9 @@ import json
 import struct
 import sys
 
-P = 2**255 - 19
-L = 2**252 + 27742317777372353535851937790883648493
-D = -121665 * pow(121666, P - 2, P) % P
-SQRT_M1 = pow(2, (P - 1) // 4, P)
+sys.dont_write_bytecode = True  # The folder of the verifier stays as it is.
 
+from ed25519 import ed25519_verify  # noqa: E402
 
 class Failed(Exception):
     """Something does not hold."""
@@ -32,75 +31,14 @@ def sha256(data):
     return hashlib.sha256(data).digest()
 
 
-# Ed25519 (RFC 8032): verification only.
-
-
-def recover_x(y, sign):
-    if y >= P:
-        return None
-    x2 = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
-    if x2 == 0:
-        return None if sign else 0
-    x = pow(x2, (P + 3) // 8, P)
-    if (x * x - x2) % P != 0:
-        x = x * SQRT_M1 % P
-    if (x * x - x2) % P != 0:
-        return None
-    return P - x if (x & 1) != sign else x
-
-
-def decompress(data):
-    y = int.from_bytes(data, "little")
-    sign, y = y >> 255, y & ((1 << 255) - 1)
-    x = recover_x(y, sign)
-    return None if x is None else (x, y, 1, x * y % P)
-
-
-def add(p, q):
-    a = (p[1] - p[0]) * (q[1] - q[0]) % P
-    b = (p[1] + p[0]) * (q[1] + q[0]) % P
-    c = 2 * p[3] * q[3] * D % P
-    d = 2 * p[2] * q[2] % P
-    e, f, g, h = b - a, d - c, d + c, b + a
-    return (e * f % P, g * h % P, f * g % P, e * h % P)
-
-
-def multiply(scalar, point):
-    result = (0, 1, 1, 0)
-    while scalar:
-        if scalar & 1:
-            result = add(result, point)
-        point = add(point, point)
-        scalar >>= 1
-    return result
-
-
-def equal(p, q):
-    return (p[0] * q[2] - q[0] * p[2]) % P == 0 and (p[1] * q[2] - q[1] * p[2]) % P == 0
-
-
-BASE_Y = 4 * pow(5, P - 2, P) % P
-BASE = (recover_x(BASE_Y, 0), BASE_Y, 1, recover_x(BASE_Y, 0) * BASE_Y % P)
-
-
-def ed25519_verify(public, message, signature):
-    if len(public) != 32 or len(signature) != 64:
-        return False
-    a, r = decompress(public), decompress(signature[:32])
-    s = int.from_bytes(signature[32:], "little")
-    if a is None or r is None or s >= L:
-        return False
-    h = int.from_bytes(hashlib.sha512(signature[:32] + public + message).digest(), "little") % L
-    return equal(multiply(s, BASE), add(r, multiply(h, a)))
-
-
 # Signed notes and checkpoints (c2sp.org/signed-note, c2sp.org/tlog-checkpoint).
 
 
 class Key:
     def __init__(self, text):
+        self.text = text.strip()
         try:
-            self.name, key_id, encoded = text.strip().split("+", 2)
+            self.name, key_id, encoded = self.text.split("+", 2)
             data = base64.b64decode(encoded, validate=True)
         except ValueError:
             raise Failed("the key is not name+id+base64") from None
@@ -117,13 +55,14 @@ class Key:
         if not found:
             raise Failed("a head is not a signed note")
         text += "\n"
-        names = []
-        for line in signatures.splitlines():
-            parts = line.split(" ")
-            if len(parts) != 3 or parts[0] != "\u2014":
-                raise Failed("a head has a signature that cannot be read")
-            names.append(parts[1])
-            data = base64.b64decode(parts[2])
+        if not signatures.endswith("\n"):
+            raise Failed("a head does not end with its signatures")
+        lines = [line.split(" ") for line in signatures[:-1].split("\n")]
+        if any(len(parts) != 3 or parts[0] != "\u2014" for parts in lines):
+            raise Failed("a head has a signature that cannot be read")
+        names = [parts[1] for parts in lines]
+        for parts in lines:
+            data = base64.b64decode(parts[2], validate=True)
             if parts[1] == self.name and data[:4] == self.id:
                 if ed25519_verify(self.public, text.encode(), data[4:]):
                     return text
@@ -211,6 +150,30 @@ def root_of_path(leaf, index, size, path):
     return root
 
 
+def grown(first, first_root, second, second_root, proof):
+    """Whether a log with the second size and root has grown from one with the first (RFC 9162, 2.1.4.2)."""
+    if first == 0 or first == second:
+        return not proof and (first == 0 or first_root == second_root)
+    hashes = list(proof) if first & (first - 1) else [first_root] + list(proof)
+    if not hashes or first > second:
+        return False
+    place, last = first - 1, second - 1
+    while place & 1:
+        place, last = place >> 1, last >> 1
+    older = newer = hashes[0]
+    for beside in hashes[1:]:
+        if last == 0:
+            return False
+        if place & 1 or place == last:
+            older, newer = node_hash(beside, older), node_hash(beside, newer)
+            while not place & 1 and place:
+                place, last = place >> 1, last >> 1
+        else:
+            newer = node_hash(newer, beside)
+        place, last = place >> 1, last >> 1
+    return last == 0 and older == first_root and newer == second_root
+
+
 # What entries must say by themselves.
 
 
@@ -241,16 +204,35 @@ def check_execution(proof):
     seqs = [entry["values"][1] for entry in entries]
     if len(set(numbers)) != 1:
         raise Failed("the entries belong to more than one execution")
-    if seqs != list(range(seqs[0], seqs[0] + len(seqs))) or seqs[0] not in (0, 1):
-        raise Failed(f"the journal of {execution['id']} has a gap: {seqs}")
-    if seqs[0] == 0:
-        accepted = json.loads(entries[0]["values"][6])
-        given = hashlib.sha256(execution["given"].encode()).hexdigest()
-        if accepted["givenSha256"] != given:
-            raise Failed(f"what execution {execution['id']} was started with was changed (seq 0)")
-        for name in ("id", "tenant", "workflow"):
-            if accepted[name] != execution[name]:
-                raise Failed(f"the {name} of execution {execution['id']} was changed (seq 0)")
+    if seqs != list(range(len(seqs))):
+        raise Failed(f"the journal of {execution['id']} has a gap, or does not begin with its start: {seqs}")
+    accepted = json.loads(entries[0]["values"][6])
+    given = hashlib.sha256(execution["given"].encode()).hexdigest()
+    if accepted["givenSha256"] != given:
+        raise Failed(f"what execution {execution['id']} was started with was changed (seq 0)")
+    for name in ("id", "tenant", "workflow"):
+        if accepted[name] != execution[name]:
+            raise Failed(f"the {name} of execution {execution['id']} was changed (seq 0)")
+    if proof["target"] != accepted["id"]:
+        raise Failed(f"the proof is of execution {accepted['id']} and not of {proof['target']}")
+    return has_ended([entry["values"][3] for entry in entries], execution)
+
+
+ENDS = {
+    "execution-complete": "completed", "execution-failed": "failed", "execution-compensated": "compensated",
+    "cancellation-complete": "cancelled", "cancellation-forced": "cancelled",
+}
+
+
+def has_ended(kinds, execution):
+    """Whether the journal shows the end of the execution. Entries after it may be missing: nothing shows that."""
+    ended = None
+    for kind in kinds:
+        ended = None if kind == "execution-retried" else ENDS.get(kind, ended)
+    status = execution["status"]
+    if status in ENDS.values() and ended != status:
+        raise Failed(f"execution {execution['id']} is {status}, and its journal does not show that")
+    return ended is not None
 
 
 def verify_proof(path, key):
@@ -261,6 +243,8 @@ def verify_proof(path, key):
     head = Head(proof["head"], key)
     if head.log != proof["log"]:
         raise Failed("the head is of another log")
+    if proof.get("key", key.text) != key.text:
+        raise Failed("the proof names another key than the trusted one")
     if not proof["entries"]:
         raise Failed("it proves nothing")
     for entry in proof["entries"]:
@@ -269,9 +253,13 @@ def verify_proof(path, key):
         if root_of_path(leaf, entry["number"] - 1, head.size, path) != head.root:
             raise Failed(f"entry {entry['number']} of the log {proof['log']} is not the entry that was signed")
         check_entry(proof["log"], entry)
+    found = f"ok: {len(proof['entries'])} entries of the log {proof['log']} are in the head of size {head.size}"
     if proof["log"] == "journal":
-        check_execution(proof)
-    return f"ok: {len(proof['entries'])} entries of the log {proof['log']} are in the head of size {head.size}"
+        return found if check_execution(proof) else found + "; the execution is not shown to be complete"
+    numbers = [str(entry["number"]) for entry in proof["entries"]]
+    if numbers != [proof["target"]]:
+        raise Failed(f"the proof is of entry {', '.join(numbers)} and not of {proof['target']}")
+    return found
 
 
 # Whole logs.
@@ -294,6 +282,27 @@ def read_heads(path, key):
     if not heads:
         raise Failed("there is no head to compare with")
     return {log: sorted(found, key=lambda head: head.size) for log, found in heads.items()}
+
+
+def verify_growth(path, heads_path, key):
+    """That the log of a newer head has grown from that of a head which was kept elsewhere."""
+    with open(path, encoding="utf-8") as file:
+        proof = json.load(file)
+    if proof.get("format") != "orchestr8-consistency/1":
+        raise Failed("it is not a proof of growth")
+    newer, log, size = Head(proof["head"], key), proof["log"], proof["from"]
+    if newer.log != log:
+        raise Failed("the head is of another log")
+    older = [head for head in read_heads(heads_path, key).get(log, []) if head.size == size]
+    if not older:
+        raise Failed(f"no head of the log {log} with the size {size} was kept")
+    hashes = [bytes.fromhex(beside) for beside in proof["hashes"]]
+    for head in older:
+        if head.origin != newer.origin:
+            raise Failed("the heads are of different data files")
+        if not grown(head.size, head.root, newer.size, newer.root, hashes):
+            raise Failed(f"the log {log} of size {newer.size} has not grown from the signed head of size {size}")
+    return f"ok: the log {log} has grown from {size} to {newer.size} entries"
 
 
 class LogCheck:
@@ -358,15 +367,20 @@ def main():
     parser = argparse.ArgumentParser(description="Verifies proofs and exports of an orchestr8 log.")
     commands = parser.add_subparsers(dest="command", required=True)
     proof = commands.add_parser("proof", help="verify what `orchestr8 prove` wrote")
+    growth = commands.add_parser("growth", help="verify what `orchestr8 prove --since` wrote")
     log = commands.add_parser("log", help="verify what `orchestr8 audit export --all` wrote")
-    for command in (proof, log):
+    for command in (proof, growth, log):
         command.add_argument("file")
         command.add_argument("--key", required=True, help="the trusted public key")
-    log.add_argument("--heads", required=True, help="signed heads that were kept elsewhere")
+    for command in (growth, log):
+        command.add_argument("--heads", required=True, help="signed heads that were kept elsewhere")
     given = parser.parse_args()
     try:
         key = Key(given.key)
-        print(verify_proof(given.file, key) if given.command == "proof" else verify_log(given.file, given.heads, key))
+        if given.command == "proof":
+            print(verify_proof(given.file, key))
+        else:
+            print({"growth": verify_growth, "log": verify_log}[given.command](given.file, given.heads, key))
         return 0
     except Failed as failed:
         print(f"FAIL: {failed}")

@@ -4,9 +4,10 @@ use std::error::Error;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, FailureCategory, Fault};
 use reqwest::redirect::Policy;
 
+use crate::authorities::ExtraAuthorities;
 use crate::guard::{Guard, Refused, Resolver};
 
 /// How long a connection may take to be made; a call has its own limit for the whole.
@@ -17,18 +18,24 @@ const IDLE_CONNECTIONS: usize = 8;
 
 pub struct Client {
     guard: Option<Arc<Guard>>,
+    authorities: ExtraAuthorities,
     built: OnceLock<Result<reqwest::Client, Fault>>,
 }
 
 impl Client {
     /// For addresses that others choose.
     pub fn guarded(guard: Arc<Guard>) -> Self {
-        Self { guard: Some(guard), built: OnceLock::new() }
+        Self { guard: Some(guard), authorities: ExtraAuthorities::default(), built: OnceLock::new() }
     }
 
     /// For addresses that the settings of the installation name.
     pub fn trusted() -> Self {
-        Self { guard: None, built: OnceLock::new() }
+        Self::trusting(ExtraAuthorities::default())
+    }
+
+    /// The same, for servers whose certificates these authorities may have signed too.
+    pub fn trusting(authorities: ExtraAuthorities) -> Self {
+        Self { guard: None, authorities, built: OnceLock::new() }
     }
 
     pub fn get(&self) -> Result<&reqwest::Client, Fault> {
@@ -43,7 +50,8 @@ impl Client {
             .referer(false)
             .user_agent("orchestr8")
             .connect_timeout(Duration::from_millis(CONNECT_MS))
-            .pool_max_idle_per_host(IDLE_CONNECTIONS);
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .tls_certs_merge(self.authorities.certificates().iter().cloned());
         if let Some(guard) = &self.guard {
             builder = builder.dns_resolver(Arc::new(Resolver(guard.clone())));
         }
@@ -57,16 +65,16 @@ pub fn fault(what: &str, error: reqwest::Error) -> Fault {
     if let Some(refused) = cause::<Refused>(&error) {
         return refused.fault();
     }
-    let (code, why) = if error.is_timeout() {
-        (Code::Timeout, "took too long to connect or to answer")
+    let (code, category, why) = if error.is_timeout() {
+        (Code::Timeout, FailureCategory::Timeout, "took too long to connect or to answer")
     } else if error.is_builder() {
-        (Code::InvalidArgument, "is not a request that can be sent")
+        (Code::InvalidArgument, FailureCategory::Validation, "is not a request that can be sent")
     } else if error.is_connect() {
-        (Code::Unavailable, "found no connection")
+        (Code::Unavailable, FailureCategory::Network, "found no connection")
     } else {
-        (Code::Unavailable, "lost its connection")
+        (Code::Unavailable, FailureCategory::Network, "lost its connection")
     };
-    Fault::new(code, format!("{what} {why}")).because(error.without_url())
+    Fault::new(code, format!("{what} {why}")).in_category(category).because(error.without_url())
 }
 
 fn cause<E: Error + 'static>(error: &dyn Error) -> Option<&E> {

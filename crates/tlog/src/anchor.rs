@@ -19,9 +19,8 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::key::LogPublicKey;
 use crate::limits;
-use crate::witness::Witness;
+use crate::witness::{LogProver, Witness};
 
 /// Where heads are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,7 +111,7 @@ pub(crate) struct AnchorContext {
     pub log: Log,
     pub board: AnchorBoard,
     pub stop: CancellationToken,
-    pub key: LogPublicKey,
+    pub logs: LogProver,
 }
 
 /// The way to an anchor: what is put in last is sent.
@@ -143,12 +142,17 @@ async fn run(
     delivered: watch::Sender<Arc<str>>,
     context: AnchorContext,
 ) {
-    let client = Client::trusted();
+    let client = match &anchor {
+        Anchor::Witness(witness) => witness.client(),
+        Anchor::Syslog(_) | Anchor::Http(_) => Client::trusted(),
+    };
+    // What a witness is known to remember.
+    let mut remembered = BTreeMap::new();
     let mut wait = limits::RETRY_FIRST;
     while heads.changed().await.is_ok() {
         loop {
             let line = heads.borrow_and_update().clone();
-            let result = send(&anchor, &client, &line, &context.key).await;
+            let result = send(&anchor, &client, &line, &context.logs, &mut remembered).await;
             context.tell(&anchor.to_string(), &result);
             if result.is_ok() {
                 wait = limits::RETRY_FIRST;
@@ -182,11 +186,17 @@ impl AnchorContext {
     }
 }
 
-async fn send(anchor: &Anchor, client: &Client, line: &str, key: &LogPublicKey) -> Result<(), String> {
+async fn send(
+    anchor: &Anchor,
+    client: &Client,
+    line: &str,
+    logs: &LogProver,
+    remembered: &mut BTreeMap<String, u64>,
+) -> Result<(), String> {
     match anchor {
         Anchor::Syslog(socket) => to_syslog(socket, line).map_err(|cause| cause.to_string()),
         Anchor::Witness(witness) => {
-            witness.submit(client, line, key).await.map_err(|error| error.to_string())
+            witness.submit(client, line, logs, remembered).await.map_err(|error| error.to_string())
         }
         Anchor::Http(url) => post(client, url, line, limits::ANCHOR_TIMEOUT).await,
     }

@@ -43,6 +43,9 @@ pub const LOGS_PER_PRINCIPAL: i64 = 64;
 /// Heads in one request: all logs of a server.
 pub const HEADS_AT_ONCE: usize = 16;
 
+/// Hashes of a consistency proof: one for each level of the largest tree, and the one it begins with.
+pub const PROOF_HASHES: usize = 65;
+
 pub const ORIGIN_CHARACTERS: usize = 256;
 pub const NOTE_CHARACTERS: usize = 2_048;
 

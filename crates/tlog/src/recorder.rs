@@ -22,7 +22,7 @@ use crate::head_file::{self, HeadFile, HeadLine};
 use crate::key::LogKey;
 use crate::limits;
 use crate::verify::{self, LogVerification};
-use crate::witness::{Witness, WitnessProblem};
+use crate::witness::{LogProver, Witness, WitnessProblem};
 
 /// What heads are made with.
 #[derive(Clone)]
@@ -111,7 +111,8 @@ impl HeadRecorder {
         }
         let board = AnchorBoard::new(settings.file.status_path());
         let key = settings.key.public().clone();
-        let context = AnchorContext { clock, log, board, stop, key };
+        let logs = LogProver { store: store.clone(), sources: settings.sources.clone(), key };
+        let context = AnchorContext { clock, log, board, stop, logs };
         let anchors =
             settings.anchors.iter().map(|anchor| anchor::start(anchor.clone(), context.clone())).collect();
         let recorder = Recorder {

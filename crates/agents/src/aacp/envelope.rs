@@ -337,6 +337,7 @@ pub fn told(error: Option<&Value>) -> StoredFault {
         message: message.to_owned(),
         details,
         envelope: None,
+        category: None,
     }
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use orchestr8_contract::id::{AgentId, Tenant};
 use orchestr8_contract::{AccessRole, Code, Fault};
+use orchestr8_kernel::Principal;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::ports::store::{Error, Row};
-use orchestr8_kernel::{Principal, Transport};
 use orchestr8_secrets::{RecordKind, SecretVault};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
@@ -86,16 +86,15 @@ pub struct Registered {
     pub seen_ms: Option<i64>,
 }
 
-/// Names that agents of clients cannot have: the program speaks under those that begin with `svc:`, steps of workflows under those
-/// that begin with `workflow:`, and `*` stands for every agent.
-pub fn check_reserved(agent: &AgentId, transport: Transport) -> Result<(), Fault> {
+/// Names that agents of clients cannot have: the program speaks under those that begin with `svc:`, and `*` stands for every agent.
+/// Those that begin with `workflow:` belong to the steps of the workflow that they name.
+pub fn check_reserved(agent: &AgentId, workflow: Option<&str>) -> Result<(), Fault> {
     let name = agent.as_str();
-    let is_reserved = match transport {
-        Transport::Internal => name == EVERYONE,
-        Transport::Stdio | Transport::Http | Transport::WebSocket => {
-            name == EVERYONE || name.starts_with("svc:") || name.starts_with("workflow:")
-        }
+    let begins = |prefix: &str| {
+        name.get(..prefix.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(prefix))
     };
+    let is_own = workflow.is_some_and(|workflow| name.strip_prefix("workflow:") == Some(workflow));
+    let is_reserved = name == EVERYONE || begins("svc:") || (begins("workflow:") && !is_own);
     match is_reserved {
         true => Err(Fault::new(Code::Unauthorized, format!("the agent name '{agent}' is reserved"))
             .with("reason", "reserved_name")

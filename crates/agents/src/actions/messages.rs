@@ -52,7 +52,7 @@ async fn send_one(hub: &Hub, args: Args, context: &Context) -> Result<Reply, Hal
     };
     map.remove("waitMs");
     let mut envelope = Envelope::read(map)?;
-    check_reserved(&envelope.source, context.transport)?;
+    check_reserved(&envelope.source, context.workflow.as_deref())?;
     let tenant = &context.principal.tenant;
     if wait_ms == 0 || envelope.kind != Kind::Request {
         return answer(told(hub.send(&context.principal, Actor::of(context), envelope).await?));

@@ -62,7 +62,7 @@ async fn enlist(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
     if address.agent.as_str() == crate::aacp::EVERYONE {
         return Err(Fault::invalid("/agentId: '*' stands for every agent").with("path", "/agentId").into());
     }
-    check_reserved(&address.agent, context.transport)?;
+    check_reserved(&address.agent, context.workflow.as_deref())?;
     let known = hub.agents().get(&address);
     if let Some(known) = &known {
         known.check(&address.agent, &context.principal)?;

@@ -1,7 +1,7 @@
 //! The actions of a witness: take heads, show them, forget a log.
 
 use orchestr8_contract::merkle::Hash;
-use orchestr8_contract::{Code, Fault, Kind, Output};
+use orchestr8_contract::{Code, Fault, Kind, Output, canonical};
 use orchestr8_kernel::action::{self, Cost, Slotting};
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::clock::iso;
@@ -9,19 +9,29 @@ use orchestr8_kernel::ports::store::{Batch, Row};
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
 use serde_json::{Value, json};
 
-use super::ledger::{WitnessVerdict, WitnessedHead, judge};
+use super::ledger::{ConsistencyProof, WitnessVerdict, WitnessedHead, judge};
 use crate::head::TreeHead;
 use crate::key::LogPublicKey;
 use crate::{limits, tables};
+
+/// Why a head is refused that is larger than the stored one and comes without a proof.
+pub(super) const UNPROVEN: &str = "consistency_proof_missing";
 
 /// Every action of a witness.
 pub fn all() -> Result<Vec<Action>, schema::Error> {
     let origin = json!({"type": "string", "minLength": 1, "maxLength": limits::ORIGIN_CHARACTERS});
     let note = json!({"type": "string", "minLength": 1, "maxLength": limits::NOTE_CHARACTERS});
     let object = |properties: Value, required: &[&str]| json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
+    let hash = json!({"type": "string", "pattern": "^[0-9a-f]{64}$"});
+    let proof = object(
+        json!({"origin": origin, "from": {"type": "integer", "minimum": 0},
+            "hashes": {"type": "array", "maxItems": limits::PROOF_HASHES, "items": hash}}),
+        &["origin", "from", "hashes"],
+    );
     let submit_input = object(
         json!({"key": {"type": "string", "minLength": 1, "maxLength": limits::NOTE_CHARACTERS},
-            "heads": {"type": "array", "minItems": 1, "maxItems": limits::HEADS_AT_ONCE, "items": note}}),
+            "heads": {"type": "array", "minItems": 1, "maxItems": limits::HEADS_AT_ONCE, "items": note},
+            "proofs": {"type": "array", "maxItems": limits::HEADS_AT_ONCE, "items": proof}}),
         &["key", "heads"],
     );
     Ok(vec![
@@ -80,8 +90,9 @@ async fn submit(args: Args, context: Context) -> Result<Reply, Halt> {
             note: note.to_owned(),
         };
         let known = newest(&context, principal, &new.origin).await?;
-        match judge(known.as_ref(), &new) {
+        match judge(known.as_ref(), &new, proof_of(&args, &new.origin).as_ref()) {
             WitnessVerdict::Known => {}
+            WitnessVerdict::Unproven => return Err(unproven(&new, known.as_ref()).into()),
             WitnessVerdict::Refuse(why) => return Err(refused(why, &new, known.as_ref()).into()),
             WitnessVerdict::Keep => {
                 if known.is_none() {
@@ -104,6 +115,27 @@ async fn submit(args: Args, context: Context) -> Result<Reply, Halt> {
     // The audit entry names the log of the first head.
     let name = kept.first().map(|head| head["origin"].clone()).unwrap_or_default();
     Ok(Reply::new(Output::json(json!({"name": name, "heads": kept})), effects))
+}
+
+/// The consistency proof that comes with the head of a log.
+fn proof_of(args: &Args, origin: &str) -> Option<ConsistencyProof> {
+    let proofs = args.get("proofs")?.as_array()?;
+    let proof = proofs.iter().find(|proof| proof["origin"] == origin)?;
+    let hash = |text: &Value| -> Option<Hash> { canonical::unhex(text.as_str()?)?.try_into().ok() };
+    let hashes = proof["hashes"].as_array()?.iter().map(hash).collect::<Option<Vec<Hash>>>()?;
+    Some(ConsistencyProof { from: proof["from"].as_u64()?, hashes })
+}
+
+/// The sender learns from which size it has to prove that the log has grown.
+fn unproven(new: &WitnessedHead, known: Option<&WitnessedHead>) -> Fault {
+    let from = known.map_or(0, |known| known.size);
+    let text =
+        format!("the head of {} needs a proof that the log has grown from its size {from}", new.origin);
+    Fault::new(Code::StateConflict, text)
+        .with("reason", UNPROVEN)
+        .with("origin", new.origin.as_str())
+        .with("from", from)
+        .with("stored", known.map(|known| known.note.clone()).unwrap_or_default())
 }
 
 /// The stored head goes with the refusal: the sender can compare it with its own.
@@ -179,7 +211,7 @@ fn shown(row: &Row) -> Result<Value, Fault> {
     let head = read(row)?;
     Ok(json!({
         "principal": row.text(0).map_err(store_fault)?, "origin": head.origin, "key": head.key, "size": head.size,
-        "root": orchestr8_contract::canonical::hex(&head.root), "at": iso(head.at_ms), "note": head.note,
+        "root": canonical::hex(&head.root), "at": iso(head.at_ms), "note": head.note,
         "receivedAt": iso(row.int(7).map_err(store_fault)?),
     }))
 }

@@ -1,11 +1,12 @@
 //! Sends heads to a witness, and asks it for those it remembers.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use orchestr8_outbound::Client;
+use orchestr8_outbound::{Client, ExtraAuthorities};
 use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 use serde_json::json;
@@ -14,6 +15,7 @@ use crate::head::TreeHead;
 use crate::head_file::HeadLine;
 use crate::key::LogPublicKey;
 use crate::limits;
+use crate::witness::prover::LogProver;
 
 /// The token that a witness knows this server by. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub struct Witness {
     /// Its address, without a path.
     pub url: Url,
     pub token: Option<WitnessToken>,
+    /// Who may have signed its certificate, beside the authorities of the system.
+    pub authorities: ExtraAuthorities,
 }
 
 /// Why a witness did not help.
@@ -49,6 +53,11 @@ pub enum WitnessProblem {
     /// It remembers a head that the one that was sent contradicts.
     #[error("it refuses the head: {0}")]
     Conflict(String),
+    /// It asks for a proof that cannot be given.
+    #[error(
+        "it remembers `{0}`, and what proves that the log has grown from it was deleted; see `witness forget`"
+    )]
+    Unprovable(String),
     /// It shows a head of our log that our key has not signed.
     #[error("it shows a head that is not ours: {0}")]
     Forged(String),
@@ -72,24 +81,47 @@ impl fmt::Display for Witness {
 }
 
 impl Witness {
-    /// Sends a line of heads.
+    /// A client that reaches it.
+    pub fn client(&self) -> Client {
+        Client::trusting(self.authorities.clone())
+    }
+
+    /// Sends a line of heads, each with the proof that its log has grown from what the witness remembers. `remembered` has the sizes
+    /// that are known to be; of others the witness says from which size it wants a proof.
     pub async fn submit(
         &self,
         client: &Client,
         line: &str,
-        key: &LogPublicKey,
+        logs: &LogProver,
+        remembered: &mut BTreeMap<String, u64>,
     ) -> Result<(), WitnessProblem> {
         let line: HeadLine =
             serde_json::from_str(line).map_err(|cause| WitnessProblem::Answer(cause.to_string()))?;
-        let body = json!({"key": key.to_string(), "heads": line.heads}).to_string();
+        let heads = logs.open(&line)?;
         let client = client.get().map_err(|fault| WitnessProblem::Unreachable(fault.message.into()))?;
-        let request = client.post(self.heads_url()).header("content-type", "application/json").body(body);
-        let (status, text) = self.send(request, limits::ANCHOR_TIMEOUT).await?;
-        match status {
-            status if status.is_success() => Ok(()),
-            StatusCode::CONFLICT => Err(WitnessProblem::Conflict(said(&text))),
-            status => Err(WitnessProblem::Answer(format!("{status} {}", said(&text)))),
+        // At worst it asks for the proof of one log after the other.
+        for _ in 0..=heads.len() {
+            let proofs = logs.prove_all(&heads, remembered).await?;
+            let mut body = json!({"key": logs.key.to_string(), "heads": line.heads});
+            if !proofs.is_empty() {
+                body["proofs"] = proofs.into();
+            }
+            let request = client.post(self.heads_url()).header("content-type", "application/json");
+            let (status, text) = self.send(request.body(body.to_string()), limits::ANCHOR_TIMEOUT).await?;
+            match status {
+                status if status.is_success() => {
+                    let sizes = heads.iter().map(|head| (head.origin.clone(), head.size));
+                    remembered.extend(sizes.filter(|(_, size)| *size > 0));
+                    return Ok(());
+                }
+                StatusCode::CONFLICT => match wanted_proof(&text) {
+                    Some((origin, from)) => remembered.insert(origin, from),
+                    None => return Err(WitnessProblem::Conflict(said(&text))),
+                },
+                status => return Err(WitnessProblem::Answer(format!("{status} {}", said(&text)))),
+            };
         }
+        Err(WitnessProblem::Answer(String::from("that it wants a proof, again and again")))
     }
 
     /// The heads of one log that the witness remembers, the newest first. Each is verified with our own key: a witness cannot make
@@ -146,6 +178,15 @@ impl Witness {
         }
         Ok((status, String::from_utf8_lossy(&body).into_owned()))
     }
+}
+
+/// The log that a refusal wants a consistency proof of, and from which size on.
+fn wanted_proof(text: &str) -> Option<(String, u64)> {
+    let value: serde_json::Value = serde_json::from_str(text).ok()?;
+    let details = &value["error"]["details"];
+    let is_wanted = details["reason"] == super::actions::UNPROVEN;
+    let origin = details["origin"].as_str().filter(|_| is_wanted)?;
+    Some((origin.to_owned(), details["from"].as_u64()?))
 }
 
 /// What an error says, shortened.

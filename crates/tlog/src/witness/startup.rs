@@ -1,6 +1,5 @@
 //! The comparison of the store with what the witnesses remember, before it is used.
 
-use orchestr8_outbound::Client;
 use orchestr8_stores::Sqlite;
 
 use super::client::WitnessProblem;
@@ -13,10 +12,10 @@ pub async fn compare_with_witnesses(
     store: &Sqlite,
     settings: &RecorderSettings,
 ) -> Result<Vec<(String, WitnessProblem)>, Error> {
-    let (client, key) = (Client::trusted(), settings.key.public());
+    let key = settings.key.public();
     let (mut silent, mut answered) = (Vec::new(), false);
     for witness in &settings.witnesses.witnesses {
-        let mut is_heard = true;
+        let (mut is_heard, client) = (true, witness.client());
         for source in &settings.sources {
             let origin = format!("{}/{}", settings.origin, source.name);
             let asked = witness.heads(&client, &origin, key).await;

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::Calls;
 use super::child::{Child, Program};
+use super::incoming::IncomingText;
 use super::limits::{CLOSE_MS, MESSAGE_BYTES, RESTART_MS};
 use super::lines::Lines;
 use super::listener::Listener;
@@ -90,16 +91,17 @@ async fn open_as(
     };
     let (changed, calls) = (listener.changed.clone(), listener.calls.clone());
     let modern = !matches!(mode, ClientLifecycleMode::Initialize);
+    let incoming = IncomingText::of(&server.link);
     let (service, child) = match &server.link {
         Link::Stdio { command, args, env, cwd } => {
             let program = Program { command, args, base_env: &around.base_env, env, cwd: cwd.as_ref() };
             let (child, stdout, stdin) = Child::start(&program, log, &around.kernel.ports().clock)?;
-            let transport = AsyncRwTransport::new(Lines::new(stdout, MESSAGE_BYTES), stdin)
+            let transport = AsyncRwTransport::new(Lines::new(stdout, incoming, MESSAGE_BYTES), stdin)
                 .with_max_line_length(MESSAGE_BYTES);
             (serve_client_with_lifecycle(listener, transport, mode).await.map_err(Box::new)?, Some(child))
         }
         Link::Http { url, headers } => {
-            let client = http::Client::new(MESSAGE_BYTES)?;
+            let client = http::Client::new(incoming, MESSAGE_BYTES)?;
             let transport = StreamableHttpClientTransport::with_client(client, http_config(url, headers)?);
             (serve_client_with_lifecycle(listener, transport, mode).await.map_err(Box::new)?, None)
         }

@@ -23,7 +23,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
-use super::lift::lift;
+use super::incoming::IncomingText;
 
 /// How long a TCP connection to a server may take.
 const CONNECT_MS: u64 = 10_000;
@@ -70,19 +70,20 @@ impl From<Error> for Failure {
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
+    incoming: IncomingText,
     /// One message, in bytes.
     limit: usize,
 }
 
 impl Client {
     /// No redirects, since they would carry our headers elsewhere, and no proxy from the environment.
-    pub fn new(limit: usize) -> Result<Self, reqwest::Error> {
+    pub fn new(incoming: IncomingText, limit: usize) -> Result<Self, reqwest::Error> {
         let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .tcp_nodelay(true)
             .connect_timeout(Duration::from_millis(CONNECT_MS));
-        Ok(Self { http: http.build()?, limit })
+        Ok(Self { http: http.build()?, incoming, limit })
     }
 
     /// The whole body, unless it is too large.
@@ -105,12 +106,34 @@ impl Client {
         let body = self.read(response).await?;
         let is_about_who = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         if let (true, false, Ok(message @ ServerJsonRpcMessage::Error(_))) =
-            (is_json, is_about_who, serde_json::from_slice(&body))
+            (is_json, is_about_who, self.parse(&body))
         {
             return Ok(StreamableHttpPostResponse::Json(message, None));
         }
-        let text: String = String::from_utf8_lossy(&body).chars().take(SHOWN_CHARACTERS).collect();
+        let text = String::from_utf8_lossy(&body);
+        let text: String = self.incoming.mask(&text).chars().take(SHOWN_CHARACTERS).collect();
         Err(StreamableHttpError::UnexpectedServerResponse(format!("HTTP {status}: {text}").into()))
+    }
+}
+
+impl Client {
+    fn parse(&self, body: &[u8]) -> serde_json::Result<ServerJsonRpcMessage> {
+        match std::str::from_utf8(body).ok().and_then(|text| self.incoming.change(text)) {
+            Some(changed) => serde_json::from_str(&changed),
+            None => serde_json::from_slice(body),
+        }
+    }
+
+    fn events(&self, response: Response) -> Events {
+        let incoming = self.incoming.clone();
+        let changed = move |mut event: Sse| {
+            if let Some(data) = event.data.as_deref().and_then(|data| incoming.change(data)) {
+                event.data = Some(data);
+            }
+            event
+        };
+        let events = SseStream::from_bytes_stream(bounded(response.bytes_stream(), self.limit));
+        events.map(move |event| event.map(&changed)).boxed()
     }
 }
 
@@ -143,13 +166,13 @@ impl StreamableHttpClient for Client {
         let session = response.headers().get(HEADER_SESSION_ID);
         let session = session.and_then(|id| id.to_str().ok()).map(str::to_owned);
         if has_type(&response, EVENT_STREAM_MIME_TYPE) {
-            return Ok(StreamableHttpPostResponse::Sse(events(response, self.limit), session));
+            return Ok(StreamableHttpPostResponse::Sse(self.events(response), session));
         }
         let is_answered = matches!(message, ClientJsonRpcMessage::Request(_));
         if !has_type(&response, JSON_MIME_TYPE) && is_answered {
             return Err(StreamableHttpError::UnexpectedContentType(content_type(&response)));
         }
-        match parse(&self.read(response).await?) {
+        match self.parse(&self.read(response).await?) {
             Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
             // Some servers answer what needs no answer, with whatever comes to their mind.
             Err(_) if !is_answered => Ok(StreamableHttpPostResponse::Accepted),
@@ -192,7 +215,7 @@ impl StreamableHttpClient for Client {
             status if !status.is_success() => {
                 Err(StreamableHttpError::UnexpectedServerResponse(format!("HTTP {status}").into()))
             }
-            _ if has_type(&response, EVENT_STREAM_MIME_TYPE) => Ok(events(response, self.limit)),
+            _ if has_type(&response, EVENT_STREAM_MIME_TYPE) => Ok(self.events(response)),
             _ => Err(StreamableHttpError::UnexpectedContentType(content_type(&response))),
         }
     }
@@ -229,25 +252,6 @@ fn content_type(response: &Response) -> Option<String> {
 
 fn has_type(response: &Response, wanted: &str) -> bool {
     content_type(response).is_some_and(|found| found.to_ascii_lowercase().starts_with(wanted))
-}
-
-/// A message, with what `lift` makes of it.
-fn parse(body: &[u8]) -> serde_json::Result<ServerJsonRpcMessage> {
-    match std::str::from_utf8(body).ok().and_then(lift) {
-        Some(lifted) => serde_json::from_str(&lifted),
-        None => serde_json::from_slice(body),
-    }
-}
-
-fn events(response: Response, limit: usize) -> Events {
-    let lifted = |mut event: Sse| {
-        if let Some(data) = event.data.as_deref().and_then(lift) {
-            event.data = Some(data);
-        }
-        event
-    };
-    let events = SseStream::from_bytes_stream(bounded(response.bytes_stream(), limit));
-    events.map(move |event| event.map(lifted)).boxed()
 }
 
 /// Lets bytes through until one event is too large; then the stream ends with an error.

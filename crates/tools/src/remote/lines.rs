@@ -5,15 +5,16 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::lift::lift;
+use super::incoming::IncomingText;
 
 /// Read at once from the pipe, which holds no more by default.
 const CHUNK_BYTES: usize = 65_536;
 
-/// Whole lines come out as `lift` would have them. A line longer than the limit goes through as it comes: the library is to
+/// Whole lines come out as `IncomingText` has them. A line longer than the limit goes through as it comes: the library is to
 /// find out about it, and drops it.
 pub struct Lines<R> {
     inner: R,
+    incoming: IncomingText,
     limit: usize,
     chunk: Box<[u8]>,
     /// The line that has not ended yet.
@@ -24,21 +25,21 @@ pub struct Lines<R> {
 }
 
 impl<R> Lines<R> {
-    pub fn new(inner: R, limit: usize) -> Self {
+    pub fn new(inner: R, incoming: IncomingText, limit: usize) -> Self {
         let chunk = vec![0; CHUNK_BYTES].into_boxed_slice();
-        Self { inner, limit, chunk, line: Vec::new(), ready: Vec::new(), read: 0 }
+        Self { inner, incoming, limit, chunk, line: Vec::new(), ready: Vec::new(), read: 0 }
     }
 
     fn take(&mut self, count: usize) {
-        let Self { chunk, line, ready, limit, .. } = self;
+        let Self { chunk, line, ready, limit, incoming, .. } = self;
         for part in chunk[..count].split_inclusive(|byte| *byte == b'\n') {
             line.extend_from_slice(part);
             let is_whole = part.ends_with(b"\n");
             if !is_whole && line.len() <= *limit {
                 continue;
             }
-            let lifted = if is_whole { std::str::from_utf8(line).ok().and_then(lift) } else { None };
-            match lifted {
+            let text = if is_whole { std::str::from_utf8(line).ok() } else { None };
+            match text.and_then(|text| incoming.change(text.trim_end_matches('\n'))) {
                 Some(text) => {
                     ready.extend_from_slice(text.as_bytes());
                     ready.push(b'\n');
@@ -87,7 +88,7 @@ mod tests {
 
     async fn read(text: &str, limit: usize) -> String {
         let mut read = String::new();
-        Lines::new(text.as_bytes(), limit).read_to_string(&mut read).await.unwrap();
+        Lines::new(text.as_bytes(), IncomingText::default(), limit).read_to_string(&mut read).await.unwrap();
         read
     }
 

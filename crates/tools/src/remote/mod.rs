@@ -17,6 +17,7 @@ mod connect;
 mod desk;
 mod follow;
 mod http;
+mod incoming;
 mod known;
 mod lift;
 mod lines;

@@ -16,6 +16,7 @@ use super::address_mask::mask_addresses;
 use super::child::Child;
 use super::connect::{self, Session};
 use super::desk::{Desk, Line, Phase};
+use super::incoming::IncomingText;
 use super::lift::forget_support;
 use super::offer::{Offer, is_of, offer};
 use super::pins::Standing;
@@ -68,13 +69,14 @@ pub async fn supervise(around: Arc<Surroundings>, desk: Arc<Desk>, stop: Cancell
     let log = around.kernel.log().child(json!({"server": desk.server.name}));
     let clock = &around.kernel.ports().clock;
     let (mut failures, mut known) = (0, Known::new());
+    let incoming = IncomingText::of(&desk.server.link);
     loop {
         let began_us = clock.elapsed_us();
         let problem = life(&around, &desk, &log, &mut known, &stop).await;
         desk.see(|seen| seen.pid = None);
         desk.has_tried();
         // It is shown to all who may read, and logged.
-        let Some(problem) = problem.map(|problem| mask_addresses(&problem)) else { break };
+        let Some(problem) = problem.map(|problem| mask_addresses(&incoming.mask(&problem))) else { break };
         let ran_us = clock.elapsed_us().saturating_sub(began_us);
         failures = if ran_us >= limits::STABLE_MS * 1000 { 1 } else { failures + 1 };
         let wait_ms = restart_ms(&around, failures);

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Output};
-use orchestr8_kernel::Why;
 use orchestr8_kernel::action::{Effect, OnUnknown};
+use orchestr8_kernel::{Principal, Why};
 use orchestr8_testing::settled::{fault, text};
 use orchestr8_testing::{Person, until, within};
-use serde_json::json;
+use orchestr8_tools::remote::Link;
+use serde_json::{Value, json};
 
 use crate::world::{TOOLS, World, fixture, is_alive};
 
@@ -110,6 +112,47 @@ async fn a_call_that_hangs_ends_at_its_time_limit_and_opens_the_breaker() {
         "the server has one breaker, not one for each tool"
     );
     until("the slots to be free", || world.kernel.running() == 0).await;
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn a_tenant_that_opens_the_breaker_does_not_stop_the_calls_of_another() {
+    let mut server = fixture(&[]);
+    server.timeout_ms = Some(30);
+    let world = World::with(server).await;
+    let call = |tenant: &str, tool: &str| {
+        let mut submission = world.submission(tool, json!({}));
+        let tenant = Tenant::parse(tenant).unwrap();
+        submission.principal = Arc::new(Principal { tenant, ..Principal::clone(&submission.principal) });
+        within(world.kernel.submit(submission))
+    };
+    let mut code = None;
+    for _ in 0..20 {
+        code = call("rival", "other.hang").await.code();
+        if code == Some(Code::CircuitOpen) {
+            break;
+        }
+    }
+    assert_eq!(code, Some(Code::CircuitOpen));
+    let refused = fault(call("rival", "other.weird_name_").await);
+    assert_eq!(refused.details.unwrap()["key"], json!("cb:mcp:other:~rival/"));
+    for tenant in ["acme", "local"] {
+        assert_eq!(call(tenant, "other.weird_name_").await.code(), None, "{tenant}");
+    }
+    until("the slots to be free", || world.kernel.running() == 0).await;
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn credentials_of_a_server_do_not_come_back_from_it() {
+    let mut server = fixture(&[]);
+    if let Link::Stdio { env, .. } = &mut server.link {
+        env.insert("SHOP_API_KEY".into(), "canary-of-the-operator".into());
+    }
+    let world = World::with(server).await;
+    let shown = text(world.call("other.environment", json!({})).await);
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!((&shown["SHOP_API_KEY"], &shown["OWN"]), (&json!("[REDACTED]"), &json!("given")), "{shown}");
     world.remote.stop().await;
 }
 

@@ -31,15 +31,25 @@ pub struct Authors {
     /// Who made the schedule that starts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled_by: Option<Author>,
+    /// Who made the trigger that starts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triggered_by: Option<Author>,
+    /// How many event triggers led to it, one after the other.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub trigger_depth: u32,
+}
+
+fn is_zero(depth: &u32) -> bool {
+    *depth == 0
 }
 
 impl Authors {
     pub fn iter(&self) -> impl Iterator<Item = &Author> {
-        [&self.defined_by, &self.edited_by, &self.scheduled_by].into_iter().flatten()
+        [&self.defined_by, &self.edited_by, &self.scheduled_by, &self.triggered_by].into_iter().flatten()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.iter().next().is_none()
+        self.iter().next().is_none() && self.trigger_depth == 0
     }
 
     /// The rights that a principal has in an execution they answer for: those that all of them have.
@@ -60,10 +70,13 @@ mod tests {
     fn an_execution_has_the_rights_that_all_its_authors_have() {
         let owner = RoleSet::named(["owner"]);
         assert_eq!(Authors::default().reduce(owner), owner);
-        let edited = Authors { defined_by: author("owner"), edited_by: author("editor"), scheduled_by: None };
+        let edited =
+            Authors { defined_by: author("owner"), edited_by: author("editor"), ..Authors::default() };
         assert_eq!(edited.reduce(owner), RoleSet::named(["editor"]));
         assert_eq!(edited.reduce(RoleSet::named(["operator"])), RoleSet::named(["viewer"]));
-        let scheduled = Authors { scheduled_by: author("viewer"), ..edited };
+        let scheduled = Authors { scheduled_by: author("viewer"), ..edited.clone() };
         assert_eq!(scheduled.reduce(owner), RoleSet::named(["viewer"]));
+        let triggered = Authors { triggered_by: author("viewer"), ..edited };
+        assert_eq!(triggered.reduce(owner), RoleSet::named(["viewer"]));
     }
 }

@@ -11,6 +11,13 @@ pub const STEPS: usize = 1000;
 /// A step's output beyond this is refused (contract: results over 512 KiB).
 pub const OUTPUT_BYTES: usize = 524_288;
 
+/// A result that is kept as an artifact: it is held in memory while it is read, written and sent, and is one value of the store, which
+/// takes 32 MiB.
+pub const ARTIFACT_BYTES: usize = 16_777_216;
+
+/// All artifacts of one tenant together: they share the data file with everything else.
+pub const ARTIFACTS_BYTES: usize = 4_294_967_296;
+
 /// All outputs of one execution together: they are held in memory while it runs.
 pub const OUTPUTS_BYTES: usize = 33_554_432;
 
@@ -45,6 +52,12 @@ const _: () = assert!(2 * (COMMIT_STATEMENTS + EVENT_STATEMENTS) + 200 <= store:
 /// Records of a journal that are read at once: each may hold an output.
 pub const RECORDS_READ: i64 = 100;
 
+/// How long an undo waits for an open circuit that does not say when it lets calls through again.
+pub const UNDO_CIRCUIT_WAIT_MS: u64 = 1_000;
+
+/// Effects of earlier runs that could not be undone and stay listed: as many as a loop has rounds. Beyond them only the journal tells.
+pub const ABANDONED_EFFECTS: usize = 10_000;
+
 /// What a child could not undo that its report to the parent lists; the child itself lists all of it.
 pub const UNDO_LISTED: usize = 20;
 
@@ -78,8 +91,8 @@ pub const OPERATION_DEPTH: usize = 8;
 /// What all operations of one transform may make together, so that few words cannot grow into much memory.
 pub const TRANSFORMED_BYTES: usize = 16_777_216;
 
-/// A response that `@orchestr8/http` or a remote agent reads; a step's output is smaller still.
-pub const RESPONSE_BYTES: usize = 1_048_576;
+/// A response that `@orchestr8/http` or a remote agent reads: what is longer can be no output, so the rest is not read.
+pub const RESPONSE_BYTES: usize = OUTPUT_BYTES;
 
 /// What is read of the body of a refusal, and what of it a fault shows.
 pub const REFUSAL_READ_BYTES: usize = 4096;
@@ -117,6 +130,18 @@ pub const WORKER_QUEUE_TASKS: usize = WORKER_TASKS / 2;
 /// Calls of one remote agent at once, when its settings do not say; beyond it steps wait for their turn.
 pub const REMOTE_AGENT_CALLS: usize = 64;
 
+/// The most that it can be set to, in the settings or while the server runs: each call holds a connection.
+pub const REMOTE_AGENT_CALLS_MAX: usize = 10_000;
+
+/// The most starts in a minute that a tenant can be limited to.
+pub const STARTS_PER_MINUTE: usize = 1_000_000;
+
+/// Limits of one tenant that were changed while the server runs: all are in memory.
+pub const LIMIT_OVERRIDES: usize = 1000;
+
+/// The name of what is limited: an agent, a queue.
+pub const LIMIT_NAME_CHARACTERS: usize = 256;
+
 /// Requests of one tenant that wait for the answer of another agent; beyond it steps wait for their turn.
 pub const OPEN_REQUESTS: usize = 1000;
 
@@ -139,6 +164,23 @@ pub const ENDED_TASKS_KEPT: usize = 1024;
 
 /// A worker's error message beyond this is cut.
 pub const WORKER_MESSAGE_BYTES: usize = 4096;
+
+/// Values of inputs and outputs that are searched for in the message of an error, so that a journal does not show them.
+pub const VALUES_SEARCHED: usize = 2000;
+
+/// Lines that the server's log has about executions in one window, for all tenants and for one; more are counted.
+pub const LOG_LINES: usize = 300;
+pub const LOG_LINES_PER_TENANT: usize = 100;
+pub const LOG_WINDOW_MS: u64 = 10_000;
+
+/// A journal is told at most this often that events were dropped, as the bus warns (WF-19.6).
+pub const EVENT_DROPPED_EVERY_MS: i64 = 30_000;
+
+/// Executions whose journals were told so lately; more are not told.
+pub const EVENT_DROPPED_TOLD: usize = 1000;
+
+/// Attempts of a step whose times an execution shows, the newest ones.
+pub const ATTEMPTS_SHOWN: usize = 20;
 
 /// A shorter secret is not searched for: it would be found everywhere.
 pub const SECRET_SEARCHED_BYTES: usize = 4;
@@ -170,11 +212,110 @@ pub const EXECUTIONS_PER_TENANT: usize = QUEUED_EXECUTIONS / 2;
 /// Ended executions kept in memory, so that whoever waited for the end reads it without the store.
 pub const RECENT: usize = 512;
 
+/// Moments of one schedule that wait for their turn or are made up for: one that slept for a year must not start a million
+/// executions.
+pub const SCHEDULE_BACKLOG: usize = 1000;
+
+/// The beginning of an id that is looked up, without `exec-`: shorter ones are shared by many.
+pub const ID_PREFIX_CHARACTERS: usize = 8;
+
 /// Rows on one page of a list, and executions that one request takes up again: they all go into one commit.
 pub const PAGE: i64 = 500;
+
+/// Tags of one execution: each is a row of the index over them.
+pub const TAGS: usize = 16;
+
+/// The key and the value of a tag: both are part of every row of the index.
+pub const TAG_KEY_CHARACTERS: usize = 64;
+pub const TAG_VALUE_BYTES: usize = 256;
+
+/// Executions counted for each filter of a search by tags, to find the filter that the fewest pass. Beyond it a filter counts as common.
+pub const TAG_SEARCH_COUNTED: i64 = 1000;
+
+/// Executions that a dry run of a bulk operation counts at most: counting more takes longer than a preview is worth.
+pub const BULK_COUNTED: i64 = 10_000;
+
+/// Executions that a dry run of a bulk operation shows.
+pub const BULK_SAMPLE: usize = 10;
 
 /// A longer name of a field is cut in the journal.
 pub const FIELD_NAME_BYTES: usize = 128;
 
 /// So many fields that were cut are named in an entry; `*` stands for the others.
 pub const CUT_FIELDS_NAMED: usize = 8;
+
+/// Definitions of children that a fork reads to find approvals in them; with more it takes for granted that one asks.
+pub const FORK_CHILD_DEFINITIONS: usize = 64;
+
+/// Triggers of one tenant: each delivery looks one up, and event triggers are all looked at for every event.
+pub const TRIGGERS: i64 = 100;
+
+/// The body of one delivery to a webhook trigger: it is hashed before anything is known of its sender.
+pub const HOOK_BODY_BYTES: usize = 262_144;
+
+/// Headers and query parameters of a delivery that expressions can see, and the bytes of one of them.
+pub const HOOK_FIELDS: usize = 64;
+pub const HOOK_FIELD_BYTES: usize = 4096;
+
+/// Deliveries of one trigger that wait for the end of its quiet period or batch; beyond it senders are refused.
+pub const PENDING_DELIVERIES: i64 = 1000;
+
+/// Deliveries that one execution gets as a batch, and their bytes together: its inputs are held in memory while it runs.
+pub const BATCH_DELIVERIES: i64 = 100;
+pub const BATCH_BYTES: usize = 1_048_576;
+
+/// Deliveries of one trigger a minute, when it does not say less.
+pub const DELIVERIES_PER_MINUTE: u32 = 6000;
+
+/// Starts of one event trigger a minute, when it does not say less: what it starts makes events, too.
+pub const EVENTS_PER_MINUTE: u32 = 600;
+
+/// Event types of one trigger.
+pub const EVENT_TYPES: usize = 16;
+
+/// Triggers that start each other, one after the other.
+pub const TRIGGER_DEPTH: u32 = 4;
+
+/// Events of one tenant that are kept by their key until an execution waits for them; beyond it senders are refused.
+pub const KEYED_EVENTS_KEPT: i64 = 10_000;
+
+/// Executions that one event goes to: they are all told in one commit.
+pub const EVENT_RECEIVERS: i64 = 100;
+
+/// How long an event is kept by its key and remembered by its id, when its sender does not say, and at most.
+pub const KEYED_EVENT_MS: i64 = 86_400_000;
+pub const KEYED_EVENT_MAX_MS: i64 = 604_800_000;
+
+/// A business key.
+pub const EVENT_KEY_BYTES: usize = 512;
+
+/// Notifications of one trigger that wait to be sent; beyond it the events wait in the journals.
+pub const NOTIFICATIONS_WAITING: i64 = 1000;
+
+/// Attempts at a notification, and the waits between them: about a day in all.
+pub const NOTIFICATION_ATTEMPTS: i64 = 12;
+pub const NOTIFICATION_BASE_MS: u64 = 1000;
+pub const NOTIFICATION_CAP_MS: u64 = 4 * 3_600_000;
+pub const NOTIFICATION_TIMEOUT_MS: u64 = 10_000;
+
+/// Notifications that are sent at once.
+pub const NOTIFICATIONS_AT_ONCE: i64 = 16;
+
+/// How far the clock of a sender may be off: an older signature is refused, so that a recorded request cannot be sent later.
+pub const SIGNATURE_AGE_MS: i64 = 300_000;
+
+/// How long a delivery is remembered, when its trigger does not say, and at most.
+pub const DEDUPLICATION_MS: i64 = 86_400_000;
+pub const DEDUPLICATION_MAX_MS: i64 = 604_800_000;
+
+/// Keys that one trigger remembers; beyond it senders are refused until the oldest expire.
+pub const DEDUPLICATION_KEYS: i64 = 200_000;
+
+/// A key of a delivery that its trigger computes; longer ones are refused.
+pub const DEDUPLICATION_KEY_BYTES: usize = 512;
+
+/// The longest quiet period and the longest window of a batch.
+pub const TRIGGER_WAIT_MS: i64 = 86_400_000;
+
+/// The message of an error in the journal: half of what a field may have, so that code and category fit beside it.
+pub const JOURNAL_MESSAGE_BYTES: usize = 512;

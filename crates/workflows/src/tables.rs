@@ -5,6 +5,8 @@
 
 use orchestr8_kernel::ports::store::{Cell, Statement};
 
+use crate::tags::ExecutionTags;
+
 /// Applied in order, once, by the store.
 pub const MIGRATIONS: &[(&str, &str)] = &[
     (
@@ -89,7 +91,20 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ),
     // Events that are kept for an execution until a step waits for them.
     ("workflows-7", "ALTER TABLE wf_executions ADD COLUMN signals INTEGER NOT NULL DEFAULT 0;"),
+    crate::tags::tables::MIGRATION,
+    crate::schedules::MIGRATION,
+    crate::runtime::tables::ARTIFACTS,
+    crate::bulk::tables::MIGRATION,
+    crate::runtime::tables::LIMIT_OVERRIDES,
+    crate::runtime::tables::SEALS,
+    crate::triggers::tables::MIGRATION,
+    crate::keyed_events::tables::MIGRATION,
+    crate::notifications::tables::MIGRATION,
 ];
+
+pub use crate::keyed_events::tables::{EVENTS_OLD, EVENTS_SWEEP};
+pub use crate::notifications::tables::{NOTIFICATIONS_OLD, NOTIFICATIONS_SWEEP};
+pub use crate::triggers::tables::{KEYS_OLD, KEYS_SWEEP};
 
 /// Forgets executions whose journals are gone, too.
 pub const GONE_SWEEP: &str = "DELETE FROM wf_gone WHERE execution IN
@@ -149,7 +164,7 @@ pub fn execution_insert(new: NewExecution<'_>) -> Statement {
             new.given.into(),
             new.parent.into(),
             new.created_ms.into(),
-            new.progress.status.into(),
+            Cell::word(new.progress.status),
             i64::from(new.progress.awake).into(),
             new.progress.started_ms.into(),
             new.progress.ended_ms.into(),
@@ -177,7 +192,7 @@ pub fn execution_update(num: i64, progress: Progress) -> Statement {
          WHERE num = ?1",
         vec![
             num.into(),
-            progress.status.into(),
+            Cell::word(progress.status),
             i64::from(progress.awake).into(),
             progress.started_ms.into(),
             progress.ended_ms.into(),
@@ -187,14 +202,17 @@ pub fn execution_update(num: i64, progress: Progress) -> Statement {
     )
 }
 
-const EXECUTION: &str =
+pub(crate) const EXECUTION: &str =
     "num, tenant, id, workflow, name, version, hash, status, priority, correlation, given, parent,
     created_ms, started_ms, ended_ms, error";
 
 /// The columns of `EXECUTION`.
 pub fn execution_find(tenant: &str, id: &str) -> Statement {
     Statement {
-        sql: format!("SELECT {EXECUTION} FROM wf_executions WHERE tenant = ?1 AND id = ?2").into(),
+        sql: format!(
+            "SELECT {EXECUTION} FROM wf_executions WHERE tenant = ?1 AND id = ?2 AND deleted_ms IS NULL"
+        )
+        .into(),
         cells: vec![tenant.into(), id.into()],
     }
 }
@@ -202,7 +220,7 @@ pub fn execution_find(tenant: &str, id: &str) -> Statement {
 /// The columns of `EXECUTION`, whatever the tenant: for the engine itself.
 pub fn execution_by_number(num: i64) -> Statement {
     Statement {
-        sql: format!("SELECT {EXECUTION} FROM wf_executions WHERE num = ?1").into(),
+        sql: format!("SELECT {EXECUTION} FROM wf_executions WHERE num = ?1 AND deleted_ms IS NULL").into(),
         cells: vec![num.into()],
     }
 }
@@ -210,18 +228,31 @@ pub fn execution_by_number(num: i64) -> Statement {
 /// Which executions a list shows. Null cells do not restrict.
 pub struct Wanted<'a> {
     pub tenant: &'a str,
+    /// How the id begins.
+    pub id_prefix: Option<&'a str>,
     pub status: Option<&'a str>,
     pub workflow: Option<&'a str>,
     pub correlation: Option<&'a str>,
+    /// All of these; see `tags::tables` for a search by them.
+    pub tags: &'a ExecutionTags,
     pub since_ms: Option<i64>,
     pub until_ms: Option<i64>,
     pub before: i64,
     pub limit: i64,
 }
 
+impl Wanted<'_> {
+    /// What comes after all ids that begin so: ids have digits, letters in lower case and hyphens, all of them before this one.
+    pub fn id_end(&self) -> Option<Cell> {
+        self.id_prefix.map(|prefix| Cell::from(format!("{prefix}~")))
+    }
+}
+
 /// Newest first. Each filter that has an index gets a statement that uses it; the others only narrow it down.
 pub fn executions_page(wanted: &Wanted<'_>) -> Statement {
-    let mut sql = format!("SELECT {EXECUTION} FROM wf_executions WHERE tenant = ?1 AND num < ?2");
+    let mut sql = format!(
+        "SELECT {EXECUTION} FROM wf_executions WHERE tenant = ?1 AND num < ?2 AND deleted_ms IS NULL"
+    );
     let mut cells: Vec<Cell> = vec![wanted.tenant.into(), wanted.before.into()];
     let mut narrow = |column: &str, cell: Option<Cell>| {
         if let Some(cell) = cell {
@@ -229,6 +260,8 @@ pub fn executions_page(wanted: &Wanted<'_>) -> Statement {
             sql.push_str(&format!(" AND {column} ?{}", cells.len()));
         }
     };
+    narrow("id >=", wanted.id_prefix.map(Cell::from));
+    narrow("id <", wanted.id_end());
     narrow("status =", wanted.status.map(Cell::from));
     narrow("workflow =", wanted.workflow.map(Cell::from));
     narrow("correlation =", wanted.correlation.map(Cell::from));
@@ -242,7 +275,9 @@ pub fn executions_page(wanted: &Wanted<'_>) -> Statement {
 /// Columns: status, count.
 pub fn executions_counted(tenant: &str) -> Statement {
     Statement::new(
-        "SELECT status, COUNT(*) FROM wf_executions WHERE tenant = ?1 GROUP BY status",
+        "SELECT status, COUNT(*) - (SELECT COUNT(*) FROM wf_executions gone
+            WHERE gone.deleted_ms IS NOT NULL AND gone.tenant = ?1 AND gone.status = e.status)
+         FROM wf_executions e WHERE tenant = ?1 GROUP BY status",
         vec![tenant.into()],
     )
 }
@@ -272,15 +307,6 @@ pub fn executions_family(tenant: &str, id: &str) -> Statement {
     }
 }
 
-/// Column: the highest number so far.
-pub fn highest_numbers() -> Statement {
-    Statement::new(
-        "SELECT COALESCE((SELECT MAX(num) FROM wf_executions), 0), COALESCE((SELECT MAX(id) FROM wf_inbox), 0),
-                COALESCE((SELECT MAX(execution) FROM wf_journal), 0)",
-        Vec::new(),
-    )
-}
-
 pub struct JournalRow<'a> {
     pub execution: i64,
     pub seq: i64,
@@ -302,9 +328,9 @@ pub fn journal_append(row: JournalRow<'_>) -> Statement {
             row.execution.into(),
             row.seq.into(),
             row.at_ms.into(),
-            row.kind.into(),
+            Cell::word(row.kind),
             row.step.into(),
-            row.level.into(),
+            Cell::word(row.level),
             row.data.into(),
             row.truncated.into(),
             row.record.into(),
@@ -364,25 +390,4 @@ pub fn journal_page(
     cells.push(limit.into());
     sql.push_str(&format!(" ORDER BY seq LIMIT ?{}", cells.len()));
     Statement { sql: sql.into(), cells }
-}
-
-/// The live feed. Columns: id, kind, step, level, data, at_ms, execution id, workflow id.
-pub fn feed(tenant: &str, after: i64, execution: Option<&str>, limit: i64) -> Statement {
-    let mut sql = String::from(
-        "SELECT j.id, j.kind, j.step, j.level, j.data, j.at_ms, e.id, e.workflow
-         FROM wf_journal j JOIN wf_executions e ON e.num = j.execution WHERE j.id > ?1 AND j.seq > 0
-            AND e.tenant = ?2",
-    );
-    let mut cells: Vec<Cell> = vec![after.into(), tenant.into(), limit.into()];
-    if let Some(execution) = execution {
-        cells.push(execution.into());
-        sql.push_str(" AND e.id = ?4");
-    }
-    sql.push_str(" ORDER BY j.id LIMIT ?3");
-    Statement { sql: sql.into(), cells }
-}
-
-/// Column: the id of the newest entry of all journals.
-pub fn feed_end() -> Statement {
-    Statement::new("SELECT COALESCE(MAX(id), 0) FROM wf_journal", Vec::new())
 }

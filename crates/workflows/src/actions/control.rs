@@ -6,6 +6,7 @@ use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
 use serde_json::{Value, json};
 
 use super::{changing, execution, execution_id, hidden, map, object};
+use crate::definition::model::StepSection;
 use crate::engine::event::{Event, NewBudget, Resolution, Status, Task};
 use crate::engine::state::Phase;
 use crate::engine::{undo, view};
@@ -13,7 +14,7 @@ use crate::limits;
 use crate::runtime::{Hub, Row, fault, load, tables};
 
 /// The largest payload of an event, and the longest reason.
-const PAYLOAD_BYTES: usize = 65_536;
+pub const PAYLOAD_BYTES: usize = 65_536;
 const REASON_BYTES: u64 = 1024;
 
 pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
@@ -113,6 +114,13 @@ async fn cancel(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
         let message = format!("The execution has already {}", past(row.status));
         return Ok(Output::json(answer(row.status, &message)).into());
     }
+    if !force && let Some(section) = closing_steps_of(&hub, &row).await? {
+        let name = section.member();
+        let message = format!("The steps of {name} go on: cancel does not stop them, and force does");
+        let mut answer = answer(row.status, &message);
+        answer["handlers"] = name.into();
+        return Ok(Output::json(answer).into());
+    }
     let reason = args.text("reason").unwrap_or("user_request").to_owned();
     let event = Event::CancelAsked { reason, graceful, force };
     if row.status != Status::Compensating {
@@ -126,6 +134,15 @@ async fn cancel(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let left = undo::left(&loaded.state);
     answer["notUndone"] = left.iter().map(|one| view::unit(&loaded.state, one)).collect();
     tell(&hub, &row, event, answer)
+}
+
+/// The handlers that an execution runs now.
+async fn closing_steps_of(hub: &Hub, row: &Row) -> Result<Option<StepSection>, Fault> {
+    let definition = load::definition(hub, row.tenant.as_str(), &row.hash).await?;
+    if !definition.has_closing_steps() {
+        return Ok(None);
+    }
+    Ok(load::whole(hub, row.clone(), u64::MAX).await?.state.closing_section())
 }
 
 fn past(status: Status) -> &'static str {
@@ -144,6 +161,10 @@ async fn pause(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let row = execution(&hub, &args, &context).await?;
     if row.status.is_final() || matches!(row.status, Status::Cancelling | Status::Compensating) {
         return Err(over(&row, "paused").into());
+    }
+    if let Some(section) = closing_steps_of(&hub, &row).await? {
+        let message = format!("the execution runs its steps of {}, so it cannot be paused", section.member());
+        return Err(Fault::new(Code::StateConflict, message).with("executionId", &*row.id).into());
     }
     let reason = args.text("reason").unwrap_or("user_request").to_owned();
     let answer = json!({"executionId": row.id, "status": "paused"});
@@ -183,8 +204,13 @@ async fn is_about_to_pause(hub: &Hub, row: &Row) -> Result<bool, Fault> {
 
 async fn retry(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let row = execution(&hub, &args, &context).await?;
-    let (event, answer) = again(&row)?;
+    let (event, mut answer) = again(&row)?;
+    load::check_start(&hub, row.num).await?;
     hub.forget(&row.id);
+    let seed = load::seed(&hub, &row).await?;
+    if !hub.has_place(&seed) {
+        answer["status"] = "queued".into();
+    }
     tell(&hub, &row, event, answer)
 }
 
@@ -222,6 +248,7 @@ async fn signal(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
             .with("path", "/payload")
             .into());
     }
+    load::check_start(&hub, row.num).await?;
     let kept = hub.ports().store.query(tables::messages_kept(row.num)).await.map_err(fault)?;
     if kept.first().is_some_and(|row| row.int(0).is_ok_and(|count| count >= limits::SIGNALS_KEPT)) {
         // What was acknowledged before is acknowledged again. The inbox is read first: what it does not hold any more is in the state.

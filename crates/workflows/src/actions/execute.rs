@@ -11,6 +11,7 @@ use crate::authors::Authors;
 use crate::definition::model::Workflow;
 use crate::runtime::{Accepted, Hub, Request};
 use crate::stored;
+use crate::tags::{ExecutionTags, TagSources};
 
 pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
     let input = object(
@@ -20,6 +21,7 @@ pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
             "version": {"type": "string"},
             "revision": {"type": "integer", "minimum": 1, "description": "The revision of the stored workflow [default: the newest]."},
             "inputs": {"type": "object"},
+            "tags": {"description": "What the execution is found by, such as {\"customer\": \"42\"}."},
             "context": {
                 "type": "object", "additionalProperties": false,
                 "properties": {
@@ -109,9 +111,12 @@ pub fn accept(
             .get("priority")
             .and_then(Value::as_i64)
             .and_then(|priority| i32::try_from(priority).ok()),
+        tags: TagSources { given: ExecutionTags::read(args.get("tags"), "/tags")?, ..TagSources::default() },
         parent: None,
         forked_from: None,
         kept: Vec::new(),
+        generations: Vec::new(),
+        schedule: None,
     })
 }
 

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 
 use super::get::LONGEST_WAIT_MS;
 use super::{answer, hidden, number, object, page, reading};
-use crate::runtime::{FEED, Hub, fault};
-use crate::tables;
+use crate::runtime::{FEED, Hub, fault, tables};
 
 pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
     let input = object(
@@ -62,7 +61,8 @@ async fn follow(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     }
 }
 
-fn event(row: &store::Row) -> Result<Value, Fault> {
+/// An entry of a journal as an event.
+pub fn event(row: &store::Row) -> Result<Value, Fault> {
     let kind = row.text(1).map_err(fault)?;
     let data: Value = serde_json::from_str(row.text(4).map_err(fault)?).unwrap_or(Value::Null);
     let cancelled = data["status"] == "cancelled";

@@ -5,20 +5,21 @@ use std::sync::Arc;
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::{Action, Args, Context, Halt, Principal, Reply, schema};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{changing, control, execution, execution_id, hidden, list, map, object, page};
-use crate::definition::model::{Kind, Workflow};
+use super::{changing, control, execution, execution_id, fork_kept, hidden, list, map, object, page};
+use crate::definition::model::Workflow;
 use crate::engine::event::Status;
-use crate::engine::state::{Outcome, State};
+use crate::engine::state::State;
 use crate::limits::PAGE;
 use crate::runtime::{Hub, Request, load};
+use crate::tags::{ExecutionTags, TagSources};
 
 pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
     let input = object(
         json!({
             "executionId": execution_id(), "fromStep": {"type": "string"}, "inputs": {"type": "object"},
-            "variables": {"type": "object"}, "workflow": {"type": "object"}
+            "variables": {"type": "object"}, "workflow": {"type": "object"}, "tags": {}
         }),
         &["executionId", "fromStep"],
     );
@@ -28,6 +29,7 @@ pub fn action(hub: &Hub) -> Result<Action, schema::Error> {
 
 async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let row = execution(&hub, &args, &context).await?;
+    load::check_start(&hub, row.num).await?;
     let loaded = load::whole(&hub, row, u64::MAX).await?;
     // Its results are being undone: which of them will hold is not known yet.
     if loaded.state.status == Status::Compensating {
@@ -45,11 +47,19 @@ async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
             .with("path", "/fromStep")
             .into());
     };
+    if workflow.steps[place].section.is_closing() {
+        let message =
+            format!("'{from}' is a handler: a fork runs its handlers when its own steps have ended");
+        return Err(Fault::invalid(message).with("path", "/fromStep").into());
+    }
+    // Those it was found by before, be they given or computed then.
+    let tags = loaded.row.given.tags.clone().with(ExecutionTags::read(args.get("tags"), "/tags")?);
     let mut variables = loaded.row.given.variables.clone();
     variables.extend(map(&args, "variables"));
     variables.extend(map(&args, "inputs"));
-    let is_changed = variables != loaded.row.given.variables || workflow.hash != loaded.state.workflow().hash;
-    let kept = kept(&loaded.state, &workflow, place, is_changed);
+    let asking = fork_kept::steps_that_ask(&hub, context.principal.tenant.as_str(), &workflow).await?;
+    let kept = fork_kept::kept(&loaded.state, &workflow, place, &asking);
+    let generations = generations(&loaded.state, &workflow);
     let mut accepted = hub.accept(Request {
         workflow,
         variables,
@@ -59,40 +69,24 @@ async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
         authors,
         timeout_ms: loaded.row.given.timeout_ms,
         priority: Some(loaded.row.priority),
+        tags: TagSources { given: tags, ..TagSources::default() },
         parent: None,
         forked_from: Some(loaded.row.id.clone()),
         kept,
+        generations,
+        schedule: loaded.row.given.schedule.clone(),
     })?;
     let answer = json!({"executionId": accepted.id, "status": accepted.status, "forkedFrom": loaded.row.id, "fromStep": from});
     let effects = std::mem::take(&mut accepted.batch);
     Ok(Reply::new(Output::json(answer), effects).then(move || hub.launch(accepted)))
 }
 
-/// Results that still hold: of the steps that neither are the step nor come after it, that were not undone, and that do not
-/// depend on such steps. With other inputs or another definition, approvals are requested again: the old decision was about other inputs.
-fn kept(old: &State, new: &Arc<Workflow>, from: usize, is_changed: bool) -> Vec<(usize, Value)> {
-    let was_undone = |step: usize| {
-        let place = old.workflow().place(&new.steps[step].id);
-        place.is_some_and(|place| old.steps[place].undone.values().any(|undone| !undone.leaves_result()))
-    };
-    let must_ask = |step: usize| is_changed && matches!(new.steps[step].kind, Kind::Approval(_));
-    let mut again: Vec<bool> =
-        (0..new.steps.len()).map(|step| step == from || was_undone(step) || must_ask(step)).collect();
-    loop {
-        let more: Vec<usize> = (0..again.len())
-            .filter(|step| !again[*step] && new.steps[*step].dependencies.iter().any(|one| again[*one]))
-            .collect();
-        if more.is_empty() {
-            break;
-        }
-        more.into_iter().for_each(|step| again[step] = true);
-    }
-    let output = |step: &usize| {
-        let place = old.workflow().place(&new.steps[*step].id)?;
-        let own = &old.steps[place];
-        (own.outcome == Some(Outcome::Completed)).then(|| own.output.clone()).flatten()
-    };
-    (0..again.len()).filter(|step| !again[*step]).filter_map(|step| Some((step, output(&step)?))).collect()
+/// The generations that the steps of a fork begin with: what was undone is done again under new keys, also where the author chose them.
+pub fn generations(old: &State, new: &Workflow) -> Vec<(usize, u32)> {
+    let generation =
+        |id: &str| old.workflow().place(id).map_or(0, |place| old.steps[place].next_generation());
+    let all = new.steps.iter().map(|step| generation(&step.id)).enumerate();
+    all.filter(|(_, generation)| *generation > 0).collect()
 }
 
 pub fn retry_many(hub: &Hub) -> Result<Action, schema::Error> {

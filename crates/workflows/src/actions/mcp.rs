@@ -46,6 +46,7 @@ fn run(hub: &Hub) -> Result<Action, schema::Error> {
             "workflowId": {"type": "string", "description": "The id of a stored workflow."},
             "workflow": {"type": "object", "description": "Instead: a definition, see the prompt create_workflow."},
             "inputs": {"type": "object", "description": "What the workflow works on."},
+            "tags": {"type": "object", "description": "What the execution is found by, such as {\"customer\": \"42\"}."},
             "options": {"type": "object", "additionalProperties": false, "properties": {
                 "timeout": {"type": "integer", "minimum": 1, "description": "Milliseconds for the whole execution."},
                 "priority": {"type": "integer", "minimum": -100, "maximum": 100},
@@ -119,7 +120,8 @@ fn told(resource: &Value) -> Value {
                                      "duration": resource["duration"], "pauseReason": resource["pauseReason"],
                                      "compensation": resource["compensation"]}});
     if word == "error" {
-        let cancelled = json!({"code": "CANCELLED", "message": "the execution was cancelled"});
+        let cancelled =
+            json!({"code": "CANCELLED", "message": "the execution was cancelled", "category": "cancelled"});
         answer["error"] = resource["errors"].get(0).cloned().unwrap_or(cancelled);
     }
     answer

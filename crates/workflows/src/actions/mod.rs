@@ -1,18 +1,25 @@
 //! What clients may ask of workflows: one file per matter, one line per action here.
 
 mod approve;
+mod artifact;
+mod bulk;
 mod control;
 mod dashboard;
 mod definition_of;
 mod definitions;
 mod execute;
-mod feed;
+pub(crate) mod feed;
 mod fork;
+mod fork_kept;
 mod get;
+mod hooks;
 mod journal;
+mod keyed_events;
+mod limits;
 mod list;
 mod mcp;
 mod schedules;
+mod triggers;
 mod workers;
 
 use orchestr8_contract::{Code, Fault, Kind, Output};
@@ -20,6 +27,9 @@ use orchestr8_kernel::action::{self, Cost, Slotting};
 use orchestr8_kernel::schema;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply};
 use serde_json::{Map, Value, json};
+
+pub use fork::generations as generations_of_fork;
+pub use fork_kept::kept as kept_by_fork;
 
 use crate::agents::workers::Workers;
 use crate::runtime::{Hub, Row, load};
@@ -29,6 +39,7 @@ pub fn all(hub: &Hub, workers: &Workers) -> Result<Vec<Action>, schema::Error> {
     let mut actions = vec![
         execute::action(hub)?,
         get::action(hub)?,
+        artifact::action(hub)?,
         definition_of::action(hub)?,
         list::action(hub)?,
         journal::action(hub)?,
@@ -37,10 +48,15 @@ pub fn all(hub: &Hub, workers: &Workers) -> Result<Vec<Action>, schema::Error> {
         fork::retry_many(hub)?,
         approve::decide(hub)?,
         approve::open(hub)?,
+        keyed_events::send(hub)?,
+        hooks::action(hub)?,
     ];
     actions.extend(control::actions(hub)?);
+    actions.extend(bulk::actions(hub)?);
+    actions.extend(limits::actions(hub)?);
     actions.extend(definitions::actions(hub)?);
     actions.extend(schedules::actions(hub)?);
+    actions.extend(triggers::actions(hub)?);
     actions.extend(workers::actions(workers)?);
     actions.extend(dashboard::actions(hub)?);
     actions.extend(mcp::actions(hub)?);

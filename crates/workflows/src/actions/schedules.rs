@@ -12,6 +12,7 @@ use crate::limits::PAGE;
 use crate::runtime::{Hub, Request, inputs};
 use crate::schedules::{self, Schedule, Spec};
 use crate::stored;
+use crate::tags::ExecutionTags;
 
 pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
     let one = || object(json!({"id": {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,128}$"}}), &["id"]);
@@ -19,7 +20,7 @@ pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
         json!({
             "id": {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,128}$"}, "workflowId": {"type": "string"},
             "cron": {"type": "string", "maxLength": 256}, "timeZone": {"type": "string", "maxLength": 128},
-            "inputs": {"type": "object"}, "overlap": {"enum": ["skip", "queue", "cancel", "allow"]},
+            "inputs": {"type": "object"}, "tags": {}, "overlap": {"enum": ["skip", "queue", "cancel", "allow"]},
             "backfill": {"enum": ["none", "one", "all"]}, "paused": {"type": "boolean"}
         }),
         &["id", "workflowId", "cron"],
@@ -51,6 +52,7 @@ async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let mut given = args.as_value().as_object().cloned().unwrap_or_default();
     let id = given.remove("id").and_then(|id| id.as_str().map(str::to_owned)).unwrap_or_default();
     let paused = given.remove("paused").and_then(|paused| paused.as_bool()).unwrap_or(false);
+    ExecutionTags::read(given.get("tags"), "/tags")?;
     let mut spec: Spec = serde_json::from_value(Value::Object(given))
         .map_err(|error| Fault::invalid(format!("the schedule cannot be read: {error}")))?;
     spec.set_author(&context.principal);
@@ -121,7 +123,7 @@ async fn trigger(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
         return Err(Fault::new(Code::Unauthorized, text).with("reason", "principal_revoked").into());
     }
     // It has the rights that its author and the caller have, and is recorded under the caller's name.
-    let request = schedules::request(&hub, &schedule).await?;
+    let request = schedules::request(&hub, &schedule, hub.ports().clock.now_ms()).await?;
     let principal = Principal::clone(&context.principal).limited(schedule.spec.tools.as_ref());
     let mut accepted = hub.accept(Request { principal: Arc::new(principal), ..request })?;
     let answer = json!({"id": schedule.id, "executionId": accepted.id, "status": accepted.status});

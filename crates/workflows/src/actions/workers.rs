@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use orchestr8_contract::json::bytes as json_bytes;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::action::Cost;
 use orchestr8_kernel::grant::token_ended;
@@ -14,6 +15,7 @@ use uuid::Uuid;
 use super::{answer, hidden, number, object, reading};
 use crate::agents::Usage;
 use crate::agents::workers::{Failure, HeldTask, QueueKey, Task, Workers};
+use crate::limits::OUTPUT_BYTES;
 
 pub fn actions(workers: &Workers) -> Result<Vec<Action>, schema::Error> {
     let lease = || json!({"type": "string", "minLength": 1, "maxLength": 128});
@@ -104,7 +106,19 @@ async fn complete(workers: Workers, args: Args, context: Context) -> Result<Repl
         .map_err(|error| Fault::invalid(format!("/usage: {error}")).with("path", "/usage"))?
         .unwrap_or_default();
     let output = args.get("output").cloned().unwrap_or(Value::Null);
-    let recorded = workers.complete(&held(&args, &context)?, output, usage)?;
+    let (task, bytes) = (held(&args, &context)?, json_bytes(&output));
+    if bytes > OUTPUT_BYTES {
+        let fault = Fault::new(
+            Code::PayloadTooLarge,
+            format!("/output: the output takes more than {OUTPUT_BYTES} bytes; the step has failed"),
+        )
+        .with("path", "/output")
+        .with("bytes", bytes)
+        .with("limit", OUTPUT_BYTES);
+        accepted(&workers.refuse_output(&task, &fault)?, &context).await?;
+        return Err(fault.into());
+    }
+    let recorded = workers.complete(&task, output, usage)?;
     accepted(&recorded, &context).await
 }
 

@@ -54,6 +54,7 @@ pub async fn submit(
     let mut submission =
         Submission::new(action, Args::new(args), call.principal.clone(), call.correlation.clone());
     submission.trace = call.trace;
+    submission.workflow = Some(call.workflow.clone());
     submission.peer = Some(Arc::new(Pulse(call.heartbeat.clone())));
     submission.identities.extend(identity);
     // The work goes on by itself in the kernel; when nobody waits for it any more it is told to stop.

@@ -2,7 +2,7 @@
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, Fault, Kind};
 use orchestr8_kernel::Kernel;
 use serde_json::{Map, Value, json};
 
@@ -156,7 +156,9 @@ fn answer(request: &str, told: &Value) -> Option<Result<Value, Fault>> {
         "FAILED" => {
             let text = |name: &str| told["error"][name].as_str().unwrap_or_default();
             let code = Code::ALL.iter().find(|code| code.as_str() == text("code")).copied();
-            let fault = Fault::new(code.unwrap_or(Code::AgentFailed), text("message").to_owned());
+            // What another agent calls an internal error is its own failure and none of this server.
+            let code = code.filter(|code| code.kind() != Kind::Internal).unwrap_or(Code::AgentFailed);
+            let fault = Fault::new(code, text("message").to_owned());
             Some(Err(fault.with("requestId", request)))
         }
         "UNKNOWN" if told.get("nextRetryAt").is_none() => {

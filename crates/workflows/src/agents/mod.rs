@@ -108,6 +108,15 @@ pub struct Call {
     pub heartbeat: Heartbeat,
     /// Fires once the end of the attempt is on record.
     pub recorded: CancellationToken,
+    /// The result is kept as an artifact, so it may be larger than an output.
+    pub keeps_artifact: bool,
+}
+
+impl Call {
+    /// How much an agent may read of an answer that it was going to limit to so many bytes.
+    pub fn answer_bytes(&self, inline: usize) -> usize {
+        if self.keeps_artifact { crate::limits::ARTIFACT_BYTES } else { inline }
+    }
 }
 
 /// What an agent gives back.

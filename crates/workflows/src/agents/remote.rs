@@ -109,7 +109,7 @@ impl Inner {
         let body = call.secrets.insert(&input, &Sink::body(https, &host, port), in_json).await?;
         let request = self.client.get()?.post(place.process).headers(headers).body(body);
         let response = request.send().await.map_err(|error| client::fault(&self.name, error))?;
-        self.read(response, &call.secrets.mask()).await
+        self.read(response, &call.secrets.mask(), call.answer_bytes(RESPONSE_BYTES)).await
     }
 
     async fn ask_health(&self) -> Result<(), Fault> {
@@ -123,10 +123,10 @@ impl Inner {
     }
 
     /// `{success: true, data}` or `{success: false, error}`, whatever the status; a status alone where there is neither.
-    async fn read(&self, response: Response, mask: &SecretMask) -> Result<Answer, Fault> {
+    async fn read(&self, response: Response, mask: &SecretMask, most: usize) -> Result<Answer, Fault> {
         let (status, now_ms) = (response.status(), self.clock.now_ms());
         let after_ms = status::retry_after_ms(response.headers(), now_ms);
-        let bytes = body::read(response, &self.name, RESPONSE_BYTES).await?;
+        let bytes = body::read(response, &self.name, most).await?;
         let mut answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         match answer.get("success").and_then(Value::as_bool) {
             Some(true) if status.is_success() => {

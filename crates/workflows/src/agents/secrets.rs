@@ -13,6 +13,7 @@ use orchestr8_kernel::Ports;
 use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::redact::{REDACTED, SecretMask};
+use orchestr8_kernel::row_seal::RowSeal;
 use orchestr8_secrets::{SecretUse, SecretVault, Sink};
 use serde_json::Value;
 
@@ -30,11 +31,12 @@ pub struct SecretAccess {
     pub vault: SecretVault,
     pub marker: SecretMarker,
     store: Arc<dyn Store>,
+    seal: RowSeal,
 }
 
 impl SecretAccess {
-    pub fn new(vault: SecretVault, ports: &Ports) -> Self {
-        Self { vault, marker: SecretMarker::new(ports), store: ports.store.clone() }
+    pub fn new(vault: SecretVault, ports: &Ports, seal: RowSeal) -> Self {
+        Self { vault, marker: SecretMarker::new(ports), store: ports.store.clone(), seal }
     }
 
     pub fn mask(&self, tenant: &Tenant) -> SecretMask {
@@ -176,8 +178,8 @@ impl CallSecrets {
         let by_id =
             record.is_some_and(|record| record.binding.workflows.iter().any(|own| **own == *self.workflow));
         // Any definition can claim an id; a binding to an id means the workflow that is stored under it.
-        let is_stored =
-            by_id && stored::has_revision(&self.access.store, tenant, &self.workflow, &self.hash).await?;
+        let own = (&self.access.store, &self.access.seal);
+        let is_stored = by_id && stored::has_revision(own, tenant, &self.workflow, &self.hash).await?;
         self.access.vault.reveal(&SecretUse {
             tenant,
             name,

@@ -92,6 +92,7 @@ fn submission(kernel: &Kernel, view: Arc<Alone>, call: &Call) -> Result<Submissi
     let mut submission =
         Submission::new(name, Args::new(arguments), call.principal.clone(), call.correlation.clone());
     submission.trace = call.trace;
+    submission.workflow = Some(call.workflow.clone());
     submission.peer = Some(view);
     submission.identities.push(Identity {
         scope: Scope(SCOPE.into()),

@@ -6,11 +6,12 @@ use super::fields::Fields;
 use super::form::Form;
 use super::limits;
 use super::model::Call;
+use super::resilience::Wish;
 use super::words::is_agent;
 use crate::expression::Template;
 
 pub(super) const AGENT: &[&str] = &["id", "version", "config"];
-pub(super) const COMPENSATE: &[&str] = &["agent", "agentId", "config", "input"];
+pub(super) const COMPENSATE: &[&str] = &["agent", "agentId", "config", "input", "resilience"];
 
 const AGENT_HINT: &str = "Write the name of an agent, for example @orchestr8/echo.";
 
@@ -22,16 +23,17 @@ pub(super) fn of_step(fields: &Fields<'_>, form: Form) -> Option<Call> {
     }
 }
 
-/// What undoes a step: both ways of naming an agent are taken in both forms.
-pub(super) fn compensate(fields: &Fields<'_>) -> Option<Call> {
+/// What undoes a step, and how hard that is tried: both ways of naming an agent are taken in both forms.
+pub(super) fn compensate(fields: &Fields<'_>) -> Option<(Call, Wish)> {
     let own = fields.object("compensate", COMPENSATE)?;
+    let wish = Wish::of_engine_step(&own);
     own.only_one("agent", "agentId");
     own.only_one("agent", "config");
     if own.has("agent") {
-        return in_object(&own, input(&own, false));
+        return in_object(&own, input(&own, false)).map(|call| (call, wish));
     }
     own.need("agentId", "Name the agent that undoes the step: agentId, or agent with id.");
-    flat(&own, input(&own, false))
+    flat(&own, input(&own, false)).map(|call| (call, wish))
 }
 
 /// `agent: {id, version?, config?}`

@@ -26,7 +26,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
 }
 
 pub(super) fn published() -> Schema {
-    Schema::compile(super::schema()).unwrap()
+    Schema::own(super::schema()).unwrap()
 }
 
 /// Whether the published schema takes a text.
@@ -148,7 +148,10 @@ fn kind(kind: &Kind) -> Value {
         },
         Kind::Wait(Wait::For(time)) => json!(["for", time.source()]),
         Kind::Wait(Wait::Until(time)) => json!(["until", time.source()]),
-        Kind::Wait(Wait::Event { name, timeout_ms }) => json!([name.source(), timeout_ms]),
+        Kind::Wait(Wait::Event { name, key: None, timeout_ms }) => json!([name.source(), timeout_ms]),
+        Kind::Wait(Wait::Event { name, key: Some(key), timeout_ms }) => {
+            json!([name.source(), key.source(), timeout_ms])
+        }
         Kind::Approval(own) => {
             json!([own.message.source(), own.who, own.timeout_ms, format!("{:?}", own.on_timeout), own.form])
         }

@@ -57,6 +57,8 @@ pub(super) const CANONICAL_TOP: &[&str] = &[
     "policies",
     "compensateOn",
     "steps",
+    "onFailure",
+    "finally",
 ];
 
 pub(super) const ENGINE_TOP: &[&str] = &[
@@ -76,6 +78,8 @@ pub(super) const ENGINE_TOP: &[&str] = &[
     "maxConcurrency",
     "compensateOn",
     "steps",
+    "onFailure",
+    "finally",
 ];
 
 const CANONICAL_STEP: &[&str] = &[
@@ -84,8 +88,10 @@ const CANONICAL_STEP: &[&str] = &[
     "type",
     "agent",
     "input",
+    "output",
     "workflow",
     "inputs",
+    "detached",
     "wait",
     "approval",
     "switch",
@@ -111,8 +117,10 @@ const ENGINE_STEP: &[&str] = &[
     "agentId",
     "config",
     "input",
+    "output",
     "workflow",
     "inputs",
+    "detached",
     "wait",
     "approval",
     "switch",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Place;
 use super::fields::{Sink, is_full, note};
-use super::model::{Kind, Step};
+use super::model::{Kind, Step, StepSection};
 use super::step::Draft;
 use super::words::{nearest, quoted};
 
@@ -27,15 +27,17 @@ impl Ancestry {
     }
 }
 
-type Places = HashMap<Arc<str>, usize>;
+/// Where each step is, and in which section: steps of different sections do not wait for each other.
+type Places = HashMap<Arc<str>, (usize, StepSection)>;
 
 /// Resolves every name and looks for circles. None: there is one, so nothing can be said about what comes before what.
 pub(super) fn connect(drafts: &mut [Draft], sink: &Sink) -> Option<Ancestry> {
     let places = places(drafts, sink);
     for draft in drafts.iter_mut() {
         let links = std::mem::take(&mut draft.dependencies);
+        let section = draft.step.section;
         draft.step.dependencies =
-            links.iter().filter_map(|link| find(&places, link, "depends on", sink)).collect();
+            links.iter().filter_map(|link| find(&places, link, (section, "depends on"), sink)).collect();
         unique(&mut draft.step.dependencies);
     }
     connect_switches(drafts, &places, sink);
@@ -57,19 +59,30 @@ pub(super) fn connect(drafts: &mut [Draft], sink: &Sink) -> Option<Ancestry> {
 fn places(drafts: &[Draft], sink: &Sink) -> Places {
     let mut places = Places::new();
     for (place, draft) in drafts.iter().enumerate() {
-        if let Some(first) = places.get(&draft.step.id) {
+        if let Some((first, _)) = places.get(&draft.step.id) {
             let message = format!("the id {} is used by {} already", draft.step.id, drafts[*first].at);
             let at = Place::named(&draft.at);
             note(sink, &at.field("id"), message, "Give every step an id of its own.");
         } else {
-            places.insert(draft.step.id.clone(), place);
+            places.insert(draft.step.id.clone(), (place, draft.step.section));
         }
     }
     places
 }
 
-fn find(places: &Places, link: &Link, relation: &str, sink: &Sink) -> Option<usize> {
+fn find(places: &Places, link: &Link, (from, relation): (StepSection, &str), sink: &Sink) -> Option<usize> {
     let found = places.get(link.id.as_str()).copied();
+    if let Some((_, section)) = found.filter(|(_, section)| *section != from) {
+        let (here, there) = (from.member(), section.member());
+        let message =
+            format!("it {relation} {}, which is in {there}, and this step is in {here}", quoted(&link.id));
+        let hint = match section < from {
+            true => format!("Remove it: every step of {there} has ended when {here} begins."),
+            false => format!("Name a step of {here}: {there} begins when {here} has ended."),
+        };
+        note(sink, &Place::named(&link.at), message, hint);
+        return None;
+    }
     if found.is_none() && !is_full(sink) {
         let hint = match nearest(&link.id, places.keys().map(|id| &**id)) {
             Some(meant) => format!("Did you mean {meant}?"),
@@ -78,7 +91,7 @@ fn find(places: &Places, link: &Link, relation: &str, sink: &Sink) -> Option<usi
         let message = format!("it {relation} {}, which is no step of this workflow", quoted(&link.id));
         note(sink, &Place::named(&link.at), message, hint);
     }
-    found
+    found.map(|(place, _)| place)
 }
 
 /// The steps of a branch wait for the switch, whether they say so or not.
@@ -86,10 +99,11 @@ fn connect_switches(drafts: &mut [Draft], places: &Places, sink: &Sink) {
     let mut implied = Vec::new();
     for (place, draft) in drafts.iter_mut().enumerate() {
         let branches = std::mem::take(&mut draft.branches);
+        let section = draft.step.section;
         let Kind::Switch(switch) = &mut draft.step.kind else { continue };
         let mut resolve = |links: &[Link]| {
             let mut steps: Vec<usize> =
-                links.iter().filter_map(|link| find(places, link, "leads to", sink)).collect();
+                links.iter().filter_map(|link| find(places, link, (section, "leads to"), sink)).collect();
             unique(&mut steps);
             implied.extend(steps.iter().map(|step| (*step, place)));
             steps
@@ -108,7 +122,8 @@ fn connect_switches(drafts: &mut [Draft], places: &Places, sink: &Sink) {
 fn connect_fallbacks(drafts: &mut [Draft], places: &Places, sink: &Sink) {
     for place in 0..drafts.len() {
         let Some(link) = drafts[place].fallback.take() else { continue };
-        let Some(fallback) = find(places, &link, "falls back to", sink) else { continue };
+        let section = drafts[place].step.section;
+        let Some(fallback) = find(places, &link, (section, "falls back to"), sink) else { continue };
         if fallback == place {
             note(
                 sink,

@@ -14,7 +14,7 @@ use super::{hash, workflow};
 use crate::expression::{Template, is_equal};
 
 pub(super) const STORED: &[&str] = &["id", "version"];
-pub(super) const WAIT: &[&str] = &["durationMs", "duration", "until", "event", "timeoutMs"];
+pub(super) const WAIT: &[&str] = &["durationMs", "duration", "until", "event", "key", "timeoutMs"];
 pub(super) const APPROVAL: &[&str] = &["message", "who", "excludeStarter", "timeoutMs", "onTimeout", "form"];
 pub(super) const SWITCH: &[&str] = &["on", "cases", "default"];
 pub(super) const CASE: &[&str] = &["value", "steps"];
@@ -29,13 +29,14 @@ pub(super) struct Branches {
 /// `workflow: {id, version?}` or a whole definition; it is one when it has steps.
 pub(super) fn child(fields: &Fields<'_>, depth: usize) -> Option<Child> {
     let inputs = fields.object_template("inputs");
+    let detached = fields.flag("detached").unwrap_or(false);
     let value = fields.get("workflow")?;
     if value.get("steps").is_none() {
         let stored = fields.object("workflow", STORED)?;
         stored.need("id", "Name a stored workflow, or write a whole definition with steps.");
         let id = stored.id("id");
         let version = stored.text("version", limits::NAME_CHARACTERS).map(str::to_owned);
-        return Some(Child { which: Which::Stored { id: id?.into(), version }, inputs });
+        return Some(Child { which: Which::Stored { id: id?.into(), version }, inputs, detached });
     }
     if depth >= limits::CHILD_DEPTH {
         fields.wrong(
@@ -46,7 +47,7 @@ pub(super) fn child(fields: &Fields<'_>, depth: usize) -> Option<Child> {
         return None;
     }
     let inline = workflow::read(value, fields.at.field("workflow"), hash(value), depth + 1, fields.sink)?;
-    Some(Child { which: Which::Inline(std::sync::Arc::new(inline)), inputs })
+    Some(Child { which: Which::Inline(std::sync::Arc::new(inline)), inputs, detached })
 }
 
 /// `wait: {durationMs | duration | until | event, timeoutMs?}`
@@ -64,6 +65,9 @@ pub(super) fn wait(fields: &Fields<'_>) -> Option<Wait> {
     if *name != "event" && own.has("timeoutMs") {
         own.wrong("timeoutMs", "only a wait for an event can time out", "Remove timeoutMs.");
     }
+    if *name != "event" && own.has("key") {
+        own.wrong("key", "only a wait for an event has a key", "Remove key.");
+    }
     match *name {
         "durationMs" => milliseconds(&own).map(Wait::For),
         "duration" => {
@@ -77,7 +81,8 @@ pub(super) fn wait(fields: &Fields<'_>) -> Option<Wait> {
         }
         _ => {
             let timeout_ms = own.ms("timeoutMs", 1);
-            own.text_template("event").map(|name| Wait::Event { name, timeout_ms })
+            let key = own.has("key").then(|| own.text_template("key")).flatten();
+            own.text_template("event").map(|name| Wait::Event { name, key, timeout_ms })
         }
     }
 }

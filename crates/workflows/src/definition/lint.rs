@@ -2,7 +2,7 @@
 
 use orchestr8_contract::Code;
 
-use super::model::{Kind, Step, Workflow};
+use super::model::{Join, Kind, Step, Workflow};
 use super::problems::Problem;
 use super::words::nearest;
 use crate::engine::join;
@@ -25,9 +25,10 @@ const BUILTIN: [&str; 10] = [
 pub fn warnings(workflow: &Workflow, agents: Option<&[&str]>) -> Vec<Problem> {
     let mut found = Vec::new();
     for (place, step) in workflow.steps.iter().enumerate() {
-        let at = format!("$.steps[{place}]");
+        let at = format!("$.{}", workflow.path(place));
         found.extend(unlisted_branch(workflow, place, &at));
         found.extend(unread_decision(workflow, place, &at));
+        found.extend(race(workflow, place, &at));
         found.extend(unknown_agent(step, &at, agents));
     }
     found
@@ -57,6 +58,28 @@ fn unlisted_branch(workflow: &Workflow, place: usize, at: &str) -> Option<Proble
         format!(
             "List it in a case or in the default of \"{switch}\", or let it depend on the steps before the switch."
         ),
+    ))
+}
+
+/// A race of one is none, and what else depends on its losers is skipped.
+fn race(workflow: &Workflow, place: usize, at: &str) -> Option<Problem> {
+    let step = &workflow.steps[place];
+    if step.join != Join::Race {
+        return None;
+    }
+    if step.dependencies.len() < 2 {
+        return Some(warning(
+            format!("{at}.join"),
+            format!("\"{}\" is a race of {} dependencies", step.id, step.dependencies.len()),
+            String::from("Name at least two steps that race, or remove join."),
+        ));
+    }
+    let needs_racer = |other: &&Step| other.dependencies.iter().any(|one| step.dependencies.contains(one));
+    let other = workflow.steps.iter().filter(|other| other.id != step.id).find(needs_racer)?;
+    Some(warning(
+        format!("{at}.join"),
+        format!("\"{}\" depends on a step that \"{}\" cancels if it loses the race", other.id, step.id),
+        String::from("A step that lost counts as skipped for those that depend on it."),
     ))
 }
 
@@ -135,6 +158,16 @@ mod tests {
                 "$.steps[2].dependsOn: \"b\" depends on the switch \"s\", and no case lists it: it runs whichever case is chosen"
             ]
         );
+    }
+
+    #[test]
+    fn a_race_of_one_and_a_race_whose_losers_are_needed() {
+        let step = |id: &str, after: &[&str], join: &str| json!({"id": id, "agentId": "@orchestr8/echo", "dependsOn": after, "join": join});
+        let (a, b) = (step("a", &[], "all"), step("b", &[], "all"));
+        assert!(messages(json!([a, step("r", &["a"], "race")]))[0].contains("a race of 1 dependencies"));
+        let needed = json!([a, b, step("r", &["a", "b"], "race"), step("x", &["b"], "all")]);
+        assert!(messages(needed)[0].contains("\"x\" depends on a step that \"r\" cancels"));
+        assert_eq!(messages(json!([a, b, step("r", &["a", "b"], "race")])), Vec::<String>::new());
     }
 
     #[test]

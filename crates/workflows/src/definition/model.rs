@@ -1,5 +1,6 @@
 //! A workflow as the engine sees it: both JSON forms become this, and everything in it has been checked.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use orchestr8_kernel::resilience::Resilience;
@@ -31,8 +32,14 @@ pub struct Workflow {
     /// Names of environment variables its expressions may use.
     pub env: Vec<Arc<str>>,
     pub policies: Policies,
-    /// In the order of the definition.
+    /// An expression over the schedule that has no default: only a scheduled execution can resolve it.
+    pub needs_schedule: Option<Arc<str>>,
+    /// In the order of the definition: the body, then the steps of `onFailure`, then those of `finally`.
     pub steps: Vec<Step>,
+    /// Where each section of `steps` ends.
+    pub section_ends: [usize; 3],
+    /// A step has `join: "race"`.
+    pub has_race: bool,
 }
 
 /// What holds for a whole execution.
@@ -53,6 +60,8 @@ pub struct Policies {
     pub budget: Budget,
     pub journal: JournalRules,
     pub compensate_on: CompensateOn,
+    /// The tags of its executions: an object of texts, with expressions over the inputs.
+    pub tags: Option<Template>,
 }
 
 /// After which ends of an execution its completed steps are undone.
@@ -122,11 +131,40 @@ pub enum RuleAction {
     Remove,
 }
 
+/// Which list of a definition a step is in. The sections run one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum StepSection {
+    #[default]
+    Body,
+    /// When the execution has failed, after its rollback.
+    OnFailure,
+    /// At the end, however it ended.
+    Finally,
+}
+
+impl StepSection {
+    pub const ALL: [StepSection; 3] = [StepSection::Body, StepSection::OnFailure, StepSection::Finally];
+
+    /// The member of the definition that holds it.
+    pub fn member(self) -> &'static str {
+        match self {
+            StepSection::Body => "steps",
+            StepSection::OnFailure => "onFailure",
+            StepSection::Finally => "finally",
+        }
+    }
+
+    pub fn is_closing(self) -> bool {
+        self != StepSection::Body
+    }
+}
+
 /// One step.
 #[derive(Debug, Clone)]
 pub struct Step {
     pub id: Arc<str>,
     pub name: Option<String>,
+    pub section: StepSection,
     pub kind: Kind,
     /// Places of the steps it waits for.
     pub dependencies: Vec<usize>,
@@ -150,10 +188,14 @@ pub struct Step {
     pub idempotency_key: Option<Template>,
     /// Undoes it in a rollback. Runs with `${output}`, `${input}` and `${outcome}` of the step, or of one item or round of it.
     pub compensate: Option<Call>,
+    /// How hard the undo tries.
+    pub undo_resilience: Resilience,
     /// Without a sign of life for this long, an attempt counts as timed out.
     pub heartbeat_timeout_ms: Option<u64>,
     /// Its end is durable before the next step begins, even if its agent is pure.
     pub checkpoint: bool,
+    /// Its result is kept as an artifact, and its output refers to it.
+    pub keeps_artifact: bool,
 }
 
 /// How the ends of its dependencies decide whether a step runs.
@@ -166,6 +208,8 @@ pub enum Join {
     All,
     /// One completed; the others go on.
     Any,
+    /// One completed; the others are cancelled.
+    Race,
     /// All ended, however they did; also after the execution has failed.
     Always,
 }
@@ -194,6 +238,8 @@ pub struct Call {
 pub struct Child {
     pub which: Which,
     pub inputs: Template,
+    /// It goes on by itself: the step is done when it has begun, and nothing that happens to the parent concerns it.
+    pub detached: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -214,6 +260,8 @@ pub enum Wait {
     Until(Template),
     Event {
         name: Template,
+        /// What the event is about: it may be sent to the key instead of the execution.
+        key: Option<Template>,
         timeout_ms: Option<u64>,
     },
 }
@@ -291,9 +339,15 @@ pub enum OnUnknown {
 }
 
 impl Workflow {
+    /// Whether a step waits for an event that may be sent to a key.
+    pub fn has_keyed_waits(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.kind, Kind::Wait(Wait::Event { key: Some(_), .. })))
+    }
+
     /// Whether a rollback of it may have something to undo. What a stored child contains is not known here.
     pub fn is_undoable(&self) -> bool {
-        self.steps.iter().any(|step| match &step.kind {
+        self.steps[self.section(StepSection::Body)].iter().any(|step| match &step.kind {
+            Kind::Workflow(child) if child.detached => step.compensate.is_some(),
             Kind::Workflow(child) => match &child.which {
                 Which::Inline(inner) => step.compensate.is_some() || inner.is_undoable(),
                 Which::Stored { .. } => true,
@@ -304,5 +358,25 @@ impl Workflow {
 
     pub fn place(&self, step: &str) -> Option<usize> {
         self.steps.iter().position(|one| &*one.id == step)
+    }
+
+    /// The places of the steps of a section.
+    pub fn section(&self, section: StepSection) -> Range<usize> {
+        let [body, on_failure, finally] = self.section_ends;
+        match section {
+            StepSection::Body => 0..body,
+            StepSection::OnFailure => body..on_failure,
+            StepSection::Finally => on_failure..finally,
+        }
+    }
+
+    pub fn has_closing_steps(&self) -> bool {
+        self.section_ends[0] < self.steps.len()
+    }
+
+    /// Where the author wrote a step: `steps[2]`, `finally[0]`.
+    pub fn path(&self, place: usize) -> String {
+        let section = self.steps[place].section;
+        format!("{}[{}]", section.member(), place - self.section(section).start)
     }
 }

@@ -1,5 +1,6 @@
 //! What holds for a whole execution: times, limits, budgets, and what its journal shows.
 
+use orchestr8_contract::json::kind;
 use serde_json::Value;
 
 use super::fields::{Elsewhere, Fields, Known, note};
@@ -9,6 +10,7 @@ use super::model::{
 };
 use super::resilience::{self, Wish};
 use crate::expression::Template;
+use crate::tags::check_key;
 
 pub(super) const POLICIES: &[&str] = &[
     "timeout",
@@ -20,6 +22,7 @@ pub(super) const POLICIES: &[&str] = &[
     "budget",
     "journal",
     "compensateOn",
+    "tags",
     "retry",
     "circuitBreaker",
 ];
@@ -72,6 +75,7 @@ pub(super) fn read(fields: &Fields<'_>, workflow_id: &str) -> (Policies, Wish) {
             cost: own.number("cost", 0.0..=COST),
         };
     }
+    policies.tags = tags(fields);
     if let Some(own) = fields.object("journal", JOURNAL) {
         policies.journal = journal(&own);
     }
@@ -98,6 +102,26 @@ pub(super) fn compensate_on(fields: &Fields<'_>) -> Option<CompensateOn> {
     }
     let has = |wanted: &str| words.iter().any(|(_, word)| *word == wanted);
     Some(CompensateOn { failed: has("failed"), cancelled: has("cancelled") })
+}
+
+/// The tags of executions: keys are fixed, values may hold expressions.
+fn tags(fields: &Fields<'_>) -> Option<Template> {
+    let members = fields.map("tags")?;
+    let at = fields.at.field("tags");
+    if members.len() > crate::limits::TAGS {
+        let message = format!("an execution has at most {} tags", crate::limits::TAGS);
+        fields.wrong("tags", message, "Keep those that executions are searched by.");
+    }
+    for (key, value) in members {
+        if let Err(what) = check_key(key) {
+            note(fields.sink, &at.field(key), what, "Use a short name such as customer.");
+        }
+        if value.is_array() || value.is_object() {
+            let message = format!("a tag's value must be a text, and is {}", kind(value));
+            note(fields.sink, &at.field(key), message, "Write a text; it may hold expressions.");
+        }
+    }
+    Some(fields.object_template("tags"))
 }
 
 fn priority(fields: &Fields<'_>) -> i32 {

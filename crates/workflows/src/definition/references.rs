@@ -1,16 +1,18 @@
 //! Checks every expression before anything runs (WF-19.5): what it names exists, and may be seen where it stands.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use orchestr8_contract::Code;
 
 use super::fields::{Sink, is_full};
 use super::graph::Ancestry;
-use super::model::{Kind, Policies, Step, Wait};
+use super::model::{Kind, Policies, Step, Wait, Which, Workflow};
 use super::problems::Problem;
 use super::step::Draft;
 use super::words::nearest;
-use crate::expression::{Part, Reference, Root, Template};
+use crate::expression::{Part, Reference, Root, SCHEDULE, Template};
 
 /// What a workflow declares.
 pub(super) struct Names<'n> {
@@ -32,25 +34,42 @@ struct Sight {
     rounds: bool,
     /// `output`, `input` and `outcome` of what is undone.
     undo: bool,
+    /// `failure` and `execution.status`.
+    closing: bool,
 }
 
-/// Looks at every expression of a workflow. Without ancestry, what comes before what is not looked at.
+/// What an expression reads of a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Aspect {
+    Output,
+    Error,
+}
+
+/// The members of `${steps.<id>.error}`.
+const ERROR: [&str; 4] = ["code", "message", "category", "attempts"];
+
+/// The members of `${failure}`.
+const FAILURE: [&str; 4] = ["code", "message", "category", "stepId"];
+
+/// Looks at every expression of a workflow. Without ancestry, what comes before what is not looked at. Gives the first expression
+/// that only a scheduled execution can resolve.
 pub(super) fn check(
     drafts: &[Draft],
     ancestry: Option<&Ancestry>,
     policies: &Policies,
     names: &Names<'_>,
     sink: &Sink,
-) {
-    let checker = Checker { drafts, ancestry, names, sink };
+) -> Option<Arc<str>> {
+    let checker = Checker { drafts, ancestry, names, sink, needs_schedule: RefCell::default() };
     let keys =
         [policies.concurrency.as_ref().map(|one| &one.key), policies.rate.as_ref().map(|one| &one.key)];
-    for key in keys.into_iter().flatten() {
+    for key in keys.into_iter().flatten().chain(&policies.tags) {
         checker.look(key.located(), Sight::default());
     }
     for (place, draft) in drafts.iter().enumerate() {
         checker.look_at_step(place, &draft.step);
     }
+    checker.needs_schedule.into_inner()
 }
 
 struct Checker<'c> {
@@ -58,11 +77,14 @@ struct Checker<'c> {
     ancestry: Option<&'c Ancestry>,
     names: &'c Names<'c>,
     sink: &'c Sink,
+    /// The first expression that only a scheduled execution can resolve.
+    needs_schedule: RefCell<Option<Arc<str>>>,
 }
 
 impl Checker<'_> {
     fn look_at_step(&self, place: usize, step: &Step) {
-        let plain = Sight { step: Some(place), ..Sight::default() };
+        let closing = step.section.is_closing();
+        let plain = Sight { step: Some(place), closing, ..Sight::default() };
         let inside = Sight { each: step.each.is_some(), rounds: step.repeat.is_some(), ..plain };
         for condition in step.only_if.iter().chain(&step.unless) {
             self.look(condition.located(), plain);
@@ -82,9 +104,20 @@ impl Checker<'_> {
                     self.look(template.located(), Sight { secrets: true, ..inside });
                 }
             }
-            Kind::Workflow(child) => self.look(child.inputs.located(), inside),
+            Kind::Workflow(child) => {
+                self.look(child.inputs.located(), inside);
+                // A workflow inside another one sees the same schedule.
+                if let Which::Inline(inner) = &child.which
+                    && let Workflow { needs_schedule: Some(expression), .. } = &**inner
+                {
+                    self.needs_schedule.borrow_mut().get_or_insert_with(|| expression.clone());
+                }
+            }
             Kind::Wait(Wait::For(template) | Wait::Until(template) | Wait::Event { name: template, .. }) => {
                 self.look(template.located(), plain);
+                if let Kind::Wait(Wait::Event { key: Some(key), .. }) = &step.kind {
+                    self.look(key.located(), plain);
+                }
             }
             Kind::Approval(approval) => self.look(approval.message.located(), plain),
             Kind::Switch(switch) => self.look(switch.on.located(), plain),
@@ -104,7 +137,10 @@ impl Checker<'_> {
                 return;
             }
             let problem = match &reference.root {
-                Root::Step(id) => self.step(id, sight),
+                Root::Step(id) => self.step(id, Aspect::Output, sight),
+                Root::StepError(id) => {
+                    self.step(id, Aspect::Error, sight).or_else(|| member_of(reference, &ERROR))
+                }
                 Root::Variable(name) => self.variable(name),
                 Root::Env(name) => {
                     undeclared(&self.names.env, name, "environment variable", "allowedEnvVars")
@@ -117,13 +153,17 @@ impl Checker<'_> {
                 Root::Secret(name) => undeclared(&self.names.secrets, name, "secret", "secretRefs"),
                 Root::Local(name) => local(name, reference, sight),
             };
+            if matches!(&reference.root, Root::Local(name) if &**name == SCHEDULE) && !reference.has_default()
+            {
+                self.needs_schedule.borrow_mut().get_or_insert_with(|| reference.to_string().into());
+            }
             if let Some((code, message, hint)) = problem {
                 self.sink.borrow_mut().push(Problem::new(at, code, message, hint));
             }
         }
     }
 
-    fn step(&self, id: &str, sight: Sight) -> Option<(Code, String, String)> {
+    fn step(&self, id: &str, aspect: Aspect, sight: Sight) -> Option<(Code, String, String)> {
         let Some(place) = self.drafts.iter().position(|draft| &*draft.step.id == id) else {
             let hint = match nearest(id, self.drafts.iter().map(|draft| &*draft.step.id)) {
                 Some(meant) => format!("Did you mean {meant}?"),
@@ -139,15 +179,21 @@ impl Checker<'_> {
         if own == place && sight.undo {
             return None;
         }
-        let known_before = self.ancestry.is_none_or(|ancestry| ancestry.has(own, place));
+        let (user, used) = (&self.drafts[own].step, &self.drafts[place].step);
+        // All steps of the sections before have ended, and a fallback begins when the step it stands in for has failed.
+        let is_over = used.section < user.section || (aspect == Aspect::Error && used.fallback == Some(own));
+        let known_before = is_over || self.ancestry.is_none_or(|ancestry| ancestry.has(own, place));
         if known_before && own != place {
             return None;
         }
-        let user = &self.drafts[own].step.id;
+        let user = &user.id;
         let hint = match own == place {
             true => String::from(
                 "A step cannot use its own output; with while, ${last} is that of the round before.",
             ),
+            false if used.section > self.drafts[own].step.section => {
+                format!("Steps of {} run after this one.", used.section.member())
+            }
             false => format!("Add {id:?} to the dependencies of {user}."),
         };
         Some((Code::ExprStepNotFound, format!("Step {user} references {id} but missing dependency"), hint))
@@ -175,6 +221,17 @@ fn undeclared(known: &HashSet<&str>, name: &str, what: &str, list: &str) -> Opti
     })
 }
 
+/// An error has these members and nothing inside them.
+fn member_of(reference: &Reference, members: &[&str]) -> Option<(Code, String, String)> {
+    let is_known = match reference.path.as_slice() {
+        [] => true,
+        [Part::Field(field)] => members.contains(&&**field),
+        [Part::Index(_) | Part::Field(_), ..] => false,
+    };
+    let hint = || format!("Write one of {}, or nothing after {}.", members.join(", "), reference.root);
+    (!is_known).then(|| (Code::InvalidWorkflow, format!("{reference} names no member of an error"), hint()))
+}
+
 /// Names that only mean something in certain places.
 fn local(name: &str, reference: &Reference, sight: Sight) -> Option<(Code, String, String)> {
     let (seen, hint) = match name {
@@ -185,10 +242,24 @@ fn local(name: &str, reference: &Reference, sight: Sight) -> Option<(Code, Strin
         "output" | "input" | "outcome" => {
             (sight.undo, "It exists in compensate; elsewhere write ${steps.<id>.output}.")
         }
+        "failure" => match sight.closing {
+            true => return member_of(reference, &FAILURE),
+            false => (false, "It exists in the steps of onFailure and finally."),
+        },
+        SCHEDULE => {
+            let known = matches!(reference.path.as_slice(),
+                [Part::Field(field)] if matches!(&**field, "id" | "time"));
+            (known, "Write ${schedule.id} or ${schedule.time}.")
+        }
+        "hook" | "event" => (false, "It exists in the inputs and keys of a trigger."),
         _ => {
             let known = matches!(reference.path.as_slice(),
                 [Part::Field(field)] if matches!(&**field, "id" | "correlationId"));
-            (known, "Write ${execution.id} or ${execution.correlationId}.")
+            let is_status = matches!(reference.path.as_slice(), [Part::Field(field)] if &**field == "status");
+            match is_status {
+                true => (sight.closing, "${execution.status} exists in the steps of onFailure and finally."),
+                false => (known, "Write ${execution.id} or ${execution.correlationId}."),
+            }
         }
     };
     (!seen).then(|| (Code::InvalidWorkflow, format!("{reference} has no meaning here"), hint.to_owned()))

@@ -11,7 +11,7 @@ use super::form::Form;
 use super::graph::Link;
 use super::kinds::{self, Branches};
 use super::limits;
-use super::model::{Each, Join, Kind, OnError, OnItemError, OnUnknown, Repeat, Step, Switch};
+use super::model::{Each, Join, Kind, OnError, OnItemError, OnUnknown, Repeat, Step, StepSection, Switch};
 use super::resilience::Wish;
 use super::words::quoted;
 use crate::expression::{Condition, Template};
@@ -20,6 +20,9 @@ pub(super) const CONDITION: &[&str] = &["if", "unless"];
 pub(super) const POLICIES: &[&str] = &["timeout", "retry", "circuitBreaker", "idempotencyKey"];
 pub(super) const EACH: &[&str] = &["items", "concurrency", "onItemError"];
 pub(super) const WHILE: &[&str] = &["condition", "maxIterations", "delayMs"];
+
+const JOINS: [(&str, Join); 4] =
+    [("all", Join::All), ("any", Join::Any), ("race", Join::Race), ("always", Join::Always)];
 
 /// How many items of a `forEach` run at once unless it says otherwise.
 const CONCURRENCY: u64 = 10;
@@ -33,6 +36,13 @@ pub(super) struct Draft {
     pub dependencies: Vec<Link>,
     pub fallback: Option<Link>,
     pub branches: Branches,
+}
+
+impl Draft {
+    pub fn in_section(mut self, section: StepSection) -> Self {
+        self.step.section = section;
+        self
+    }
 }
 
 /// The five things a step can do.
@@ -91,6 +101,7 @@ impl Work {
                 "agentId",
                 "config",
                 "input",
+                "output",
                 "forEach",
                 "while",
                 "policies",
@@ -102,7 +113,7 @@ impl Work {
                 "heartbeatTimeoutMs",
                 "idempotencyKey",
             ],
-            Work::Workflow => &["workflow", "inputs", "forEach", "while", "compensate"],
+            Work::Workflow => &["workflow", "inputs", "detached", "forEach", "while", "compensate"],
             Work::Wait => &["wait"],
             Work::Approval => &["approval"],
             Work::Switch => &["switch"],
@@ -144,9 +155,12 @@ pub(super) fn read(fields: &Fields<'_>, form: Form, base: &Resilience, depth: us
         let hint = "Put one of them into a child workflow.";
         fields.wrong("while", "forEach and while cannot be on the same step", hint);
     }
+    let (compensate, undo_wish) = call::compensate(fields).unzip();
+    let undo_resilience = undo_resilience(work, (&wish, &undo_wish.unwrap_or_default()), base);
     let step = Step {
         id: Arc::from(id.unwrap_or_default()),
         name: fields.text("name", limits::NAME_CHARACTERS).map(str::to_owned),
+        section: StepSection::Body,
         // Where nothing usable was found a problem has been noted, and this is never looked at.
         kind: kind.unwrap_or(Kind::Switch(Switch {
             on: Template::literal(Value::Null),
@@ -154,9 +168,7 @@ pub(super) fn read(fields: &Fields<'_>, form: Form, base: &Resilience, depth: us
             default: Vec::new(),
         })),
         dependencies: Vec::new(),
-        join: fields
-            .choice("join", &[("all", Join::All), ("any", Join::Any), ("always", Join::Always)])
-            .unwrap_or_default(),
+        join: fields.choice("join", &JOINS).unwrap_or_default(),
         only_if,
         unless,
         each,
@@ -172,9 +184,11 @@ pub(super) fn read(fields: &Fields<'_>, form: Form, base: &Resilience, depth: us
             )
             .unwrap_or(OnUnknown::Retry),
         idempotency_key: key,
-        compensate: call::compensate(fields),
+        compensate,
+        undo_resilience,
         heartbeat_timeout_ms: fields.ms("heartbeatTimeoutMs", 1),
         checkpoint: fields.flag("checkpoint").unwrap_or(false),
+        keeps_artifact: fields.choice("output", &[("inline", false), ("artifact", true)]).unwrap_or(false),
     };
     let dependencies = dependencies(fields);
     id.map(|_| Draft { at: fields.at.to_string(), step, dependencies, fallback, branches })
@@ -192,6 +206,16 @@ fn resilience(work: Option<Work>, wish: &Wish, base: &Resilience) -> Resilience 
             ..base.clone()
         },
     }
+}
+
+/// An undo has the limits of its step, unless it says others. A step that is not tried again is undone with the usual attempts.
+fn undo_resilience(work: Option<Work>, (step, undo): (&Wish, &Wish), base: &Resilience) -> Resilience {
+    let mut own = match work {
+        Some(Work::Agent) | None => step.over(base),
+        Some(Work::Workflow | Work::Wait | Work::Approval | Work::Switch) => base.clone(),
+    };
+    own.max_attempts = own.max_attempts.max(Resilience::default().max_attempts);
+    undo.over(&own)
 }
 
 /// What the step does: what `type` says, and which of the five members is there.

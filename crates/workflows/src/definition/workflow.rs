@@ -13,7 +13,7 @@ use super::form::Form;
 use super::graph;
 use super::kinds::json_schema;
 use super::limits;
-use super::model::{Policies, Workflow};
+use super::model::{Join, Policies, StepSection, Workflow};
 use super::policies::{self, is_name};
 use super::references::{self, Names};
 use super::resilience::Wish;
@@ -78,7 +78,8 @@ pub(super) fn read(
     let (policies, wish) = all_policies(&fields, identity.id.unwrap_or_default());
     let mut drafts = steps(&fields, form, &wish.over(&Resilience::default()), depth);
     let ancestry = graph::connect(&mut drafts, sink);
-    references::check(&drafts, ancestry.as_ref(), &policies, &names(&context, inputs), sink);
+    let needs_schedule =
+        references::check(&drafts, ancestry.as_ref(), &policies, &names(&context, inputs), sink);
     Some(Workflow {
         id: identity.id.unwrap_or_default().into(),
         name: identity.name.unwrap_or_default().into(),
@@ -93,6 +94,9 @@ pub(super) fn read(
         secrets: context.secrets.into_iter().map(Arc::from).collect(),
         env: context.env.into_iter().map(Arc::from).collect(),
         policies,
+        section_ends: section_ends(&drafts),
+        needs_schedule,
+        has_race: drafts.iter().any(|draft| draft.step.join == Join::Race),
         steps: graph::steps(drafts),
     })
 }
@@ -183,17 +187,35 @@ fn all_policies(fields: &Fields<'_>, id: &str) -> (Policies, Wish) {
 
 fn steps(fields: &Fields<'_>, form: Form, base: &Resilience, depth: usize) -> Vec<Draft> {
     fields.need("steps", "Add a list of steps.");
-    let list = fields.at.field("steps");
-    let items = fields.list("steps", limits::STEPS).unwrap_or_default();
     if fields.get("steps").and_then(Value::as_array).is_some_and(Vec::is_empty) {
         fields.wrong("steps", "a workflow needs a step at least", "Add a step.");
     }
-    let mut drafts = Vec::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
-        let own = Fields::of(item, list.item(index), form.step(), fields.sink);
-        drafts.extend(own.and_then(|own| step::read(&own, form, base, depth)));
+    let mut drafts = Vec::new();
+    for section in StepSection::ALL {
+        let name = section.member();
+        let list = fields.at.field(name);
+        let items = fields.list(name, limits::STEPS).unwrap_or_default();
+        for (index, item) in items.iter().enumerate() {
+            let Some(own) = Fields::of(item, list.item(index), form.step(), fields.sink) else { continue };
+            if section.is_closing() && own.has("compensate") {
+                let message = format!("a step of {name} runs after the rollback and is never undone");
+                own.wrong("compensate", message, "Remove it.");
+            }
+            let draft = step::read(&own, form, base, depth);
+            drafts.extend(draft.map(|draft| draft.in_section(section)));
+        }
+    }
+    if drafts.len() > limits::STEPS {
+        let message =
+            format!("all lists together have {} steps; at most {} are allowed", drafts.len(), limits::STEPS);
+        note(fields.sink, &fields.at, message, "Put some of them into a child workflow.");
     }
     drafts
+}
+
+/// Where each section ends in the list of all steps.
+fn section_ends(drafts: &[Draft]) -> [usize; 3] {
+    StepSection::ALL.map(|section| drafts.iter().filter(|draft| draft.step.section <= section).count())
 }
 
 /// Variables are what the definition sets and what its inputs describe.

@@ -5,25 +5,26 @@ use orchestr8_contract::{Code, Fault};
 
 use super::event::{Decision, Task};
 use super::state::{Phase, State};
-use super::{count_attempts, end_task};
+use super::{count_attempts, end_task, is_task_told_to_stop};
 
 /// An attempt failed, and the next one follows after a wait.
 pub fn begin(
     state: &mut State,
     (task, attempt): (Task, u32),
-    wait_ms: u64,
+    (wait_ms, code): (u64, Code),
     at_ms: i64,
     out: &mut Vec<Decision>,
 ) {
     let Some(work) = state.work.get_mut(&task) else { return };
     let ran_ms = u64::try_from(at_ms.saturating_sub(work.began_ms)).unwrap_or(0);
     work.attempts = attempt;
-    work.spent_ms = work.spent_ms.saturating_add(ran_ms).saturating_add(wait_ms);
+    // Nothing was called while the circuit is open, so that takes no time of what may be tried.
+    if code != Code::CircuitOpen {
+        work.spent_ms = work.spent_ms.saturating_add(ran_ms).saturating_add(wait_ms);
+    }
     count_attempts(state, task, attempt);
-    let stops =
-        state.cancel.is_some() || state.failing.as_ref().is_some_and(|failing| failing.step.is_none());
     // Nothing stops a rollback but force.
-    if stops && !task.undo {
+    if is_task_told_to_stop(state, task) && !task.undo {
         let fault = Fault::new(Code::Cancelled, "it was cancelled");
         return end_task(state, task, attempt, Err(StoredFault::from(&fault)), at_ms);
     }

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::agents::Usage;
-use crate::definition::model::Budget;
+use crate::definition::model::{Budget, StepSection};
+
+pub use super::status::Status;
 
 /// One piece of work: a step, one item or round of it, or its undoing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -74,6 +76,9 @@ pub enum Event {
         /// Outputs taken over from the execution it was forked from.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         kept: Vec<(usize, Value)>,
+        /// How often other executions did and undid these steps before: part of their keys.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        generations: Vec<(usize, u32)>,
     },
     /// An attempt begins.
     Started {
@@ -106,6 +111,9 @@ pub enum Event {
         /// A rollback must ask it to undo what it did.
         #[serde(default, skip_serializing_if = "is_false")]
         undoable: bool,
+        /// It goes on by itself, so the work is done.
+        #[serde(default, skip_serializing_if = "is_false")]
+        detached: bool,
     },
     /// The end of an attempt is not known: its process died.
     Lost {
@@ -165,12 +173,14 @@ pub enum Event {
     },
     /// A failed or cancelled execution is taken up again.
     Again,
+    /// The same, and the limit of its key is reached: it waits for its turn as one that starts.
+    AgainQueued,
 }
 
 impl Event {
     /// It is for an execution that has ended, too.
     pub fn concerns_ended(&self) -> bool {
-        matches!(self, Event::Again | Event::UndoAsked)
+        matches!(self, Event::Again | Event::AgainQueued | Event::UndoAsked)
     }
 
     /// The piece of work it is about.
@@ -193,7 +203,8 @@ impl Event {
             | Event::Unwritable { .. }
             | Event::Paused { .. }
             | Event::Resumed { .. }
-            | Event::Again => None,
+            | Event::Again
+            | Event::AgainQueued => None,
         }
     }
 }
@@ -268,6 +279,11 @@ pub enum Decision {
     Unask {
         task: Task,
     },
+    /// It waits for an event that may be sent to a key.
+    Expect {
+        name: String,
+        key: String,
+    },
     /// Stop the attempt that runs.
     Stop {
         task: Task,
@@ -297,6 +313,10 @@ pub enum Note {
     Skipped {
         step: usize,
     },
+    /// It has begun and has lost a race: it is told to stop.
+    Lost {
+        step: usize,
+    },
     Paused,
     Waiting {
         step: usize,
@@ -305,6 +325,10 @@ pub enum Note {
     Compensating {
         units: usize,
     },
+    /// The handlers of this section begin.
+    Closing {
+        section: StepSection,
+    },
     /// A child is asked to undo what it did.
     UndoingChild {
         task: Task,
@@ -312,72 +336,4 @@ pub enum Note {
     Finished {
         forced: bool,
     },
-}
-
-/// Where an execution stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    Queued,
-    Running,
-    Paused,
-    Cancelling,
-    /// What it did is being undone.
-    Compensating,
-    Completed,
-    Failed,
-    Cancelled,
-    /// It failed or was cancelled, and its rollback has ended.
-    Compensated,
-}
-
-impl Status {
-    pub const ALL: [Status; 9] = [
-        Status::Queued,
-        Status::Running,
-        Status::Paused,
-        Status::Cancelling,
-        Status::Compensating,
-        Status::Completed,
-        Status::Failed,
-        Status::Cancelled,
-        Status::Compensated,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Status::Queued => "queued",
-            Status::Running => "running",
-            Status::Paused => "paused",
-            Status::Cancelling => "cancelling",
-            Status::Compensating => "compensating",
-            Status::Completed => "completed",
-            Status::Failed => "failed",
-            Status::Cancelled => "cancelled",
-            Status::Compensated => "compensated",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
-    }
-
-    pub fn is_final(self) -> bool {
-        match self {
-            Status::Completed | Status::Failed | Status::Cancelled | Status::Compensated => true,
-            Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Compensating => {
-                false
-            }
-        }
-    }
-
-    /// It did not complete and has an error or a reason.
-    pub fn is_unsuccessful(self) -> bool {
-        match self {
-            Status::Failed | Status::Cancelled | Status::Compensating | Status::Compensated => true,
-            Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Completed => {
-                false
-            }
-        }
-    }
 }

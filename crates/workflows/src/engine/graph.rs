@@ -8,9 +8,9 @@ use serde_json::json;
 use super::event::{Decision, Note, Status, Task};
 use super::join::{self, Readiness};
 use super::scope::Frame;
-use super::state::{Failing, Outcome, Parts, Pause, Phase, Skip, State, Work};
-use super::stop::drop_waiting;
-use super::{complete_step, fail_step, parts, pause, undo, waits};
+use super::state::{Outcome, Parts, Phase, Skip, State, Work};
+use super::stop::{drop_waiting, is_told_to_stop};
+use super::{closing, complete_step, fail_step, note_failure, parts, pause, race, undo, waits};
 use crate::definition::model::{Join, Kind, Switch};
 use crate::expression::{Condition, Reference, Root, Template, is_equal};
 use crate::limits;
@@ -20,6 +20,9 @@ pub fn settle(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
     if state.status.is_final() || state.status == Status::Queued {
         return;
     }
+    if state.closing_section().is_some() {
+        return closing::advance(state, at_ms, out);
+    }
     if state.cancel.is_some() || state.undoing.is_some() {
         if state.work.is_empty() {
             undo::conclude(state, false, at_ms, out);
@@ -28,7 +31,7 @@ pub fn settle(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
     }
     if state.failing.is_none() && state.pause.is_none() {
         if let Some(reason) = over_budget(state, at_ms) {
-            pause(state, Pause { reason, by_budget: true }, out);
+            pause(state, reason, true, out);
             out.push(Decision::Note(Note::Paused));
         } else {
             while state.failing.is_none() && advance(state, at_ms, out) {}
@@ -36,12 +39,15 @@ pub fn settle(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
     }
     if state.failing.is_some() {
         wind_down(state, at_ms, out);
-    } else if state.work.is_empty() && state.steps.iter().all(|step| step.outcome.is_some()) {
-        finish(state, Status::Completed, false, at_ms, out);
+    } else if state.work.is_empty() && state.all_ended() {
+        closing::close(state, Status::Completed, false, at_ms, out);
     }
 }
 
 pub fn finish(state: &mut State, status: Status, forced: bool, at_ms: i64, out: &mut Vec<Decision>) {
+    if state.workflow().has_closing_steps() {
+        closing::leave_out(state);
+    }
     for step in &mut state.steps {
         if step.outcome.is_none() {
             step.outcome = Some(Outcome::Cancelled);
@@ -57,10 +63,13 @@ pub fn finish(state: &mut State, status: Status, forced: bool, at_ms: i64, out: 
     out.push(Decision::Finish);
 }
 
-/// One look at every step, in the order of the definition. True when something changed that may let others go on.
-fn advance(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) -> bool {
+/// One look at every step that may run now, in the order of the definition. True when something changed that may let others go on.
+pub fn advance(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) -> bool {
     let mut changed = false;
-    for step in 0..state.steps.len() {
+    if state.workflow().has_race {
+        race::decide_all(state, at_ms, out);
+    }
+    for step in state.current_steps() {
         if state.steps[step].outcome.is_some() || !may_go_on(state, step) {
             continue;
         }
@@ -68,7 +77,8 @@ fn advance(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) -> bool {
         if !own.begun {
             begin(state, step, at_ms, out);
         }
-        if state.steps[step].begun && state.steps[step].parts.is_some() {
+        let goes_on = state.steps[step].lost.is_none() || race::ends_whole(state, step, at_ms);
+        if goes_on && state.steps[step].begun && state.steps[step].parts.is_some() {
             parts::advance(state, step, at_ms, out);
         }
         changed |= state.steps[step].outcome.is_some();
@@ -77,21 +87,26 @@ fn advance(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) -> bool {
 }
 
 /// Whether a step may do anything new: after the failure of a step only if it is to run always, and not at all when the
-/// execution ran out of time.
+/// execution ran out of time. Handlers may.
 fn may_go_on(state: &State, step: usize) -> bool {
+    if state.closing.is_some() {
+        return true;
+    }
     match &state.failing {
         None => true,
-        Some(failing) => failing.step.is_some() && state.workflow().steps[step].join == Join::Always,
+        Some(failing) => !failing.stops && state.workflow().steps[step].join == Join::Always,
     }
 }
 
 /// After a failure only steps with `join: "always"` begin: what runs finishes, what was done is undone, then it ends. What ran
-/// when the process died may have happened, so it is brought to its end too: only then can it be undone.
+/// when the process died may have happened, so it is brought to its end too, and so is a step between two attempts.
 fn wind_down(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
+    lift_budget_pause(state, out);
     let workflow = state.workflow().clone();
     let runs_always = |task: &Task| workflow.steps[task.step].join == Join::Always;
-    let is_dropped =
-        |task: &Task, work: &Work| !work.phase.is_active() && !work.is_in_doubt() && !runs_always(task);
+    let is_dropped = |task: &Task, work: &Work| {
+        !work.phase.is_active() && !work.is_between_attempts() && !runs_always(task)
+    };
     if state.work.iter().any(|(task, work)| is_dropped(task, work)) {
         out.push(Decision::Withdraw);
         drop_waiting(state, is_dropped, at_ms, out);
@@ -106,18 +121,52 @@ fn wind_down(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
         }
     }
     skip_rest(state, at_ms, out);
-    while advance(state, at_ms, out) {
-        skip_rest(state, at_ms, out);
+    // While it is paused nothing begins, and an execution with a step that is to begin does not end.
+    if state.pause.is_none() || is_told_to_stop(state) {
+        close_loops(state, at_ms, out);
     }
-    if state.work.is_empty() {
+    if state.pause.is_none() {
+        while advance(state, at_ms, out) {
+            skip_rest(state, at_ms, out);
+        }
+    }
+    let has_ended = state.pause.is_none() || state.all_ended();
+    if state.work.is_empty() && has_ended {
         undo::conclude(state, false, at_ms, out);
+    }
+}
+
+/// A budget that is used up holds back new work. What has failed winds down and is undone all the same.
+fn lift_budget_pause(state: &mut State, out: &mut Vec<Decision>) {
+    if state.pause.take_if(|pause| pause.by_budget).is_some() {
+        state.status = Status::Running;
+        let ready = state.work.iter().filter(|(_, work)| work.phase == Phase::Ready);
+        out.extend(ready.map(|(task, _)| Decision::Run { task: *task }));
+    }
+}
+
+/// A loop that has nothing more to begin ends as its items did, also after the failure of another step. One that was cut short is
+/// cancelled; only then can a step begin that waits for it, however it ended.
+fn close_loops(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
+    for step in 0..state.steps.len() {
+        let own = &state.steps[step];
+        let Some(parts) = own.parts.as_ref().filter(|_| own.begun && own.outcome.is_none()) else { continue };
+        if state.works_on(step) > 0 || may_go_on(state, step) {
+            continue;
+        }
+        if !is_told_to_stop(state) && parts::has_nothing_to_begin(state, step, parts) {
+            parts::advance(state, step, at_ms, out);
+            continue;
+        }
+        let own = &mut state.steps[step];
+        (own.outcome, own.ended_ms) = (Some(Outcome::Cancelled), Some(at_ms));
     }
 }
 
 fn skip_rest(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
     let culprit = state.failing.as_ref().and_then(|failing| failing.step);
     let workflow = state.workflow().clone();
-    for step in 0..state.steps.len() {
+    for step in state.current_steps() {
         let own = &state.steps[step];
         if own.begun || own.outcome.is_some() || may_go_on(state, step) {
             continue;
@@ -131,25 +180,18 @@ fn skip_rest(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
             (None, Some(step)) => format!("Execution failed at '{}'", workflow.steps[step].id),
             (None, None) => String::from("The execution ran out of time"),
         };
-        skip(state, step, reason, true, at_ms, out);
+        skip(state, step, Skip { reason, by_failure: true }, at_ms, out);
     }
 }
 
-fn skip(
-    state: &mut State,
-    step: usize,
-    reason: String,
-    by_failure: bool,
-    at_ms: i64,
-    out: &mut Vec<Decision>,
-) {
+pub fn skip(state: &mut State, step: usize, skip: Skip, at_ms: i64, out: &mut Vec<Decision>) {
     let own = &mut state.steps[step];
     own.outcome = Some(Outcome::Skipped);
-    own.skip = Some(Skip { reason, by_failure });
+    own.skip = Some(skip);
     own.ended_ms = Some(at_ms);
     // A fallback that is needed and cannot run leaves the failure as it is.
     if let Some(failed) = own.alias_for {
-        state.failing.get_or_insert(Failing { step: Some(failed), cancelled: false });
+        note_failure(state, failed, false);
     }
     out.push(Decision::Note(Note::Skipped { step }));
 }
@@ -157,7 +199,7 @@ fn skip(
 /// A budget that is used up while there is more to do.
 fn over_budget(state: &State, at_ms: i64) -> Option<String> {
     let budget = &state.budget;
-    if state.steps.iter().all(|step| step.outcome.is_some()) {
+    if state.all_ended() {
         return None;
     }
     let elapsed_ms = u64::try_from(at_ms - state.started_ms.unwrap_or(at_ms)).unwrap_or(0);
@@ -181,20 +223,21 @@ fn begin(state: &mut State, step: usize, at_ms: i64, out: &mut Vec<Decision>) {
         Readiness::Pending => return,
         Readiness::Ready => {}
         Readiness::Skipped { reason, by_failure } => {
-            return skip(state, step, reason, by_failure, at_ms, out);
+            return skip(state, step, Skip { reason, by_failure }, at_ms, out);
         }
     }
     if definition.is_fallback && state.steps[step].alias_for.is_none() {
         let mut primaries =
             workflow.steps.iter().zip(&state.steps).filter(|(one, _)| one.fallback == Some(step));
         if primaries.all(|(_, own)| own.outcome.is_some()) {
-            skip(state, step, String::from("No step needed this fallback"), false, at_ms, out);
+            let reason = String::from("No step needed this fallback");
+            skip(state, step, Skip { reason, by_failure: false }, at_ms, out);
         }
         return;
     }
     match may_run(state, step) {
         Ok(None) => {}
-        Ok(Some(reason)) => return skip(state, step, reason, false, at_ms, out),
+        Ok(Some(reason)) => return skip(state, step, Skip { reason, by_failure: false }, at_ms, out),
         Err(fault) => return fail(state, step, &fault, at_ms, out),
     }
     state.steps[step].begun = true;

@@ -5,7 +5,7 @@
 //! condition over the decision: who forgets the condition must not get the step.
 
 use super::state::{Outcome, State};
-use crate::definition::model::{Join, Kind, OnError, Step};
+use crate::definition::model::{Join, Kind, OnError, Step, Switch, Workflow};
 use crate::expression::{Part, Reference, Root};
 
 /// What follows for a step from the ends of its dependencies.
@@ -57,35 +57,49 @@ pub fn readiness(state: &State, step: usize) -> Readiness {
     match definition.join {
         Join::Always if is_open => Readiness::Pending,
         Join::Always => Readiness::Ready,
-        Join::Any if first(&[Ending::Completed]).is_some() => Readiness::Ready,
-        Join::Default | Join::All | Join::Any if is_open => Readiness::Pending,
-        Join::Default | Join::All | Join::Any => {
+        Join::Any | Join::Race if first(&[Ending::Completed]).is_some() => Readiness::Ready,
+        Join::Default | Join::All | Join::Any | Join::Race if is_open => Readiness::Pending,
+        Join::Default | Join::All | Join::Any | Join::Race => {
             if let Some((dependency, _)) = first(&[Ending::Failed]) {
                 return failed(*dependency);
-            }
-            if definition.join == Join::Any && first(&[Ending::Tolerated]).is_some() {
-                return Readiness::Ready;
             }
             if let Some((dependency, _)) = first(&[Ending::Rejected]) {
                 return skipped(format!("Rejected by '{}'", id(*dependency)));
             }
+            let is_skipped = |(_, ending): &(usize, Ending)| *ending == Ending::Skipped;
             let incomplete = first(&[Ending::Skipped, Ending::Tolerated]);
             if let Some((dependency, _)) = incomplete.filter(|_| definition.join == Join::All) {
                 return skipped(format!("Dependency '{}' did not complete", id(*dependency)));
             }
-            if endings.iter().all(|(_, ending)| *ending == Ending::Skipped) {
+            if endings.iter().all(is_skipped) {
                 return skipped(String::from("dependencies skipped"));
+            }
+            // Here none of them completed: one that may fail has failed.
+            if let Some((dependency, _)) =
+                incomplete.filter(|_| matches!(definition.join, Join::Any | Join::Race))
+            {
+                return skipped(format!("Dependency '{}' did not complete", id(*dependency)));
             }
             Readiness::Ready
         }
     }
 }
 
+/// The dependency that a race goes on with: the first that completed, in the order of the definition.
+pub fn winner(state: &State, race: usize) -> Option<usize> {
+    let definition = &state.workflow().steps[race];
+    let mut dependencies = definition.dependencies.iter().copied();
+    dependencies.find(|dependency| seen_from(state, definition, *dependency) == Ending::Completed)
+}
+
 fn seen_from(state: &State, dependent: &Step, dependency: usize) -> Ending {
     match ending(state, dependency) {
         Ending::Completed if is_rejected(state, dependency) => {
-            let approval = &state.workflow().steps[dependency].id;
-            if tests_decision(dependent, approval) { Ending::Completed } else { Ending::Rejected }
+            let workflow = state.workflow();
+            let approval = &workflow.steps[dependency].id;
+            let is_tested =
+                tests_decision(dependent, approval) || is_behind_switch(workflow, dependent, approval);
+            if is_tested { Ending::Completed } else { Ending::Rejected }
         }
         other => other,
     }
@@ -98,6 +112,7 @@ fn ending(state: &State, step: usize) -> Ending {
         Some(Outcome::Completed) => Ending::Completed,
         Some(Outcome::Skipped) if own.skip.as_ref().is_some_and(|skip| skip.by_failure) => Ending::Failed,
         Some(Outcome::Skipped) => Ending::Skipped,
+        Some(Outcome::Cancelled) if own.lost.is_some() => Ending::Skipped,
         Some(Outcome::Cancelled) => Ending::Failed,
         Some(Outcome::Failed) => {
             let definition = &state.workflow().steps[step];
@@ -118,6 +133,17 @@ fn ending(state: &State, step: usize) -> Ending {
 fn is_rejected(state: &State, step: usize) -> bool {
     let is_approval = matches!(state.workflow().steps[step].kind, Kind::Approval(_));
     is_approval && state.output(step).is_none_or(|output| output["approved"] != true)
+}
+
+/// Whether a switch over the decision of an approval lists the step in one of its branches.
+fn is_behind_switch(workflow: &Workflow, step: &Step, approval: &str) -> bool {
+    let lists = |switch: &Switch| {
+        let mut listed = switch.cases.iter().flat_map(|(_, steps)| steps).chain(&switch.default);
+        listed.any(|place| workflow.steps[*place].id == step.id)
+    };
+    workflow.steps.iter().any(|one| {
+        matches!(&one.kind, Kind::Switch(switch) if lists(switch)) && tests_decision(one, approval)
+    })
 }
 
 /// Whether a step has a condition over the decision of an approval: its own, or as a switch the value it branches on.

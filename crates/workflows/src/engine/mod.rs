@@ -4,17 +4,24 @@
 //! no store and no environment: the time is that of the event, so folding the same events always gives the same state.
 
 mod again;
+pub mod attempts;
 mod backoff;
+pub mod closing;
+mod deadline;
 pub mod event;
 mod graph;
+pub mod identity;
 pub mod join;
 mod parts;
+mod race;
 pub mod scope;
 pub mod state;
+mod status;
 mod stop;
 pub mod undo;
 pub mod view;
-mod waits;
+pub(crate) mod waits;
+mod work;
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +35,7 @@ use crate::definition::model::{OnError, OnUnknown};
 use crate::limits;
 use event::{Decision, Event, Note, Resolution, Status, Task};
 use state::{Child, Failing, Outcome, Pause, Phase, Problem, State};
-use stop::{cancel, fail_whole, force, is_told_to_stop, out_of_time};
+use stop::{cancel, fail_whole, force, is_task_told_to_stop, is_told_to_stop};
 
 /// Applies an event and says what follows from it.
 pub fn next(state: &mut State, event: Event, at_ms: i64) -> Vec<Decision> {
@@ -47,14 +54,15 @@ pub fn next(state: &mut State, event: Event, at_ms: i64) -> Vec<Decision> {
 
 fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
     match event {
-        Event::Begun { env, kept } => begin(state, env, kept, at_ms, out),
+        Event::Begun { env, kept, generations } => begin(state, (env, kept, generations), at_ms, out),
         Event::Started { task, attempt } => started(state, task, attempt, at_ms),
         Event::Retrying { task, attempt, fault, wait_ms } => {
             spend(state, Usage::of(&fault));
+            attempts::ended(state, task, Some(&fault), at_ms);
             if let Some(work) = state.work.get_mut(&task) {
                 work.may_have_happened |= undo::is_unknown(&fault, attempt, false);
             }
-            backoff::begin(state, (task, attempt), wait_ms, at_ms, out);
+            backoff::begin(state, (task, attempt), (wait_ms, fault.code), at_ms, out);
         }
         Event::Succeeded { task, attempts, output, usage } => {
             spend(state, usage);
@@ -64,7 +72,10 @@ fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
             spend(state, Usage::of(&fault));
             end_task(state, task, attempts, Err(fault), at_ms);
         }
-        Event::ChildBegun { task, execution, undoable } => {
+        Event::ChildBegun { task, execution, undoable: _, detached: true } => {
+            detach(state, task, &execution, at_ms, out);
+        }
+        Event::ChildBegun { task, execution, undoable, detached: false } => {
             started(state, task, 1, at_ms);
             if state.work.contains_key(&task) {
                 state.children.insert(task, Child { execution: execution.clone(), undoable });
@@ -74,7 +85,7 @@ fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
         Event::Lost { task } => lost(state, task, at_ms, out),
         Event::Resolved { task, how } => resolve(state, task, how, at_ms, out),
         Event::Due { task: Some(task) } => waits::due(state, task, at_ms, out),
-        Event::Due { task: None } => out_of_time(state, at_ms, out),
+        Event::Due { task: None } => deadline::due(state, at_ms, out),
         Event::Signal { id: Some(id), .. } if state.has_heard(&id) => {}
         Event::Signal { name, payload, id } => {
             state.hear(id);
@@ -87,11 +98,18 @@ fn apply(state: &mut State, event: Event, at_ms: i64, out: &mut Vec<Decision>) {
         Event::CancelAsked { reason, graceful: _, force } => cancel(state, reason, force, at_ms, out),
         Event::UndoAsked => undo::asked(state, at_ms, out),
         Event::Forced => force(state, at_ms, out),
+        Event::Unwritable { fault } if state.closing_section().is_some() => {
+            closing::unwritable(state, &fault, at_ms, out);
+        }
         Event::Unwritable { fault } if state.undoing.is_some() => undo::unwritable(state, &fault, out),
         Event::Unwritable { fault } => fail_whole(state, fault, at_ms, out),
-        Event::Paused { reason } => pause(state, Pause { reason, by_budget: false }, out),
-        Event::Resumed { budget } => resume(state, &budget, out),
-        Event::Again => again::begin_again(state, at_ms, out),
+        Event::Paused { reason } => pause(state, reason, false, out),
+        Event::Resumed { budget } => {
+            resume(state, &budget, out);
+            deadline::arm(state, at_ms, out);
+        }
+        Event::Again => again::begin_again(state, false, at_ms, out),
+        Event::AgainQueued => again::begin_again(state, true, at_ms, out),
     }
 }
 
@@ -101,34 +119,34 @@ fn spend(state: &mut State, usage: Usage) {
     state.usage.cost += usage.cost;
 }
 
-fn begin(
-    state: &mut State,
-    env: serde_json::Map<String, Value>,
-    kept: Vec<(usize, Value)>,
-    at_ms: i64,
-    out: &mut Vec<Decision>,
-) {
-    if state.has_begun() {
+/// What an execution begins with: its environment, results taken over, and generations.
+type Start = (serde_json::Map<String, Value>, Vec<(usize, Value)>, Vec<(usize, u32)>);
+
+fn begin(state: &mut State, (env, kept, generations): Start, at_ms: i64, out: &mut Vec<Decision>) {
+    // One that was cancelled in the queue ends or rolls back.
+    if state.has_begun() || state.cancel.is_some() {
         return;
     }
     // It may have been paused while it waited for its turn.
     state.status = if state.pause.is_some() { Status::Paused } else { Status::Running };
+    state.pause.iter_mut().for_each(|pause| pause.in_queue = false);
+    if state.started_ms.is_some() {
+        // It was taken up again: what it knows holds.
+        deadline::begin(state, at_ms, out);
+        return;
+    }
     state.started_ms = Some(at_ms);
     state.env = env;
+    for (step, generation) in generations {
+        state.steps.get_mut(step).into_iter().for_each(|own| own.generation = generation);
+    }
     for (step, output) in kept {
         if step < state.steps.len() {
             // It is no unit of a rollback: what another execution did is not undone by this one.
             complete_step(state, step, output, at_ms);
         }
     }
-    arm_timeout(state, at_ms, out);
-}
-
-fn arm_timeout(state: &State, at_ms: i64, out: &mut Vec<Decision>) {
-    if let Some(timeout_ms) = state.timeout_ms() {
-        let due_ms = at_ms.saturating_add(i64::try_from(timeout_ms).unwrap_or(i64::MAX));
-        out.push(Decision::Wake { task: None, due_ms });
-    }
+    deadline::begin(state, at_ms, out);
 }
 
 fn put(state: &mut State, task: Task, phase: Phase, attempts: u32) {
@@ -141,11 +159,21 @@ fn put(state: &mut State, task: Task, phase: Phase, attempts: u32) {
 
 fn started(state: &mut State, task: Task, attempt: u32, at_ms: i64) {
     state.attempts += 1;
+    attempts::began(state, task, attempt, at_ms);
     put(state, task, Phase::Running, attempt);
     if let Some(work) = state.work.get_mut(&task) {
         work.began_ms = at_ms;
     }
     state.steps[task.step].started_ms.get_or_insert(at_ms);
+}
+
+/// A detached child has begun. The step is done; the child is no unit of a rollback, and is not told to stop.
+fn detach(state: &mut State, task: Task, execution: &str, at_ms: i64, out: &mut Vec<Decision>) {
+    started(state, task, 1, at_ms);
+    end_task(state, task, 1, Ok(serde_json::json!({"executionId": execution})), at_ms);
+    if task.part.is_none() && state.steps[task.step].outcome == Some(Outcome::Completed) {
+        out.push(Decision::Note(Note::Completed { step: task.step }));
+    }
 }
 
 /// The attempts of an undo are its own.
@@ -161,6 +189,7 @@ fn end_task(state: &mut State, task: Task, attempts: u32, result: Result<Value, 
     // An end nobody waits for any more, for example after a forced cancellation.
     let Some(work) = state.work.remove(&task) else { return };
     count_attempts(state, task, attempts);
+    attempts::ended(state, task, result.as_ref().err(), at_ms);
     let is_done = result.is_ok();
     let result = result.and_then(|output| fit(state, output));
     if task.undo {
@@ -171,8 +200,8 @@ fn end_task(state: &mut State, task: Task, attempts: u32, result: Result<Value, 
         // What was done and cannot be kept is undone as well, and so is what a child did before it failed.
         Err(fault) => {
             let is_child = state.children.contains_key(&task);
-            let may_have_happened =
-                work.may_have_happened || undo::is_unknown(fault, attempts, is_told_to_stop(state));
+            let was_told = is_task_told_to_stop(state, task);
+            let may_have_happened = work.may_have_happened || undo::is_unknown(fault, attempts, was_told);
             if is_done || is_child || may_have_happened {
                 undo::note_unknown(state, task);
             }
@@ -207,6 +236,10 @@ fn complete_step(state: &mut State, step: usize, output: Value, at_ms: i64) {
     state.outputs_bytes += json::bytes(&output);
     let own = &mut state.steps[step];
     own.begun = true;
+    if own.lost.take().is_some() {
+        // It completed before it could be stopped, so its result holds.
+        own.skip = None;
+    }
     own.started_ms.get_or_insert(at_ms);
     own.outcome = Some(Outcome::Completed);
     own.output = Some(output);
@@ -219,27 +252,45 @@ fn fail_step(state: &mut State, step: usize, fault: StoredFault, at_ms: i64) {
     let was_told = is_told_to_stop(state);
     let own = &mut state.steps[step];
     own.begun = true;
-    own.outcome = Some(if cancelled && was_told { Outcome::Cancelled } else { Outcome::Failed });
+    own.outcome = Some(if (cancelled && was_told) || own.lost.is_some() {
+        Outcome::Cancelled
+    } else {
+        Outcome::Failed
+    });
     own.fault = Some(fault.clone());
     own.ended_ms = Some(at_ms);
+    if own.lost.is_some() {
+        // However it ended: the race goes on without it.
+        return;
+    }
     let definition = &state.identity.workflow.steps[step];
     match (definition.on_error, definition.fallback) {
         (OnError::Continue, _) => {}
         (OnError::Fallback, Some(fallback)) if state.steps[fallback].outcome != Some(Outcome::Skipped) => {
             state.steps[fallback].alias_for.get_or_insert(step);
         }
-        // What fails after a cancellation does not make it a failure.
-        (OnError::Fail | OnError::Retry | OnError::Fallback, _) if state.cancel.is_some() => {}
-        (OnError::Fail | OnError::Retry | OnError::Fallback, _) => {
-            state.failing.get_or_insert(Failing { step: Some(step), cancelled });
-        }
+        (OnError::Fail | OnError::Retry | OnError::Fallback, _) => note_failure(state, step, cancelled),
     }
     state.errors.push(Problem { step: Some(step), fault });
 }
 
+/// A failure that nothing tolerates: of the body, or of a handler.
+fn note_failure(state: &mut State, step: usize, cancelled: bool) {
+    match &mut state.closing {
+        Some(closing) => closing.has_failed = true,
+        // What fails after a cancellation does not make it a failure.
+        None if state.cancel.is_some() => {}
+        None => {
+            state.failing.get_or_insert(Failing { step: Some(step), cancelled, stops: false });
+        }
+    }
+}
+
 /// The process died while this ran.
 fn lost(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
+    let is_told = is_task_told_to_stop(state, task);
     let Some(work) = state.work.get_mut(&task) else { return };
+    work.may_have_happened = true;
     if matches!(work.phase, Phase::Retrying { .. }) {
         // As earlier versions recorded it: the attempt before is known to have failed; the next one may have begun.
         work.attempts = work.attempts.saturating_add(1);
@@ -249,7 +300,7 @@ fn lost(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
         work.phase = Phase::Ready;
         return out.push(Decision::Run { task });
     }
-    if state.cancel.is_some() {
+    if is_told {
         // It was told to stop and did, if not as it was meant to.
         let (attempts, fault) = (work.attempts, Fault::new(Code::Cancelled, "the server stopped"));
         return end_task(state, task, attempts, Err(StoredFault::from(&fault)), at_ms);
@@ -299,19 +350,22 @@ fn resolve(state: &mut State, task: Task, how: Resolution, at_ms: i64, out: &mut
 
 fn resume(state: &mut State, budget: &event::NewBudget, out: &mut Vec<Decision>) {
     state.budget = budget.over(&state.budget);
+    let has_begun = state.has_begun();
     if state.pause.take().is_none() || state.cancel.is_some() {
         return;
     }
-    state.status = if state.has_begun() { Status::Running } else { Status::Queued };
+    state.status = if has_begun { Status::Running } else { Status::Queued };
     let ready = state.work.iter().filter(|(_, work)| work.phase == Phase::Ready);
     out.extend(ready.map(|(task, _)| Decision::Run { task: *task }));
 }
 
-fn pause(state: &mut State, pause: Pause, out: &mut Vec<Decision>) {
-    if state.pause.is_some() || state.cancel.is_some() || state.undoing.is_some() {
+fn pause(state: &mut State, reason: String, by_budget: bool, out: &mut Vec<Decision>) {
+    let is_closing = state.cancel.is_some() || state.undoing.is_some() || state.closing.is_some();
+    if state.pause.is_some() || is_closing {
         return;
     }
-    state.pause = Some(pause);
+    let in_queue = !state.has_begun();
+    state.pause = Some(Pause { reason, by_budget, in_queue });
     state.status = Status::Paused;
     out.push(Decision::Withdraw);
 }

@@ -9,7 +9,8 @@ use super::event::{Decision, Task};
 use super::graph::{complete, fail, launch};
 use super::scope::Frame;
 use super::state::{Parts, Phase, State, Work};
-use crate::definition::model::{Each, OnItemError, Repeat};
+use super::view;
+use crate::definition::model::{Each, Kind, OnItemError, Repeat};
 use crate::limits;
 
 pub fn no_list(value: &Value) -> Fault {
@@ -18,7 +19,7 @@ pub fn no_list(value: &Value) -> Fault {
 
 pub fn too_many(items: usize) -> Fault {
     let limit = limits::ITEMS;
-    Fault::new(Code::ResourceExhausted, format!("forEach.items gives {items} items; the limit is {limit}"))
+    Fault::new(Code::LimitExceeded, format!("forEach.items gives {items} items; the limit is {limit}"))
         .with("items", items)
         .with("limit", limit)
 }
@@ -31,13 +32,21 @@ pub fn ended(state: &mut State, task: Task, result: Result<Value, StoredFault>) 
     match result {
         Ok(output) => {
             match parts.outputs.get_mut(usize::try_from(part).unwrap_or(usize::MAX)) {
-                Some(place) => *place = Some(output),
+                Some(place) => {
+                    parts.kept += 1;
+                    parts.bytes += bytes(&output);
+                    *place = Some(output);
+                    if parts.exceeded.is_none() && is_too_large(parts) {
+                        parts.exceeded = Some(part);
+                    }
+                }
                 None => {
                     if keeps_rounds {
                         state.outputs_bytes += bytes(&output);
                         parts.rounds.insert(part, output.clone());
                     }
                     parts.last = output;
+                    parts.rounds_done += 1;
                 }
             }
             parts.rested = false;
@@ -45,6 +54,23 @@ pub fn ended(state: &mut State, task: Task, result: Result<Value, StoredFault>) 
         Err(fault) => {
             parts.failed.insert(part, fault);
         }
+    }
+}
+
+/// Whether the output of the step would be too large, however small the outputs of the items that are to come.
+fn is_too_large(parts: &Parts) -> bool {
+    const FRAME: usize = r#"{"failed":[],"results":[],"succeeded":0}"#.len();
+    let total = parts.outputs.len();
+    let (commas, others) = (total.saturating_sub(1), total.saturating_sub(parts.kept));
+    FRAME + parts.bytes + commas + others > limits::OUTPUT_BYTES
+}
+
+/// Measures again what is kept of the outputs, after some of it was given up.
+pub fn measure(parts: &mut Parts) {
+    parts.kept = parts.outputs.iter().flatten().count();
+    parts.bytes = parts.outputs.iter().flatten().map(bytes).sum();
+    if !is_too_large(parts) {
+        parts.exceeded = None;
     }
 }
 
@@ -59,11 +85,24 @@ pub fn advance(state: &mut State, step: usize, at_ms: i64, out: &mut Vec<Decisio
     }
 }
 
+/// Whether a loop can only end: an item or round failed it, or all items have ended.
+pub fn has_nothing_to_begin(state: &State, step: usize, parts: &Parts) -> bool {
+    match &state.workflow().steps[step].each {
+        Some(each) if each.on_item_error == OnItemError::Fail && !parts.failed.is_empty() => true,
+        Some(_) => {
+            let ended = parts.failed.len() + parts.outputs.iter().filter(|output| output.is_some()).count();
+            ended == parts.outputs.len()
+        }
+        None => !parts.failed.is_empty(),
+    }
+}
+
 fn advance_each(state: &mut State, step: usize, each: &Each, at_ms: i64, out: &mut Vec<Decision>) {
     let mut under_way = state.works_on(step);
     loop {
         let Some(parts) = state.steps[step].parts.as_mut() else { return };
-        let stopped = each.on_item_error == OnItemError::Fail && !parts.failed.is_empty();
+        let has_failed = each.on_item_error == OnItemError::Fail && !parts.failed.is_empty();
+        let stopped = has_failed || parts.exceeded.is_some();
         let at = usize::try_from(parts.next).unwrap_or(usize::MAX);
         if stopped || at >= parts.outputs.len() || under_way >= each.concurrency {
             break;
@@ -83,19 +122,29 @@ fn advance_each(state: &mut State, step: usize, each: &Each, at_ms: i64, out: &m
 
 fn conclude_each(state: &mut State, step: usize, each: &Each, at_ms: i64, out: &mut Vec<Decision>) {
     let Some(parts) = state.steps[step].parts.as_ref() else { return };
+    if let Some(index) = parts.exceeded {
+        let limit = limits::OUTPUT_BYTES;
+        let text =
+            format!("the outputs of all items together take more than {limit} bytes, from item {index} on");
+        let fault = Fault::new(Code::PayloadTooLarge, text).with("index", index).with("limit", limit);
+        return fail(state, step, &fault, at_ms, out);
+    }
     let (total, failed) = (parts.outputs.len(), parts.failed.len());
     let fails = match each.on_item_error {
         OnItemError::Fail => failed > 0,
         OnItemError::Continue => false,
         OnItemError::Tolerate(share) => exceeds(failed, total, share),
     };
-    let list = || parts.failed.iter().map(|(index, fault)| json!({"index": index, "error": fault}));
+    let list =
+        || parts.failed.iter().map(|(index, fault)| json!({"index": index, "error": item_error(fault)}));
     if fails {
         let first = parts.failed.iter().next();
         let (index, cause) =
             first.map_or((0, String::new()), |(index, fault)| (*index, fault.message.clone()));
         let code = first.map_or(Code::AgentFailed, |(_, fault)| fault.code);
+        let category = first.map_or(code.category(), |(_, fault)| fault.category());
         let fault = Fault::new(code, format!("{failed} of {total} items failed; item {index}: {cause}"))
+            .in_category(category)
             .with("failed", list().take(10).collect::<Vec<_>>());
         return fail(state, step, &fault, at_ms, out);
     }
@@ -104,6 +153,14 @@ fn conclude_each(state: &mut State, step: usize, each: &Each, at_ms: i64, out: &
         "results": results, "succeeded": total - failed, "failed": list().collect::<Vec<_>>(),
     });
     conclude(state, step, output, at_ms, out);
+}
+
+/// The error of one item: as it is stored, with the number of its attempts.
+fn item_error(fault: &StoredFault) -> Value {
+    let mut error = json!(fault);
+    error["attempts"] = view::attempts_of(fault).into();
+    error["category"] = json!(fault.category());
+    error
 }
 
 #[allow(clippy::cast_precision_loss, reason = "ten thousand items at most")]
@@ -117,7 +174,8 @@ fn advance_repeat(state: &mut State, step: usize, repeat: &Repeat, at_ms: i64, o
     }
     let Some(parts) = state.steps[step].parts.as_ref() else { return };
     if let Some((round, fault)) = parts.failed.iter().next() {
-        let fault = Fault::new(fault.code, format!("round {round} failed: {}", fault.message));
+        let fault = Fault::new(fault.code, format!("round {round} failed: {}", fault.message))
+            .in_category(fault.category());
         return fail(state, step, &fault, at_ms, out);
     }
     let round = parts.next;
@@ -133,7 +191,7 @@ fn advance_repeat(state: &mut State, step: usize, repeat: &Repeat, at_ms: i64, o
     if round >= repeat.max_iterations {
         let limit = repeat.max_iterations;
         let fault =
-            Fault::new(Code::ResourceExhausted, format!("the condition still holds after {limit} rounds"))
+            Fault::new(Code::LimitExceeded, format!("the condition still holds after {limit} rounds"))
                 .with("maxIterations", limit);
         return fail(state, step, &fault, at_ms, out);
     }
@@ -151,9 +209,9 @@ fn advance_repeat(state: &mut State, step: usize, repeat: &Repeat, at_ms: i64, o
 
 /// The step is done. Its items are not needed any more, unless they may have to be undone; what they gave is in the output.
 fn conclude(state: &mut State, step: usize, output: Value, at_ms: i64, out: &mut Vec<Decision>) {
-    if state.workflow().steps[step].compensate.is_none()
-        && let Some(parts) = state.steps[step].parts.as_mut()
-    {
+    let definition = &state.workflow().steps[step];
+    let may_be_undone = definition.compensate.is_some() || matches!(definition.kind, Kind::Workflow(_));
+    if !may_be_undone && let Some(parts) = state.steps[step].parts.as_mut() {
         *parts = Parts { next: parts.next, ..Parts::default() };
     }
     match super::fit(state, output) {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use orchestr8_contract::{Code, Fault};
 use serde_json::{Value, json};
 
+use super::closing;
 use super::event::Task;
 use super::state::{Parts, State, Step};
 use crate::agents::has_fixed_input;
 use crate::agents::secrets::SecretView;
 use crate::definition::model::{Call, Kind};
-use crate::expression::{Found, Scope};
+use crate::expression::{Found, SCHEDULE, Scope};
 
 /// The view of one task, or of a step that has not begun.
 pub struct Frame<'s> {
@@ -48,6 +49,10 @@ impl Scope for Frame<'_> {
         }
     }
 
+    fn error(&self, step: &str) -> Option<Value> {
+        self.state.workflow().place(step).and_then(|place| closing::step_error(self.state, place))
+    }
+
     fn variable(&self, name: &str) -> Option<&Value> {
         self.state.identity.variables.get(name)
     }
@@ -63,10 +68,18 @@ impl Scope for Frame<'_> {
 
     fn local(&self, name: &str) -> Option<Cow<'_, Value>> {
         let identity = &self.state.identity;
-        if name == "execution" {
-            return Some(Cow::Owned(
-                json!({"id": identity.execution, "correlationId": identity.correlation}),
-            ));
+        match name {
+            "execution" => {
+                let outcome = self.state.closing.as_ref().map(|closing| closing.outcome);
+                return Some(Cow::Owned(
+                    json!({"id": identity.execution, "correlationId": identity.correlation, "status": outcome}),
+                ));
+            }
+            "failure" => return closing::failure(self.state).map(Cow::Owned),
+            _ => {}
+        }
+        if name == SCHEDULE {
+            return identity.schedule.as_ref().map(|moment| Cow::Owned(moment.shown()));
         }
         let task = self.task?;
         let step = &self.state.steps[task.step];
@@ -140,12 +153,12 @@ pub fn resolve<'s>(state: &'s State, task: Task, secrets: SecretView<'_>) -> Res
     let call = call(state, task).ok_or_else(|| Fault::internal("the step calls no agent"))?;
     let frame = Frame { state, task: Some(task), secrets: Some(secrets) };
     let key = match &step.idempotency_key {
-        Some(template) if !task.undo => {
-            let mut key = text(template.resolve(&frame)?)?;
-            push_generation(&mut key, state, task);
-            key
+        // That of an undo is derived from that of what it undoes.
+        Some(template) => {
+            let done = Frame { task: Some(task.undone()), ..frame };
+            finish_key(text(template.resolve(&done)?)?, state, task)
         }
-        Some(_) | None => default_key(state, task),
+        None => default_key(state, task),
     };
     let mut input = call.input.resolve(&frame)?;
     let is_unknown = task.undo && state.steps[task.step].unknown.contains(&task.part);
@@ -165,17 +178,33 @@ pub fn default_key(state: &State, task: Task) -> String {
     if let Some(part) = task.part {
         key.push_str(&format!(":{part}"));
     }
-    push_generation(&mut key, state, task);
+    finish_key(key, state, task)
+}
+
+/// Adds what tells generations and undos apart, also where the author chose the rest of the key.
+fn finish_key(mut key: String, state: &State, task: Task) -> String {
+    let generation = state.steps[task.step].generation_of(task.part);
+    if generation > 0 {
+        key.push_str(&format!(":g{}", generation.saturating_add(1)));
+    }
     if task.undo {
         key.push_str(":compensate");
     }
     key
 }
 
-fn push_generation(key: &mut String, state: &State, task: Task) {
-    let generation = state.steps[task.step].generation_of(task.part);
-    if generation > 0 {
-        key.push_str(&format!(":g{}", generation + 1));
+impl Step {
+    /// How often this piece of work was done and undone.
+    pub fn generation_of(&self, part: Option<u32>) -> u32 {
+        let own = part.and_then(|part| self.part_generations.get(&part)).copied().unwrap_or(0);
+        self.generation.saturating_add(own)
+    }
+
+    /// The generation that another execution begins with: above that of every item and round, and of what was undone.
+    pub fn next_generation(&self) -> u32 {
+        let was_undone = self.undone.values().any(|undone| !undone.leaves_result());
+        let of_parts = self.part_generations.values().max().copied().unwrap_or(0);
+        self.generation.saturating_add(of_parts).saturating_add(u32::from(was_undone))
     }
 }
 

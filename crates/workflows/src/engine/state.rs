@@ -4,28 +4,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use orchestr8_contract::error::StoredFault;
-use orchestr8_contract::id::CorrelationId;
 use serde_json::{Map, Value};
 
+use super::attempts::StepAttempt;
+pub use super::closing::Closing;
 use super::event::{Status, Task};
-pub use super::undo::Undone;
+pub use super::identity::Identity;
+pub use super::undo::{Abandoned, Undone};
+pub use super::work::{Phase, Work};
 use crate::agents::Usage;
 use crate::definition::model::{Budget, Workflow};
 use crate::limits;
-
-/// Who it is, which never changes.
-#[derive(Debug, Clone)]
-pub struct Identity {
-    /// The name of the principal that started it.
-    pub started_by: Arc<str>,
-    pub execution: Arc<str>,
-    pub correlation: CorrelationId,
-    pub workflow: Arc<Workflow>,
-    /// The definition's variables with what the submitter gave over them.
-    pub variables: Map<String, Value>,
-    /// Overrides the definition's own limit.
-    pub timeout_ms: Option<u64>,
-}
 
 #[derive(Debug, Clone)]
 pub struct State {
@@ -50,12 +39,18 @@ pub struct State {
     pub failing: Option<Failing>,
     pub cancel: Option<Cancel>,
     pub pause: Option<Pause>,
+    /// Effects of earlier runs that could not be undone, of steps that were done again.
+    pub abandoned: Vec<Abandoned>,
     /// What is still to be undone, the next one last. None: no rollback has begun.
     pub undoing: Option<Vec<Task>>,
+    /// The body has ended and handlers run or have run. None in the body and in its rollback.
+    pub closing: Option<Closing>,
     /// The execution that it belongs to rolls back and wants to hear what was undone.
     pub undo_asked: bool,
     /// When the undo that runs began.
     pub undo_started_ms: Option<i64>,
+    /// When its time limit is over.
+    pub deadline_ms: Option<i64>,
     pub budget: Budget,
     pub usage: Usage,
     /// Attempts so far, retries included.
@@ -78,6 +73,8 @@ pub struct Failing {
     pub step: Option<usize>,
     /// It failed because something was cancelled, which makes it cancelled and not failed.
     pub cancelled: bool,
+    /// The whole ran out of time, then or later: what runs was told to stop, and nothing begins.
+    pub stops: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -86,6 +83,8 @@ pub struct Cancel {
     pub asked_ms: i64,
     /// Without a rollback.
     pub force: bool,
+    /// It came while a rollback or handlers ran, whose cause it is not.
+    pub is_during_rollback: bool,
 }
 
 /// An execution that does the work of a step.
@@ -101,6 +100,8 @@ pub struct Pause {
     pub reason: String,
     /// A budget is used up: resuming takes a larger one.
     pub by_budget: bool,
+    /// It waits for its turn to begin.
+    pub in_queue: bool,
 }
 
 /// Where one step stands.
@@ -112,9 +113,13 @@ pub struct Step {
     pub output: Option<Value>,
     pub fault: Option<StoredFault>,
     pub skip: Option<Skip>,
+    /// The race that it has lost.
+    pub lost: Option<usize>,
     /// As a fallback: the step it stands in for.
     pub alias_for: Option<usize>,
     pub attempts: u32,
+    /// The newest attempts, the oldest of them first.
+    pub attempt_times: VecDeque<StepAttempt>,
     pub started_ms: Option<i64>,
     pub ended_ms: Option<i64>,
     pub parts: Option<Parts>,
@@ -128,13 +133,6 @@ pub struct Step {
     pub generation: u32,
     /// The same for single items and rounds, on top of that of the step.
     pub part_generations: BTreeMap<u32, u32>,
-}
-
-impl Step {
-    /// How often this piece of work was done and undone.
-    pub fn generation_of(&self, part: Option<u32>) -> u32 {
-        self.generation + part.and_then(|part| self.part_generations.get(&part)).copied().unwrap_or(0)
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,115 +157,21 @@ pub struct Parts {
     /// One place for each item; filled as they succeed.
     pub outputs: Vec<Option<Value>>,
     pub failed: BTreeMap<u32, StoredFault>,
+    /// How many `outputs` there are, and their size.
+    pub kept: usize,
+    pub bytes: usize,
+    /// The item with which all outputs together are too large to keep.
+    pub exceeded: Option<u32>,
     /// The next item or round to begin.
     pub next: u32,
     /// The output of the last round.
     pub last: Value,
+    /// How many rounds completed.
+    pub rounds_done: u32,
     /// The outputs of all rounds, if a rollback may need them.
     pub rounds: BTreeMap<u32, Value>,
     /// The time between two rounds is over.
     pub rested: bool,
-}
-
-/// One piece of work under way.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Work {
-    pub phase: Phase,
-    pub attempts: u32,
-    /// What ended attempts and the waits after them have used of the step's time budget.
-    pub spent_ms: u64,
-    /// When the attempt that runs began.
-    pub began_ms: i64,
-    /// An attempt of it may have had its effect, although it failed: it timed out.
-    pub may_have_happened: bool,
-}
-
-impl Work {
-    pub fn new(phase: Phase, attempts: u32) -> Self {
-        Self { phase, attempts, spent_ms: 0, began_ms: 0, may_have_happened: false }
-    }
-
-    /// Whether it waits for an event with this name.
-    pub fn waits_for(&self, name: &str) -> bool {
-        matches!(&self.phase, Phase::Waiting { event: Some(event), .. } if *event == name)
-    }
-
-    /// An attempt of it was made that may have happened, and another one is to come: the process died while it ran and its end was
-    /// not heard of since, or it failed and the step is in backoff.
-    pub fn is_in_doubt(&self) -> bool {
-        self.attempts > 0 && matches!(self.phase, Phase::Ready | Phase::Unknown | Phase::Retrying { .. })
-    }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Phase {
-    /// It waits for a slot.
-    Ready,
-    Running,
-    /// In backoff: its last attempt failed, and the next one is due then.
-    Retrying {
-        at_ms: i64,
-    },
-    /// Another execution does it; none yet.
-    Beginning,
-    Child {
-        execution: Arc<str>,
-        /// It was told to stop.
-        stopping: bool,
-    },
-    Waiting {
-        due_ms: Option<i64>,
-        event: Option<String>,
-    },
-    Asking {
-        due_ms: Option<i64>,
-    },
-    /// Between two rounds.
-    Resting {
-        due_ms: i64,
-    },
-    /// How its attempt ended is not known, and a person must say.
-    Unknown,
-}
-
-impl Phase {
-    /// Something is going on outside, which must end or be stopped before the execution can end.
-    pub fn is_active(&self) -> bool {
-        match self {
-            Phase::Running | Phase::Child { .. } => true,
-            Phase::Ready
-            | Phase::Retrying { .. }
-            | Phase::Beginning
-            | Phase::Waiting { .. }
-            | Phase::Asking { .. }
-            | Phase::Resting { .. }
-            | Phase::Unknown => false,
-        }
-    }
-
-    /// Tells it to stop. False when that has been said before.
-    pub fn stop(&mut self) -> bool {
-        match self {
-            Phase::Child { stopping, .. } => !std::mem::replace(stopping, true),
-            Phase::Ready
-            | Phase::Running
-            | Phase::Retrying { .. }
-            | Phase::Beginning
-            | Phase::Waiting { .. }
-            | Phase::Asking { .. }
-            | Phase::Resting { .. }
-            | Phase::Unknown => true,
-        }
-    }
-
-    /// It has a timer.
-    pub fn due_ms(&self) -> Option<i64> {
-        match self {
-            Phase::Waiting { due_ms, .. } | Phase::Asking { due_ms } => *due_ms,
-            Phase::Resting { due_ms } | Phase::Retrying { at_ms: due_ms } => Some(*due_ms),
-            Phase::Ready | Phase::Running | Phase::Beginning | Phase::Child { .. } | Phase::Unknown => None,
-        }
-    }
 }
 
 impl State {
@@ -287,9 +191,12 @@ impl State {
             failing: None,
             cancel: None,
             pause: None,
+            abandoned: Vec::new(),
             undoing: None,
+            closing: None,
             undo_asked: false,
             undo_started_ms: None,
+            deadline_ms: None,
             budget: workflow.policies.budget.clone(),
             usage: Usage::default(),
             attempts: 0,
@@ -336,14 +243,15 @@ impl State {
         }
     }
 
-    /// It has had its turn; one that was paused or cancelled in the queue has not.
+    /// It has had its turn; one that was paused or cancelled in the queue has not, and neither has one that is queued again.
     pub fn has_begun(&self) -> bool {
-        self.started_ms.is_some()
+        let is_queued = self.status == Status::Queued || self.pause.as_ref().is_some_and(|one| one.in_queue);
+        self.started_ms.is_some() && !is_queued
     }
 
-    /// It was cancelled and what runs has a grace to end. A rollback has all the time it needs.
+    /// It was cancelled and what runs has a grace to end. A rollback and handlers have all the time they need.
     pub fn is_stopping(&self) -> bool {
-        self.cancel.is_some() && self.undoing.is_none()
+        self.cancel.is_some() && self.undoing.is_none() && self.closing.is_none()
     }
 
     /// Nothing is under way, and only time, a person or another execution can bring it on.

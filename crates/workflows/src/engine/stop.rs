@@ -5,10 +5,16 @@ use orchestr8_contract::{Code, Fault};
 
 use super::event::{Decision, Status, Task};
 use super::state::{Cancel, Failing, Outcome, Phase, Problem, State, Work};
-use super::undo;
+use super::{closing, undo};
 
-/// A rollback goes on when it is cancelled; only force stops it.
+/// A rollback and handlers go on when the execution is cancelled; only force stops them.
 pub fn cancel(state: &mut State, reason: String, force: bool, at_ms: i64, out: &mut Vec<Decision>) {
+    if state.closing_section().is_some() {
+        if force {
+            closing::interrupt(state, reason, at_ms, out);
+        }
+        return;
+    }
     if state.undoing.is_some() {
         if force {
             undo::interrupt(state, reason, at_ms, out);
@@ -17,19 +23,28 @@ pub fn cancel(state: &mut State, reason: String, force: bool, at_ms: i64, out: &
     }
     state.status = Status::Cancelling;
     state.pause = None;
-    state.cancel.get_or_insert(Cancel { reason, asked_ms: at_ms, force }).force |= force;
+    let cancel = Cancel { reason, asked_ms: at_ms, force, is_during_rollback: false };
+    state.cancel.get_or_insert(cancel).force |= force;
     out.push(Decision::Withdraw);
     stop_everything(state, at_ms, out);
 }
 
 /// What runs was asked to stop: the execution was cancelled, or is out of time.
 pub fn is_told_to_stop(state: &State) -> bool {
-    state.cancel.is_some() || state.failing.as_ref().is_some_and(|one| one.step.is_none())
+    let is_told = state.cancel.is_some() || state.failing.as_ref().is_some_and(|failing| failing.stops);
+    // Handlers begin after that.
+    is_told && state.closing.is_none()
+}
+
+/// An attempt of this was asked to stop: with the execution, or because its step has lost a race.
+pub fn is_task_told_to_stop(state: &State, task: Task) -> bool {
+    is_told_to_stop(state) || state.steps[task.step].lost.is_some()
 }
 
 /// The time of the whole execution is over.
 pub fn out_of_time(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
-    if state.undoing.is_some() {
+    // What happens after a cancellation does not make it a failure.
+    if state.undoing.is_some() || state.cancel.is_some() || state.closing.is_some() {
         return;
     }
     let timeout_ms = state.timeout_ms().unwrap_or_default();
@@ -41,7 +56,7 @@ pub fn out_of_time(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
 /// Fails the execution for a reason that is no step's.
 pub fn fail_whole(state: &mut State, fault: StoredFault, at_ms: i64, out: &mut Vec<Decision>) {
     state.errors.push(Problem { step: None, fault });
-    state.failing.get_or_insert(Failing { step: None, cancelled: false });
+    state.failing.get_or_insert(Failing { step: None, cancelled: false, stops: true }).stops = true;
     out.push(Decision::Withdraw);
     stop_everything(state, at_ms, out);
 }
@@ -76,7 +91,9 @@ pub fn drop_waiting(
         if work.is_in_doubt() {
             undo::note_unknown(state, task);
         }
-        if state.works_on(task.step) == 0 {
+        // A loop ends as its other items did.
+        let is_cut_short = state.steps[task.step].parts.is_none() || is_told_to_stop(state);
+        if is_cut_short && state.works_on(task.step) == 0 {
             let step = &mut state.steps[task.step];
             if step.outcome.is_none() {
                 step.outcome = Some(Outcome::Cancelled);
@@ -86,9 +103,9 @@ pub fn drop_waiting(
     }
 }
 
-/// The time for clean-up is over: how what still runs ends is not known. A rollback has no such limit.
+/// The time for clean-up is over: how what still runs ends is not known. A rollback and handlers have no such limit.
 pub fn force(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
-    if state.undoing.is_some() {
+    if state.undoing.is_some() || state.closing.is_some() {
         return;
     }
     for (task, work) in std::mem::take(&mut state.work) {
@@ -104,6 +121,7 @@ pub fn force(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
         }
     }
     let reason = String::from("forced");
-    state.cancel.get_or_insert(Cancel { reason, asked_ms: at_ms, force: false });
+    let cancel = Cancel { reason, asked_ms: at_ms, force: false, is_during_rollback: false };
+    state.cancel.get_or_insert(cancel);
     undo::conclude(state, true, at_ms, out);
 }

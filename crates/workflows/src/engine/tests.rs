@@ -1,11 +1,12 @@
 //! Single turns of the engine that nothing outside can bring about at will.
 
 mod backoff;
+mod closing;
 mod folding;
-mod join_model;
 mod outcomes;
+mod race;
 mod random;
-mod saga_model;
+mod rollbacks;
 
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ fn whole(source: Value) -> State {
         variables: workflow.variables.clone(),
         workflow,
         timeout_ms: None,
+        schedule: None,
     }))
 }
 
@@ -40,7 +42,7 @@ fn one_step() -> State {
 }
 
 fn begun() -> Event {
-    Event::Begun { env: serde_json::Map::new(), kept: Vec::new() }
+    Event::Begun { env: serde_json::Map::new(), kept: Vec::new(), generations: Vec::new() }
 }
 
 fn cancel() -> Event {
@@ -85,7 +87,11 @@ fn a_child_is_told_to_stop_once() {
     let mut state = state(json!([{"id": "c", "type": "workflow", "workflow": child}]));
     let task = Task::of(0);
     next(&mut state, begun(), 1);
-    next(&mut state, Event::ChildBegun { task, execution: "exec-2".into(), undoable: false }, 2);
+    next(
+        &mut state,
+        Event::ChildBegun { task, execution: "exec-2".into(), undoable: false, detached: false },
+        2,
+    );
     assert!(!state.is_awake(), "the end of the child wakes it");
     assert!(next(&mut state, cancel(), 3).contains(&Decision::Stop { task }));
     assert!(state.is_awake(), "the child may not have been told yet");

@@ -7,6 +7,7 @@ use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::{Code, Fault};
 use serde_json::Value;
 
+use super::closing;
 use super::event::{Decision, Note, Status, Task};
 use super::graph::{finish, launch};
 use super::state::{Cancel, Phase, State, Work};
@@ -36,6 +37,17 @@ impl Undone {
     }
 }
 
+/// An effect that could not be undone, and whose step was done again under a new key. It stays listed.
+#[derive(Debug, Clone)]
+pub struct Abandoned {
+    pub task: Task,
+    /// How often it had been done and undone before.
+    pub generation: u32,
+    /// It may not have happened.
+    pub is_unknown: bool,
+    pub fault: StoredFault,
+}
+
 /// A unit that is not undone, with the reason if that was tried.
 pub struct Left<'s> {
     pub task: Task,
@@ -52,6 +64,10 @@ fn calls(state: &State, task: Task) -> bool {
 
 /// Notes a unit: this has been done.
 pub fn note_done(state: &mut State, task: Task) {
+    // Handlers run after the rollback and are not undone.
+    if state.workflow().steps[task.step].section.is_closing() {
+        return;
+    }
     if calls(state, task) || state.children.get(&task).is_some_and(|child| child.undoable) {
         state.completed.push(task);
     }
@@ -63,9 +79,15 @@ pub fn note_unknown(state: &mut State, task: Task) {
     note_done(state, task);
 }
 
+/// The detail of a fault that says that the attempt may have had its effect: it answered, and the answer is too long, for example.
+pub const OUTCOME: &str = "outcome";
+pub const OUTCOME_UNKNOWN: &str = "unknown";
+
 /// Whether a failed attempt may have had its effect all the same.
 pub fn is_unknown(fault: &StoredFault, attempts: u32, was_told: bool) -> bool {
+    let said = fault.details.as_ref().and_then(|details| details.get(OUTCOME));
     fault.code == Code::OutcomeUnknown
+        || said.is_some_and(|outcome| *outcome == OUTCOME_UNKNOWN)
         || (attempts > 0 && (fault.code == Code::Timeout || (fault.code == Code::Cancelled && was_told)))
 }
 
@@ -88,6 +110,13 @@ pub fn is_cancelled(state: &State) -> bool {
     state.cancel.is_some() || state.failing.as_ref().is_some_and(|failing| failing.cancelled)
 }
 
+/// Why it is rolled back. Force that stops the rollback is not the cause of it.
+pub fn cause(state: &State) -> &'static str {
+    let by_cancel = state.cancel.as_ref().is_some_and(|cancel| !cancel.is_during_rollback);
+    let by_step = state.failing.as_ref().is_some_and(|failing| failing.cancelled);
+    if by_cancel || by_step { "cancelled" } else { "failed" }
+}
+
 /// Nothing runs any more: begins the rollback or its next undo, or ends the execution.
 pub fn conclude(state: &mut State, forced: bool, at_ms: i64, out: &mut Vec<Decision>) {
     let units = if state.undoing.is_none() && is_wanted(state) { units(state) } else { Vec::new() };
@@ -104,7 +133,7 @@ pub fn conclude(state: &mut State, forced: bool, at_ms: i64, out: &mut Vec<Decis
     }
     match state.undoing.as_mut().and_then(Vec::pop) {
         Some(task) => start(state, task, at_ms, out),
-        None => finish(state, final_status(state), forced, at_ms, out),
+        None => closing::close(state, final_status(state), forced, at_ms, out),
     }
 }
 
@@ -134,7 +163,9 @@ fn start(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
 fn final_status(state: &State) -> Status {
     let is_forced = state.cancel.as_ref().is_some_and(|cancel| cancel.force);
     let has_undone = state.undoing.is_some() && state.steps.iter().any(|step| !step.undone.is_empty());
-    match (has_undone && !is_forced, is_cancelled(state), state.failing.is_some()) {
+    let has_failed =
+        state.failing.is_some() || state.closing.as_ref().is_some_and(|closing| closing.has_failed);
+    match (has_undone && !is_forced, is_cancelled(state), has_failed) {
         (true, _, _) => Status::Compensated,
         (false, true, _) => Status::Cancelled,
         (false, false, true) => Status::Failed,
@@ -175,7 +206,8 @@ pub fn interrupt(state: &mut State, reason: String, at_ms: i64, out: &mut Vec<De
         state.steps[task.step].undone.insert(task.part, Undone::Failed(StoredFault::from(&fault)));
     }
     leave_rest(state);
-    state.cancel = Some(Cancel { reason, asked_ms: at_ms, force: true });
+    let is_during_rollback = state.cancel.is_none();
+    state.cancel = Some(Cancel { reason, asked_ms: at_ms, force: true, is_during_rollback });
     finish(state, Status::Cancelled, true, at_ms, out);
 }
 

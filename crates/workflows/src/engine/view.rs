@@ -5,20 +5,27 @@ use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::tool_limit::ToolLimit;
 use serde_json::{Map, Value, json};
 
+use super::attempts;
 use super::event::Task;
+use super::identity::ScheduledMoment;
 use super::scope;
-use super::state::{Outcome, Phase, State, Step, Undone};
+use super::state::{Abandoned, Outcome, Phase, Problem, State, Step, Undone};
 use super::undo;
 use crate::authors::{Author, Authors};
+use crate::definition::model::StepSection;
+use crate::tags::ExecutionTags;
 
 /// The facts of an execution that are not in its state.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     pub created_ms: i64,
     pub parent: Option<String>,
+    /// Its parent does not wait for it.
+    pub detached: bool,
     pub forked_from: Option<String>,
     pub authors: Authors,
     pub tools: Option<ToolLimit>,
+    pub tags: ExecutionTags,
     pub last_sequence: u64,
 }
 
@@ -43,7 +50,8 @@ fn outputs(state: &State) -> Map<String, Value> {
 
 fn errors(state: &State) -> Vec<Value> {
     let name = |place: usize| &*state.workflow().steps[place].id;
-    state.errors.iter().map(|problem| error(&problem.fault, problem.step.map(name))).collect()
+    let attempts = |problem: &Problem| problem.step.map_or(1, |step| state.steps[step].attempts);
+    state.errors.iter().map(|one| error(&one.fault, one.step.map(name), attempts(one))).collect()
 }
 
 /// The whole resource.
@@ -78,15 +86,21 @@ pub fn resource(state: &State, facts: &Facts, now_ms: i64) -> Value {
         }
     };
     add("parentExecutionId", facts.parent.clone().map(Value::from));
+    add("detached", facts.detached.then(|| true.into()));
     let name = |author: &Option<Author>| author.as_ref().map(|author| Value::from(&*author.name));
     add("definedBy", name(&facts.authors.defined_by));
     add("editedBy", name(&facts.authors.edited_by));
     add("scheduledBy", name(&facts.authors.scheduled_by));
+    add("schedule", state.identity.schedule.as_ref().map(ScheduledMoment::shown));
+    add("triggeredBy", name(&facts.authors.triggered_by));
     add("toolLimit", facts.tools.as_ref().map(|tools| json!(tools)));
+    add("tags", (!facts.tags.is_empty()).then(|| json!(facts.tags)));
     add("forkedFrom", facts.forked_from.clone().map(Value::from));
     add("pauseReason", state.pause.as_ref().map(|pause| pause.reason.clone().into()));
     add("cancelReason", state.cancel.as_ref().map(|cancel| cancel.reason.clone().into()));
     add("compensation", compensation(state));
+    add("notUndone", abandoned(state));
+    add("handlers", closing(state));
     let budget = &state.budget;
     if *budget != crate::definition::model::Budget::default() {
         let limits = json!({"wallClockMs": budget.wall_clock_ms, "steps": budget.steps,
@@ -96,6 +110,17 @@ pub fn resource(state: &State, facts: &Facts, now_ms: i64) -> Value {
     resource
 }
 
+/// How the body ended and which handlers run, from then on.
+fn closing(state: &State) -> Option<Value> {
+    let closing = state.closing.as_ref()?;
+    let handlers = state.workflow().section(StepSection::Body).end..state.steps.len();
+    let failed = handlers.filter(|place| state.steps[*place].outcome == Some(Outcome::Failed));
+    let failed: Vec<&str> = failed.map(|place| &*state.workflow().steps[place].id).collect();
+    Some(
+        json!({"outcome": closing.outcome, "running": closing.section.map(StepSection::member), "failed": failed}),
+    )
+}
+
 /// How far a rollback has come, and what could not be undone.
 fn compensation(state: &State) -> Option<Value> {
     state.undoing.as_ref()?;
@@ -103,30 +128,51 @@ fn compensation(state: &State) -> Option<Value> {
     let failed: Vec<Value> =
         left.iter().filter(|one| one.fault.is_some()).map(|one| unit(state, one)).collect();
     Some(json!({
-        "cause": if undo::is_cancelled(state) { "cancelled" } else { "failed" },
+        "cause": undo::cause(state),
         "undone": undo::count_done(state), "remaining": left.len() - failed.len(), "notUndone": failed,
     }))
 }
 
+/// Effects of earlier runs that could not be undone, of steps that were done again.
+fn abandoned(state: &State) -> Option<Value> {
+    let one = |one: &Abandoned| {
+        let mut shown = effect(state, one.task, one.is_unknown, Some(&one.fault));
+        shown["generation"] = one.generation.saturating_add(1).into();
+        shown
+    };
+    (!state.abandoned.is_empty()).then(|| state.abandoned.iter().map(one).collect())
+}
+
 /// What is not undone: step, item and reason.
 pub fn unit(state: &State, left: &undo::Left<'_>) -> Value {
-    let own = &state.steps[left.task.step];
-    let mut unit = json!({"stepId": state.workflow().steps[left.task.step].id});
-    if let Some(part) = left.task.part {
+    let is_unknown = state.steps[left.task.step].unknown.contains(&left.task.part);
+    effect(state, left.task, is_unknown, left.fault)
+}
+
+fn effect(state: &State, task: Task, is_unknown: bool, fault: Option<&StoredFault>) -> Value {
+    let mut unit = json!({"stepId": state.workflow().steps[task.step].id});
+    if let Some(part) = task.part {
         unit["index"] = part.into();
     }
-    if own.unknown.contains(&left.task.part) {
+    if is_unknown {
         unit["outcome"] = "unknown".into();
     }
-    if let Some(fault) = left.fault {
-        unit["error"] = error(fault, None);
+    if let Some(fault) = fault {
+        unit["error"] = error(fault, None, attempts_of(fault));
     }
     unit
 }
 
+/// The attempts that a fault names, which it does if it was not one.
+pub fn attempts_of(fault: &StoredFault) -> u32 {
+    let named = fault.details.as_ref().and_then(|details| details.get("attempts")).and_then(Value::as_u64);
+    named.and_then(|attempts| u32::try_from(attempts).ok()).unwrap_or(1)
+}
+
 /// A fault as part of a resource. The face gives the code its own word.
-pub fn error(fault: &StoredFault, step: Option<&str>) -> Value {
-    let mut error = json!({"code": fault.code, "message": fault.message, "isRetryable": fault.code.retry() == Retry::Later});
+pub fn error(fault: &StoredFault, step: Option<&str>, attempts: u32) -> Value {
+    let mut error = json!({"code": fault.code, "message": fault.message, "category": fault.category(),
+                           "isRetryable": fault.code.retry() == Retry::Later, "attempts": attempts});
     if let Some(map) = error.as_object_mut() {
         if let Some(step) = step {
             map.insert("stepId".to_owned(), step.into());
@@ -173,12 +219,19 @@ fn step(state: &State, place: usize) -> Value {
         map.insert(name.to_owned(), value);
     };
     add("status", step_status(state, place).into());
+    let section = state.workflow().steps[place].section;
+    if section.is_closing() {
+        add("handler", section.member().into());
+    }
     add("attempts", own.attempts.into());
+    if let Some(times) = attempts::shown(own) {
+        add("attemptTimes", times);
+    }
     if let Some(output) = own.output.as_ref() {
         add("output", output.clone());
     }
     if let Some(fault) = &own.fault {
-        add("error", error(fault, None));
+        add("error", error(fault, None, own.attempts));
     }
     if let Some(primary) = own.alias_for {
         add("aliasFor", (*state.workflow().steps[primary].id).into());

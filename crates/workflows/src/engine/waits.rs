@@ -13,6 +13,7 @@ use super::state::{Phase, State, Work};
 use crate::definition::model::{Kind, OnTimeout, Wait};
 use crate::definition::moment;
 use crate::expression::Template;
+use crate::limits;
 
 /// The longest a step may wait: ten years. Beyond it a mistake is more likely than a wish.
 const LONGEST_MS: i64 = 10 * 366 * 86_400_000;
@@ -45,10 +46,16 @@ pub fn begin(
     out: &mut Vec<Decision>,
 ) -> Result<(), Fault> {
     let value = template(wait).resolve(&Frame::of(state))?;
+    let key = match wait {
+        Wait::Event { key: Some(key), .. } => Some(event_key(&key.resolve(&Frame::of(state))?)?),
+        Wait::For(_) | Wait::Until(_) | Wait::Event { key: None, .. } => None,
+    };
     let (due_ms, event) = match wait {
         Wait::For(_) => (due_in(Some(moment::duration_ms(&value)?), at_ms), None),
         Wait::Until(_) => (Some(moment::moment_ms(&value)?), None),
-        Wait::Event { timeout_ms, .. } => (due_in(*timeout_ms, at_ms), Some(event_name(&value)?)),
+        Wait::Event { timeout_ms, .. } => {
+            (due_in(*timeout_ms, at_ms), Some(address(&event_name(&value)?, key.as_deref())))
+        }
     };
     state.steps[task.step].started_ms = Some(at_ms);
     if let Some(name) = &event
@@ -65,6 +72,10 @@ pub fn begin(
         complete(state, task.step, json!({"at": iso(at_ms)}), at_ms, out);
         return Ok(());
     }
+    if let (Some(key), Some(name)) = (key, &event) {
+        let name = split(name).0.to_owned();
+        out.push(Decision::Expect { name, key });
+    }
     state.work.insert(task, Work::new(Phase::Waiting { due_ms, event }, 1));
     out.extend(due_ms.map(|due_ms| Decision::Wake { task: Some(task), due_ms }));
     out.push(Decision::Note(Note::Waiting { step: task.step }));
@@ -80,8 +91,12 @@ pub fn due(state: &mut State, task: Task, at_ms: i64, out: &mut Vec<Decision>) {
             complete(state, task.step, json!({"at": iso(at_ms)}), at_ms, out);
         }
         Phase::Waiting { event: Some(name), .. } => {
-            let fault = Fault::new(Code::Timeout, format!("the event '{name}' did not come in time"))
-                .with("event", name.clone());
+            let (name, key) = split(name);
+            let mut fault = Fault::new(Code::Timeout, format!("the event '{name}' did not come in time"))
+                .with("event", name);
+            if let Some(key) = key {
+                fault = fault.with("key", key);
+            }
             state.work.remove(&task);
             fail(state, task.step, &fault, at_ms, out);
         }
@@ -143,8 +158,42 @@ pub fn signal(state: &mut State, name: String, payload: Value, at_ms: i64, out: 
     complete(state, task.step, received(&name, payload, at_ms), at_ms, out);
 }
 
-fn received(name: &str, payload: Value, at_ms: i64) -> Value {
-    json!({"event": name, "payload": payload, "at": iso(at_ms)})
+fn received(address: &str, payload: Value, at_ms: i64) -> Value {
+    match split(address) {
+        (name, None) => json!({"event": name, "payload": payload, "at": iso(at_ms)}),
+        (name, Some(key)) => json!({"event": name, "key": key, "payload": payload, "at": iso(at_ms)}),
+    }
+}
+
+/// Between the name of an event and its key. A name with it cannot be meant for anything else.
+const SEPARATOR: char = '\u{1f}';
+
+/// What a step waits for: an event of this name, and of this key if it has one.
+pub fn address(name: &str, key: Option<&str>) -> String {
+    key.map_or_else(|| name.to_owned(), |key| format!("{name}{SEPARATOR}{key}"))
+}
+
+/// The name and the key of what a step waits for.
+pub fn split(address: &str) -> (&str, Option<&str>) {
+    match address.split_once(SEPARATOR) {
+        Some((name, key)) => (name, Some(key)),
+        None => (address, None),
+    }
+}
+
+fn event_key(value: &Value) -> Result<String, Fault> {
+    let key = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(_) | Value::Bool(_) => value.to_string(),
+        Value::Null | Value::Array(_) | Value::Object(_) => String::new(),
+    };
+    match (1..=limits::EVENT_KEY_BYTES).contains(&key.len()) && !key.contains(SEPARATOR) {
+        true => Ok(key),
+        false => Err(Fault::invalid(format!(
+            "wait.key needs a text or a number of 1 to {} bytes, and gets {value}",
+            limits::EVENT_KEY_BYTES
+        ))),
+    }
 }
 
 fn event_name(value: &Value) -> Result<String, Fault> {

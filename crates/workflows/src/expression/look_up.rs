@@ -31,6 +31,7 @@ pub(super) fn look_up<'a>(reference: &'a Reference, scope: &'a dyn Scope) -> Res
                 ));
             }
         },
+        Root::StepError(id) => scope.error(id).map(Cow::Owned),
         Root::Variable(name) => scope.variable(name).map(Cow::Borrowed),
         Root::Env(name) => scope.env(name).map(text),
         Root::Secret(name) => scope.secret(name).map(text),

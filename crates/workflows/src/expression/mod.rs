@@ -26,10 +26,12 @@ pub use template::Template;
 /// What expressions may see when they are resolved.
 pub trait Scope {
     fn output(&self, step: &str) -> Found<'_>;
+    /// The error of a step that failed.
+    fn error(&self, step: &str) -> Option<Value>;
     fn variable(&self, name: &str) -> Option<&Value>;
     fn env(&self, name: &str) -> Option<Cow<'_, str>>;
     fn secret(&self, name: &str) -> Option<Cow<'_, str>>;
-    /// `item`, `index`, `iteration`, `last`, `output`, `input`, `execution`, as far as there are any here.
+    /// `item`, `index`, `iteration`, `last`, `output`, `input`, `execution`, `failure`, `schedule`, as far as there are any here.
     fn local(&self, name: &str) -> Option<Cow<'_, Value>>;
 }
 
@@ -47,5 +49,21 @@ pub enum Found<'a> {
 pub const DANGEROUS: [&str; 5] = ["__proto__", "prototype", "constructor", "toString", "valueOf"];
 
 /// What a name that stands for itself may be.
-pub const LOCALS: [&str; 8] =
-    ["item", "index", "iteration", "last", "output", "input", "outcome", "execution"];
+pub const LOCALS: [&str; 12] = [
+    "item",
+    "index",
+    "iteration",
+    "last",
+    "output",
+    "input",
+    "outcome",
+    "execution",
+    "failure",
+    SCHEDULE,
+    // In triggers only.
+    "hook",
+    "event",
+];
+
+/// The schedule that started the execution, and the moment for which it did.
+pub const SCHEDULE: &str = "schedule";

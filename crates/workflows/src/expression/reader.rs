@@ -96,13 +96,16 @@ impl<'a> Reader<'a> {
         match word {
             "steps" => {
                 let id = self.name("steps", "${steps.<id>.output.<path>}")?;
-                if !self.take(".output") {
-                    return Err(Mistake::new(
-                        format!("steps.{id} must be followed by .output"),
-                        format!("Write ${{steps.{id}.output}} or ${{steps.{id}.output.<path>}}."),
-                    ));
+                if self.take(".output") {
+                    return Ok(Root::Step(id));
                 }
-                Ok(Root::Step(id))
+                if self.take(".error") {
+                    return Ok(Root::StepError(id));
+                }
+                Err(Mistake::new(
+                    format!("steps.{id} must be followed by .output or .error"),
+                    format!("Write ${{steps.{id}.output}} or ${{steps.{id}.output.<path>}}."),
+                ))
             }
             "variables" => Ok(Root::Variable(self.name("variables", "${variables.<name>}")?)),
             "env" => Ok(Root::Env(self.name("env", "${env.<NAME>}")?)),
@@ -160,7 +163,12 @@ impl<'a> Reader<'a> {
                 format!("{name} is a text and has nothing inside"),
                 format!("Write ${{{root}}}."),
             )),
-            Root::Env(_) | Root::Secret(_) | Root::Step(_) | Root::Variable(_) | Root::Local(_) => Ok(path),
+            Root::Env(_)
+            | Root::Secret(_)
+            | Root::Step(_)
+            | Root::StepError(_)
+            | Root::Variable(_)
+            | Root::Local(_) => Ok(path),
         }
     }
 

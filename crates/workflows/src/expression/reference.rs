@@ -18,13 +18,15 @@ pub struct Reference {
 pub enum Root {
     /// `steps.<id>.output`
     Step(Arc<str>),
+    /// `steps.<id>.error`
+    StepError(Arc<str>),
     /// `variables.<name>`
     Variable(Arc<str>),
     /// `env.<NAME>`
     Env(Arc<str>),
     /// `secrets.<NAME>`
     Secret(Arc<str>),
-    /// `item`, `index`, `iteration`, `last`, `output`, `input`, `execution`
+    /// `item`, `index`, `iteration`, `last`, `output`, `input`, `execution`, `failure`, `schedule`
     Local(Arc<str>),
 }
 
@@ -68,6 +70,7 @@ impl fmt::Display for Root {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Root::Step(id) => write!(out, "steps.{id}.output"),
+            Root::StepError(id) => write!(out, "steps.{id}.error"),
             Root::Variable(name) => write!(out, "variables.{name}"),
             Root::Env(name) => write!(out, "env.{name}"),
             Root::Secret(name) => write!(out, "secrets.{name}"),

@@ -39,6 +39,10 @@ impl Scope for World {
         }
     }
 
+    fn error(&self, step: &str) -> Option<Value> {
+        (step == "c").then(|| json!({"code": "TIMEOUT", "message": "too slow", "attempts": 3}))
+    }
+
     fn variable(&self, name: &str) -> Option<&Value> {
         self.variables.get(name)
     }

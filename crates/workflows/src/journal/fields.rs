@@ -17,7 +17,7 @@ pub const ALLOWED_FIELDS: [&str; 11] = [
 
 /// Paths from the top of an entry, where names are the engine's own: the values are words, counts, moments and ids that
 /// the engine makes itself, never data of a workflow.
-pub const ENGINE_FIELDS: [&str; 49] = [
+pub const ENGINE_FIELDS: [&str; 61] = [
     "agentId",
     "at",
     "attempts",
@@ -36,13 +36,20 @@ pub const ENGINE_FIELDS: [&str; 49] = [
     "cost",
     "decision",
     "delayMs",
+    "dropPolicy",
+    "dropRate",
     "dropped",
     "dueAt",
     "elapsedMs",
+    "error.attempts",
+    "error.category",
     "error.code",
     "error.isRetryable",
+    "errors.attempts",
+    "errors.category",
     "errors.code",
     "errors.isRetryable",
+    "eventType",
     "executionId",
     "finalState",
     "force",
@@ -50,6 +57,7 @@ pub const ENGINE_FIELDS: [&str; 49] = [
     "forkedFrom",
     "gracePeriodMs",
     "graceful",
+    "handlers",
     "hash",
     "index",
     "isRetryable",
@@ -57,7 +65,11 @@ pub const ENGINE_FIELDS: [&str; 49] = [
     "nextRetryAt",
     "notUndone",
     "parentExecutionId",
+    "priority",
+    "queueSize",
     "requestedAt",
+    "schedule.id",
+    "schedule.time",
     "skipReason",
     "startedBy",
     "steps",
@@ -72,8 +84,11 @@ pub const ENGINE_FIELDS: [&str; 49] = [
 /// Words of people about what they did to an execution: shown, unless they look like a secret.
 const REMARKS: [&str; 2] = ["onBehalfOf", "reason"];
 
+/// Why something failed: shown without values and secrets.
+const REASONS: [&str; 2] = ["error.message", "errors.message"];
+
 /// Objects of the engine, or lists of them, in which some fields are shown.
-const ENGINE_GROUPS: [&str; 2] = ["error", "errors"];
+const ENGINE_GROUPS: [&str; 3] = ["error", "errors", "schedule"];
 
 pub fn is_allowed(name: &str) -> bool {
     ALLOWED_FIELDS.contains(&name)
@@ -85,6 +100,10 @@ pub fn is_of_engine(path: &str) -> bool {
 
 pub fn is_remark(path: &str) -> bool {
     REMARKS.contains(&path)
+}
+
+pub fn is_reason(path: &str) -> bool {
+    REASONS.contains(&path)
 }
 
 pub fn is_group(path: &str) -> bool {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use orchestr8_kernel::redact::Redactor;
+use orchestr8_kernel::redact::{REDACTED, Redactor};
 
 /// Finds tokens, keys and card numbers by their look.
 pub static REDACTOR: LazyLock<Redactor> = LazyLock::new(Redactor::default);
@@ -11,6 +11,22 @@ pub static REDACTOR: LazyLock<Redactor> = LazyLock::new(Redactor::default);
 /// JWTs, card numbers, vendor keys and what else looks like a secret by itself.
 pub fn is_secret(text: &str) -> bool {
     has_card_groups(text.as_bytes()) || matches!(REDACTOR.text(text), Cow::Owned(_))
+}
+
+/// The text without what looks like a secret.
+pub fn without_secrets(text: &str) -> Cow<'_, str> {
+    let shown = REDACTOR.text(text);
+    if !has_card_groups(shown.as_bytes()) {
+        return shown;
+    }
+    let mut out = String::with_capacity(shown.len());
+    let mut from = 0;
+    while let Some((at, end)) = card_groups(shown.as_bytes(), from) {
+        out.push_str(&shown[from..at]);
+        out.push_str(REDACTED);
+        from = end;
+    }
+    Cow::Owned(out + &shown[from..])
 }
 
 /// Words after which a secret may follow: `api[_-]?key`, `access[_-]?token`, `secret`, `password`, `auth`, `bearer`.
@@ -44,18 +60,14 @@ fn joined(text: &[u8], first: &[u8], second: &[u8]) -> bool {
 
 /// `\b\d{4}[- ]?\d{4}[- ]?\d{4}[- ]?\d{4}\b`, whether or not the check digit is right.
 fn has_card_groups(bytes: &[u8]) -> bool {
+    card_groups(bytes, 0).is_some()
+}
+
+/// Where the next one begins and ends.
+fn card_groups(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
     let word = |at: usize| bytes.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
-    let mut at = 0;
-    while at + 16 <= bytes.len() {
-        if bytes[at].is_ascii_digit()
-            && (at == 0 || !word(at - 1))
-            && card_end(bytes, at).is_some_and(|end| !word(end))
-        {
-            return true;
-        }
-        at += 1;
-    }
-    false
+    let starts = (from..bytes.len()).filter(|at| bytes[*at].is_ascii_digit() && (*at == 0 || !word(at - 1)));
+    starts.filter_map(|at| Some((at, card_end(bytes, at)?))).find(|(_, end)| !word(*end))
 }
 
 fn card_end(bytes: &[u8], start: usize) -> Option<usize> {
@@ -117,6 +129,10 @@ mod tests {
         ] {
             assert!(!is_secret(text), "{text}");
         }
+        assert_eq!(
+            without_secrets("card 1234-5678-1234-5678 and 1234567812345678 refused: 401 Unauthorized"),
+            "card [REDACTED] and [REDACTED] refused: 401 Unauthorized"
+        );
         let id = "3f2b8c1e-9a4d-4e5f-8a7b-0c1d2e3f4a5b";
         assert!(!is_secret(id) && !has_word(id));
     }

@@ -5,6 +5,7 @@
 
 mod fields;
 mod look;
+mod reason;
 mod rules;
 mod shorten;
 mod write;
@@ -23,6 +24,7 @@ use orchestr8_kernel::redact::SecretMask;
 use write::{Bounds, Writer};
 
 pub use fields::{ALLOWED_FIELDS, ENGINE_FIELDS};
+pub use reason::without_values;
 
 /// The data of an entry, fit to be stored and shown.
 #[derive(Debug, Clone, PartialEq, Eq)]

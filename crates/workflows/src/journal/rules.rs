@@ -44,11 +44,17 @@ pub fn shown(rules: &JournalRules, name: &str, path: &str) -> Shown {
         }
         if is_like(path, allowed) {
             shown = Shown::ByPattern;
-        } else if shown == Shown::Not && leads_to(path, allowed) {
+        } else if shown == Shown::Not && (is_name(allowed) || leads_to(path, allowed)) {
             shown = Shown::Inside;
         }
     }
     shown
+}
+
+/// A name alone means the fields of that name wherever they are. Those of whole values mean the values only.
+fn is_name(allowed: &str) -> bool {
+    const VALUES: [&str; 4] = ["data", "input", "output", "payload"];
+    !allowed.contains(['.', '*']) && !VALUES.contains(&allowed)
 }
 
 /// Whether what the pattern means may lie below the path.
@@ -162,6 +168,7 @@ mod tests {
         let of = |allow: &[&str], path: &str| shown(&rules(allow), path.rsplit('.').next().unwrap(), path);
         assert_eq!(of(&["output"], "output"), Shown::ByName);
         assert_eq!(of(&["id"], "output.id"), Shown::ByName);
+        assert_eq!(of(&["id"], "output"), Shown::Inside, "it may hold a field of that name");
         assert_eq!(of(&["output.id"], "output.id"), Shown::ByName);
         assert_eq!(of(&["output.id"], "output"), Shown::Inside);
         assert_eq!(of(&["output.id"], "outp"), Shown::Not);

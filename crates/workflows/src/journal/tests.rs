@@ -66,7 +66,7 @@ fn wf_19_7_everything_is_hidden_but_what_is_allowed() {
     let data = json!({"status": "completed", "attempt": 2, "output": {"a": 1}, "name": "x", "error": {"code": "TIMEOUT", "message": "m"},
                       "errors": [{"code": "A", "message": "m"}, "text"]});
     let wanted = json!({"status": "completed", "attempt": 2, "output": REDACTED, "name": REDACTED,
-                        "error": {"code": "TIMEOUT", "message": REDACTED}, "errors": [{"code": "A", "message": REDACTED}, REDACTED]});
+                        "error": {"code": "TIMEOUT", "message": "m"}, "errors": [{"code": "A", "message": "m"}, REDACTED]});
     assert_eq!(shown(data, &JournalRules::default()), wanted);
     let nested = json!({"status": {"code": 1, "level": "x", "list": [1]}, "type": ["a", {"b": 1}]});
     let wanted =

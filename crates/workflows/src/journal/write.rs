@@ -58,6 +58,8 @@ enum Trust {
     Ours,
     /// Texts and numbers; fields inside are judged one by one.
     Judged,
+    /// A sentence: what looks like a secret in it is hidden, the rest is shown.
+    Reason,
     /// Everything: the author shows the field.
     Open,
     /// Only fields inside that are shown by themselves.
@@ -178,6 +180,9 @@ impl<'w> Writer<'w> {
         if fields::is_allowed(name) {
             return (Some(if around == Trust::Open { Trust::Open } else { Trust::Judged }), true);
         }
+        if fields::is_reason(&self.path) {
+            return (Some(Trust::Reason), true);
+        }
         if fields::is_remark(&self.path) {
             return (Some(Trust::Judged), true);
         }
@@ -245,6 +250,9 @@ impl<'w> Writer<'w> {
 
     fn text(&mut self, text: &str, trust: Trust) {
         let known = self.secrets.text(text);
+        if trust == Trust::Reason {
+            return self.text_as_it_is(&look::without_secrets(&known));
+        }
         if (trust != Trust::Ours && look::has_word(&known)) || look::is_secret(&known) {
             return self.text_as_it_is(REDACTED);
         }

@@ -139,6 +139,16 @@ pub fn check_accepted(row: &Row) -> Result<Option<Contradiction>, Error> {
     Ok(None)
 }
 
+/// Compares a row of `tables::accepted_of`: what is wrong with the row of the execution, if anything.
+pub fn check_start(row: &Row) -> Result<Option<&'static str>, Error> {
+    if row.int(0).is_ok() {
+        return Ok(check_accepted(row)?.map(|found| found.what));
+    }
+    // Executions from before there were such entries have none.
+    let is_old = row.int(14).is_err() || row.int(2)? < row.int(14)?;
+    Ok((!is_old).then_some("the log has no entry of its start"))
+}
+
 /// Compares a row of `tables::UNRECORDED`.
 pub fn check_unrecorded(row: &Row) -> Result<Option<Contradiction>, Error> {
     let what = "the execution was put in: the log has no entry of its start";

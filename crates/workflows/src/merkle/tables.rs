@@ -36,6 +36,18 @@ pub const ACCEPTED: &str =
     FROM wf_journal j LEFT JOIN wf_executions e ON e.num = j.execution
     WHERE j.seq = 0 AND j.id > ?1 ORDER BY j.id LIMIT ?2";
 
+/// One execution beside the entry that says what it was started with. Columns as those of `ACCEPTED`, and without such an entry the
+/// first execution that has one.
+pub fn accepted_of(execution: i64) -> Statement {
+    Statement::new(
+        "SELECT j.id, j.data, e.num, e.tenant, e.id, e.workflow, e.name, e.version, e.hash, e.priority,
+            e.correlation, e.given, e.parent, e.created_ms, CASE WHEN j.id IS NULL THEN
+                (SELECT execution FROM wf_journal WHERE seq = 0 ORDER BY execution LIMIT 1) END
+         FROM wf_executions e LEFT JOIN wf_journal j ON j.execution = e.num AND j.seq = 0 WHERE e.num = ?1",
+        vec![execution.into()],
+    )
+}
+
 /// Executions without such an entry. Those from before there were such entries have none.
 pub const UNRECORDED: &str = "SELECT e.num, e.id FROM wf_executions e
     WHERE e.num > ?1 AND e.num > (SELECT MIN(execution) FROM wf_journal WHERE seq = 0)

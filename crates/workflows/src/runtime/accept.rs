@@ -12,21 +12,19 @@ use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::tool_limit::ToolLimit;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc::error::SendError;
 
-use super::actor::{Actor, Message};
+use super::actor::Actor;
 use super::gates::{Entry, Pass};
-use super::line::Line;
 use super::load::Tail;
 use super::quota::ExecutionPermit;
-use super::scheduler::Slot;
-use super::{Hub, inputs, load};
+use super::{Hub, inputs, limit_overrides};
 use crate::authors::Authors;
 use crate::definition::model::Workflow;
-use crate::engine::event::{Event, Status, Task};
+use crate::engine::event::{Status, Task};
+use crate::engine::identity::ScheduledMoment;
 use crate::engine::state::{Identity, State};
-use crate::tables;
-use crate::{limits, merkle};
+use crate::tags::{self, ExecutionTags, TagSources};
+use crate::{limits, merkle, tables};
 
 /// What somebody wants executed.
 pub struct Request {
@@ -42,10 +40,15 @@ pub struct Request {
     pub authors: Authors,
     pub timeout_ms: Option<u64>,
     pub priority: Option<i32>,
+    pub tags: TagSources,
     pub parent: Option<Parent>,
     pub forked_from: Option<Arc<str>>,
     /// Outputs taken over from the execution it was forked from.
     pub kept: Vec<(usize, Value)>,
+    /// How often other executions did and undid its steps before: part of their keys.
+    pub generations: Vec<(usize, u32)>,
+    /// The moment of the schedule that starts it, or started what it belongs to.
+    pub schedule: Option<ScheduledMoment>,
 }
 
 /// The step of another execution that waits for this one.
@@ -56,6 +59,9 @@ pub struct Parent {
     pub task: Task,
     /// How many workflows are around it.
     pub depth: usize,
+    /// The step does not wait: it was done when this one began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detached: bool,
 }
 
 /// What is stored of a request beside the columns.
@@ -78,12 +84,19 @@ pub struct Given {
     pub tools: Option<ToolLimit>,
     #[serde(default, skip_serializing_if = "Authors::is_empty")]
     pub authors: Authors,
+    /// Also in the index of tags.
+    #[serde(default, skip_serializing_if = "ExecutionTags::is_empty")]
+    pub tags: ExecutionTags,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<(usize, Value)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generations: Vec<(usize, u32)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduledMoment>,
 }
 
 /// What is needed to begin an execution.
@@ -96,6 +109,8 @@ pub struct Seed {
     pub priority: i32,
     pub created_ms: i64,
     pub principal: Arc<Principal>,
+    /// It began before and waits for its turn again: its start has counted.
+    pub is_retried: bool,
     /// Its place among the executions with its key, once it has one.
     pub pass: Option<Arc<Pass>>,
     /// Its place among the executions of its tenant, while it runs or waits for its turn.
@@ -148,6 +163,7 @@ impl Hub {
         shared.check_started()?;
         shared.settings.env.check(&request.workflow)?;
         inputs::check(&request.workflow, &request.variables)?;
+        inputs::check_schedule(&request.workflow, request.schedule.as_ref())?;
         let depth = shared.scheduler.depth().waiting_executions;
         if depth >= shared.settings.queued_executions {
             return Err(Fault::new(
@@ -157,14 +173,20 @@ impl Hub {
             .with("reason", "queue_full")
             .with("queueDepth", depth));
         }
-        let limit = request.parent.is_none().then_some(shared.settings.executions_per_tenant);
-        let permit = shared.quota.take(&request.principal.tenant, limit)?;
-        let mut seed = Seed { permit: Some(permit), ..self.seed(request) };
+        let tenant = &request.principal.tenant;
+        // A detached child is not waited for, so nothing else bounds how many there are.
+        let is_free = request.parent.as_ref().is_some_and(|parent| !parent.detached);
+        let limit = (!is_free).then(|| limit_overrides::executions_of(self, tenant));
+        let permit = shared.quota.take(tenant, limit)?;
+        let mut seed = Seed { permit: Some(permit), ..self.seed(request)? };
+        if limit.is_some() {
+            shared.limit_overrides.count_start(&seed.tenant, seed.created_ms)?;
+        }
         let mut batch = Batch::new();
         let workflow = &seed.identity.workflow;
-        let tenant = seed.tenant.as_str();
-        if shared.recent.is_new_definition(tenant, &workflow.hash) {
-            batch.then(tables::definition_keep(tenant, &workflow.hash, workflow.source.to_string()));
+        if shared.recent.is_new_definition(&seed.tenant, &workflow.hash) {
+            let (tenant, source) = (seed.tenant.as_str(), workflow.source.to_string());
+            batch.then(tables::definition_keep(tenant, &workflow.hash, source));
         }
         let (id, num) = (seed.identity.execution.clone(), seed.num);
         let slot = match shared.gates.try_enter(&seed, true, seed.created_ms)? {
@@ -195,7 +217,7 @@ impl Hub {
     /// Begins what was accepted. Its batch must be durable.
     pub fn launch(&self, accepted: Accepted) {
         let tenant = accepted.tenant();
-        self.0.recent.definition_stored(tenant.as_str(), &accepted.workflow().hash);
+        self.0.recent.definition_stored(tenant, &accepted.workflow().hash);
         self.0.recent.open(&accepted.id, tenant);
         match accepted.begin {
             Begin::Now(actor) => actor.spawn(),
@@ -236,7 +258,7 @@ impl Hub {
         shared.scheduler.line_up((&tenant, &workflow), (seed.priority, seed.num), seed);
     }
 
-    fn seed(&self, request: Request) -> Seed {
+    fn seed(&self, request: Request) -> Result<Seed, Fault> {
         let ports = &self.0.ports;
         let id: Arc<str> = format!("exec-{}", ports.ids.fresh(For::Execution)).into();
         let mut variables = request.workflow.variables.clone();
@@ -248,6 +270,17 @@ impl Hub {
             document_proof: false,
             ..Principal::clone(&request.principal)
         });
+        let identity = Arc::new(Identity {
+            execution: id,
+            correlation: request.correlation,
+            variables,
+            timeout_ms: request.timeout_ms,
+            schedule: request.schedule.clone(),
+            workflow: request.workflow.clone(),
+            started_by: principal.name.clone(),
+        });
+        let template = request.workflow.policies.tags.as_ref();
+        let tags = tags::resolve(template, request.tags, || State::new(identity.clone()))?;
         let given = Given {
             variables: request.variables,
             timeout_ms: request.timeout_ms,
@@ -257,29 +290,25 @@ impl Hub {
             scope,
             tools: principal.tools.clone(),
             authors: request.authors,
+            tags,
             parent: request.parent,
             forked_from: request.forked_from,
             kept: request.kept,
+            generations: request.generations,
+            schedule: request.schedule,
         };
-        let identity = Identity {
-            execution: id,
-            correlation: request.correlation,
-            variables,
-            timeout_ms: request.timeout_ms,
-            workflow: request.workflow.clone(),
-            started_by: principal.name.clone(),
-        };
-        Seed {
+        Ok(Seed {
             num: self.0.fresh_number(),
             tenant: request.principal.tenant.clone(),
-            identity: Arc::new(identity),
+            identity,
             given: Arc::new(given),
             priority: request.priority.unwrap_or(request.workflow.policies.priority),
             created_ms: ports.clock.now_ms(),
             principal,
+            is_retried: false,
             pass: None,
             permit: None,
-        }
+        })
     }
 }
 
@@ -309,57 +338,17 @@ fn insert(batch: &mut Batch, seed: &Seed, progress: tables::Progress) -> Result<
         progress,
     };
     merkle::insert_execution(batch, new);
+    insert_tags(batch, seed)
+}
+
+/// An execution without tags costs nothing here.
+fn insert_tags(batch: &mut Batch, seed: &Seed) -> Result<(), Fault> {
+    if !seed.given.tags.is_empty() {
+        let tags = serde_json::to_string(&seed.given.tags)
+            .map_err(|error| Fault::internal("the tags cannot be stored").because(error))?;
+        batch.then(tags::tables::insert(seed.tenant.as_str(), seed.num, tags));
+    }
     Ok(())
-}
-
-/// An execution that waited gets its turn.
-pub async fn admit(hub: Hub, seed: Seed, mut slot: Slot) {
-    let num = seed.num;
-    let line = loop {
-        let live = match hub.0.claim(num) {
-            Ok(line) => break line,
-            Err(live) => live,
-        };
-        // A message has woken it while it waited; then its actor begins it, or it was cancelled meanwhile.
-        match live.sender.send(Message::Begin(slot, seed.pass.clone())).await {
-            Err(SendError(Message::Begin(back, _))) if !hub.0.stop.is_cancelled() => {
-                // That actor has gone in this very moment, so this one begins it.
-                slot = back;
-                tokio::task::yield_now().await;
-            }
-            Ok(()) | Err(_) => return,
-        }
-    };
-    if let Err(fault) = begin_waiting(&hub, line, seed, slot).await {
-        let error = orchestr8_kernel::log::error(&fault);
-        hub.0.log().error("an execution could not begin", json!({"execution": num, "error": error}));
-    }
-}
-
-async fn begin_waiting(hub: &Hub, line: Line, seed: Seed, slot: Slot) -> Result<(), Fault> {
-    let (state, tail) = load::fold(hub, &seed).await?;
-    if state.has_begun() || state.status.is_final() {
-        // It has begun or ended meanwhile; whatever was sent to this line is heard all the same.
-        return hub.revive(line, seed.num, None).await;
-    }
-    let mut actor = Actor::new(line, hub.clone(), seed, state, tail);
-    actor.begin(slot);
-    // Who was told that it is cancelled does not see it begin.
-    actor.look().await?;
-    actor.spawn_unrecorded();
-    Ok(())
-}
-
-/// The first event of an execution: the environment it sees is fixed here.
-pub fn begun(hub: &Hub, seed: &Seed) -> Event {
-    let names = &seed.identity.workflow.env;
-    let mut env = Map::new();
-    for name in names {
-        if let Some(value) = hub.0.settings.env.get(name) {
-            env.insert(name.to_string(), value.into());
-        }
-    }
-    Event::Begun { env, kept: seed.given.kept.clone() }
 }
 
 /// Refuses children of children of children.
@@ -368,5 +357,6 @@ pub fn check_depth(depth: usize) -> Result<(), Fault> {
         return Ok(());
     }
     let limit = limits::CHILD_DEPTH;
-    Err(Fault::new(Code::ResourceExhausted, format!("workflows inside workflows go {limit} deep at most")))
+    Err(Fault::new(Code::LimitExceeded, format!("workflows inside workflows go {limit} deep at most"))
+        .with("limit", limit))
 }

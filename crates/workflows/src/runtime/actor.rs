@@ -11,13 +11,14 @@ use futures::stream::FuturesUnordered;
 use orchestr8_contract::Fault;
 use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::Batch;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::accept::{Accepted, Seed, begun};
-use super::gates::Pass;
+use super::accept::{Accepted, Seed};
+use super::admit::begun;
+use super::gates::{Entry, Pass};
 use super::line::{Line, Listing};
 use super::load::Tail;
 use super::remote_limits::RemotePlace;
@@ -35,6 +36,8 @@ pub enum Message {
     /// There is something in its inbox. What is stored reaches an actor only from there, in the order in which it was stored:
     /// those who bring the news may overtake each other.
     Look,
+    /// Events about it were dropped on the bus.
+    EventsDropped(Value),
     /// It may begin, with its place among the executions with its key.
     Begin(Slot, Option<Arc<Pass>>),
 }
@@ -164,13 +167,24 @@ impl Actor {
         self.hub.0.gates.hold(self.seed.num, self.seed.pass.take());
     }
 
-    /// A finished execution is taken up again: it has its place again, be there room or not.
-    fn enter_again(&mut self) {
-        if let Some(pass) = self.hub.0.gates.enter_again(&self.seed) {
-            for statement in pass.begin(self.seed.num, self.hub.0.now_ms()) {
-                self.batch.then(statement);
+    /// An execution that is retried takes its place under its key as one that starts: where there is none it waits for its turn.
+    fn take_place_again(&mut self, event: Event) -> Event {
+        if !matches!(event, Event::Again) || !self.state.may_begin_again() || !self.state.has_begun() {
+            return event;
+        }
+        self.seed.is_retried = true;
+        let now_ms = self.hub.0.now_ms();
+        match self.hub.0.gates.try_enter(&self.seed, true, now_ms) {
+            Ok(Entry::Shut { .. }) => Event::AgainQueued,
+            Ok(Entry::Open(pass)) => {
+                for statement in pass.iter().flat_map(|pass| pass.begin(self.seed.num, now_ms)) {
+                    self.batch.then(statement);
+                }
+                self.hub.0.gates.hold(self.seed.num, pass);
+                event
             }
-            self.hub.0.gates.hold(self.seed.num, Some(pass));
+            // The key was resolved when it was accepted, so this does not happen.
+            Err(_) => event,
         }
     }
 
@@ -267,6 +281,7 @@ impl Actor {
             // It was sent again: the first one is in the journal.
             return;
         }
+        let event = self.take_place_again(event);
         let entry = record::of_event(&self.state, &event, at_ms, self.hub.0.settings.grace_ms);
         match record::record(&event) {
             Ok(text) => self.write(entry, Some(text), at_ms),
@@ -275,6 +290,7 @@ impl Actor {
                 return;
             }
         }
+        self.log_event(&event);
         if let Event::Succeeded { task, .. } | Event::Failed { task, .. } | Event::Retrying { task, .. } =
             &event
         {
@@ -288,24 +304,21 @@ impl Actor {
         if let Event::Due { task } = &event {
             self.batch.then(tables::timer_clear(self.seed.num, &timer_name(*task)));
         }
-        let is_again = matches!(event, Event::Again);
         let graceful = !matches!(event, Event::CancelAsked { graceful: false, .. });
         for decision in engine::next(&mut self.state, event, at_ms) {
             self.decide(decision, at_ms);
-        }
-        if is_again && self.state.has_begun() && !self.state.status.is_final() {
-            self.enter_again();
         }
         if !graceful && !self.state.status.is_final() {
             self.queue.push_back((Event::Forced, None));
         }
     }
 
-    /// Whether this is the end of a step that is not waited for any more: it was cancelled by force, and a rollback runs. That is
-    /// only noted.
+    /// Whether this is the end of a step that is not waited for any more: it was cancelled by force, and a rollback or
+    /// handlers run. That is only noted.
     fn is_late(&mut self, event: &Event) -> bool {
         let (Event::Succeeded { task, .. } | Event::Failed { task, .. }) = event else { return false };
-        if self.state.undoing.is_none() || self.state.work.contains_key(task) {
+        let is_closing = self.state.undoing.is_some() || self.state.closing.is_some();
+        if !is_closing || self.state.work.contains_key(task) {
             return false;
         }
         self.asked.remove(task);
@@ -333,6 +346,7 @@ impl Actor {
             Decision::Unask { task } => {
                 self.batch.then(tables::approval_close(num, &task.to_string()));
             }
+            Decision::Expect { name, key } => self.expect(name, key),
             Decision::Stop { task } => self.stop_task(task),
             Decision::UndoChild { task } => self.undo_child(task),
             Decision::ReportUndo => self.report(),
@@ -344,6 +358,7 @@ impl Actor {
                 self.spare.clear();
             }
             Decision::Note(note) => {
+                self.log_note(&note);
                 let entry = record::of_note(&self.state, &note, at_ms);
                 self.write(entry, None, at_ms);
             }
@@ -360,6 +375,9 @@ impl Actor {
         }
         if self.state.workflow().policies.concurrency.is_some() {
             self.batch.then(tables::limit_leave(self.seed.num));
+        }
+        if self.state.workflow().has_keyed_waits() {
+            self.batch.then(crate::keyed_events::tables::waits_clear(self.seed.num));
         }
         self.report();
     }

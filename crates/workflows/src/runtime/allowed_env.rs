@@ -39,11 +39,11 @@ impl AllowedEnv {
                 format!("An administrator can add {name:?} to the setting workflows.env; use a named secret for credentials."),
             ));
         }
-        for step in &workflow.steps {
+        for (place, step) in workflow.steps.iter().enumerate() {
             if let Kind::Workflow(child) = &step.kind
                 && let Which::Inline(inner) = &child.which
             {
-                self.collect(inner, &format!("{at}.steps[{}].workflow", place(workflow, &step.id)), problems);
+                self.collect(inner, &format!("{at}.{}.workflow", workflow.path(place)), problems);
             }
         }
     }
@@ -69,14 +69,6 @@ fn declared_at(workflow: &Workflow, at: &str, name: &str) -> String {
         }
     }
     format!("{at}.allowedEnvVars")
-}
-
-/// The index of a step as its author wrote it.
-fn place(workflow: &Workflow, id: &str) -> usize {
-    let steps = workflow.source.get("steps").and_then(|steps| steps.as_array());
-    steps
-        .and_then(|steps| steps.iter().position(|step| step.get("id").is_some_and(|own| own == id)))
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

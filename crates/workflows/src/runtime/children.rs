@@ -20,7 +20,9 @@ use crate::engine::event::{Event, Task};
 use crate::engine::scope::Frame;
 use crate::engine::state::Phase;
 use crate::expression::Template;
+use crate::keyed_events::{self, tables::EventAddress};
 use crate::stored;
+use crate::tags::TagSources;
 
 /// The workflow a step names.
 enum Wanted {
@@ -45,9 +47,11 @@ impl Actor {
                 Wanted::Inline(workflow) => Ok((workflow, self.seed.given.authors.clone())),
                 Wanted::Stored { id, version } => {
                     let (hub, tenant) = (self.hub.clone(), self.seed.tenant.clone());
-                    stored::find(&hub, tenant.as_str(), &id, version.as_deref())
-                        .await
-                        .map(stored::StoredDefinition::into_parts)
+                    stored::find(&hub, tenant.as_str(), &id, version.as_deref()).await.map(|found| {
+                        let (workflow, authors) = found.into_parts();
+                        let trigger_depth = self.seed.given.authors.trigger_depth;
+                        (workflow, Authors { trigger_depth, ..authors })
+                    })
                 }
                 Wanted::Nothing => Err(Fault::internal("the step is no workflow")),
             };
@@ -58,7 +62,9 @@ impl Actor {
             match accepted {
                 Ok((mut accepted, undoable)) => {
                     self.add(std::mem::take(&mut accepted.batch));
-                    self.give(Event::ChildBegun { task, execution: accepted.id.clone(), undoable });
+                    let (execution, detached) = (accepted.id.clone(), self.is_detached(task));
+                    // In the commit of the child itself, however full it is: after a kill there is both or neither.
+                    self.take_in(Event::ChildBegun { task, execution, undoable, detached }, None);
                     self.launching.push(accepted);
                 }
                 Err(fault) => {
@@ -78,6 +84,8 @@ impl Actor {
             (Some(Phase::Child { execution, .. }), _) => self.posting.push(Posted::stop(execution)),
             // Its rollback was stopped by force, so it is not waited for any more.
             (None, Some(execution)) if task.undo => self.posting.push(Posted::stop_by_force(&execution)),
+            // It was a handler, and the handlers were stopped by force.
+            (None, Some(execution)) => self.posting.push(Posted::stop(&execution)),
             (Some(_) | None, _) => {}
         }
     }
@@ -90,9 +98,17 @@ impl Actor {
         }
     }
 
+    /// Records that it waits for an event of this key; one that is kept is looked for once that is durable.
+    pub(super) fn expect(&mut self, name: String, key: String) {
+        let tenant = self.seed.tenant.clone();
+        let address = EventAddress { tenant: tenant.as_str(), name: &name, key: &key };
+        self.statement(keyed_events::tables::wait_insert(address, self.seed.num));
+        self.posting.push(Posted::Expect { name, key });
+    }
+
     /// Tells the execution that this one belongs to how it ended, or what it has undone.
     pub(super) fn report(&mut self) {
-        let Some(parent) = &self.seed.given.parent else { return };
+        let Some(parent) = self.seed.given.parent.as_ref().filter(|parent| !parent.detached) else { return };
         let event = match self.state.undo_asked {
             true => deliver::child_undone(&self.state, parent.task.undoing()),
             false => deliver::child_ended(&self.state, parent.task),
@@ -102,6 +118,13 @@ impl Actor {
             Err(fault) => {
                 self.hub.0.log().error("a parent was not told", json!({"error": log::error(&fault)}))
             }
+        }
+    }
+
+    fn is_detached(&self, task: Task) -> bool {
+        match &self.state.workflow().steps[task.step].kind {
+            Kind::Workflow(child) => child.detached,
+            Kind::Agent(_) | Kind::Wait(_) | Kind::Approval(_) | Kind::Switch(_) => false,
         }
     }
 
@@ -123,6 +146,10 @@ impl Actor {
         let depth = self.seed.given.parent.as_ref().map_or(0, |parent| parent.depth) + 1;
         check_depth(depth)?;
         let variables = self.object(&child.inputs, task)?;
+        // What an earlier child did for this step was undone, so its keys are used up.
+        let generation = self.state.steps[task.step].generation_of(task.part);
+        let steps = if generation > 0 { definition.steps.len() } else { 0 };
+        let generations = (0..steps).map(|step| (step, generation)).collect();
         self.hub.accept(Request {
             workflow: definition,
             variables,
@@ -132,14 +159,18 @@ impl Actor {
             authors,
             timeout_ms: None,
             priority: Some(self.seed.priority),
+            tags: TagSources { inherited: self.seed.given.tags.clone(), ..TagSources::default() },
             parent: Some(Parent {
                 num: self.seed.num,
                 id: self.state.identity.execution.clone(),
                 task,
                 depth,
+                detached: child.detached,
             }),
             forked_from: None,
             kept: Vec::new(),
+            generations,
+            schedule: self.seed.given.schedule.clone(),
         })
     }
 

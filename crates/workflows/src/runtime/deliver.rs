@@ -12,11 +12,13 @@ use tokio::sync::mpsc::error::SendError;
 
 use super::actor::{Actor, Message};
 use super::line::Line;
+use super::tables::InboxMessage;
 use super::{Hub, fault, load, tables};
 use crate::agents::Usage;
 use crate::engine::event::{Event, Status, Task};
 use crate::engine::state::{Phase, State, Undone, Work};
 use crate::engine::{undo, view};
+use crate::keyed_events::{self, tables::EventAddress};
 use crate::limits;
 
 /// A message that is durable, or that only has to be looked for.
@@ -27,6 +29,8 @@ pub enum Posted {
     Cancel { execution: Arc<str>, event: Event },
     /// A child that must undo what it did for this execution.
     Undo { execution: Arc<str>, task: Task, reply_to: i64 },
+    /// An execution waits for an event of this key, which may have come.
+    Expect { name: String, key: String },
     /// The time of a task has come.
     Due { num: i64, task: Option<Task> },
 }
@@ -65,7 +69,9 @@ pub fn child_ended(state: &State, task: Task) -> Event {
         false => cause.map_or(Code::AgentFailed, |fault| fault.code),
     };
     let why = cause.map_or(state.status.as_str(), |fault| &fault.message);
+    let category = cause.filter(|fault| fault.code == code).map_or(code.category(), StoredFault::category);
     let mut fault = Fault::new(code, format!("the child execution {execution} did not complete: {why}"))
+        .in_category(category)
         .with("childExecutionId", &**execution);
     if state.usage != Usage::default() {
         fault = fault.with(Usage::DETAIL, json!(state.usage));
@@ -97,9 +103,10 @@ pub fn child_undone(state: &State, task: Task) -> Event {
 impl Hub {
     /// Adds a message to a batch; deliver it once the batch is durable.
     pub fn post_to(&self, num: i64, event: &Event, batch: &mut Batch) -> Result<Posted, Fault> {
-        let inbox = self.0.fresh_message();
-        let text = super::record::record(event)?;
-        batch.then(tables::inbox_put(inbox, num, self.0.now_ms(), text));
+        let event = super::record::record(event)?;
+        let (id, at_ms) = (self.0.fresh_message(), self.0.now_ms());
+        let message = InboxMessage { id, execution: num, at_ms, event: &event };
+        batch.then(tables::inbox_put(&message, message.seal(self.row_seal())?));
         Ok(Posted::Wake { num })
     }
 
@@ -136,6 +143,10 @@ impl Hub {
                 Box::pin(self.deliver(tenant, posted)).await
             }
             Posted::Wake { num } => self.wake(num).await,
+            Posted::Expect { name, key } => {
+                let address = EventAddress { tenant: tenant.as_str(), name: &name, key: &key };
+                Box::pin(keyed_events::match_kept(self, address)).await
+            }
             Posted::Due { num, task } => self.wake_due(num, task).await,
         }
     }

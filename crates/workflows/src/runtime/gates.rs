@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
 use super::accept::Seed;
-use super::{fault, tables};
+use super::{Hub, fault, tables};
 use crate::engine::scope::Frame;
 use crate::engine::state::State;
 use crate::expression::Template;
@@ -82,7 +82,7 @@ impl Gates {
         if policies.concurrency.is_none() && policies.rate.is_none() {
             return Ok(Entry::Open(None));
         }
-        let rate = match &policies.rate {
+        let rate = match policies.rate.as_ref().filter(|_| !seed.is_retried) {
             Some(rate) => Some((key(seed, 'r', &rate.key)?, rate.limit, rate.per_ms)),
             None => None,
         };
@@ -243,6 +243,16 @@ pub async fn restore(shared: &super::Shared) -> Result<(), Fault> {
     }
     shared.gates.restore(recorded);
     Ok(())
+}
+
+impl Hub {
+    /// Whether an execution that is retried has its place at once.
+    pub(crate) fn has_place(&self, seed: &Seed) -> bool {
+        let Some(limit) = &seed.identity.workflow.policies.concurrency else { return true };
+        let Ok(key) = key(seed, 'c', &limit.key) else { return true };
+        let keys = self.0.gates.0.keys.lock();
+        keys.get(&key).is_none_or(|gate| gate.inside < limit.limit && gate.waiting.is_empty())
+    }
 }
 
 /// The key of an execution: within its tenant and its workflow.

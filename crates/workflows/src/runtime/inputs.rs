@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::definition::model::Workflow;
 use crate::definition::nearest;
+use crate::engine::identity::ScheduledMoment;
 
 /// Refuses inputs that the definition does not declare, and those that break the schema its author gave.
 pub fn check(workflow: &Workflow, inputs: &Map<String, Value>) -> Result<(), Fault> {
@@ -23,7 +24,20 @@ pub fn check(workflow: &Workflow, inputs: &Map<String, Value>) -> Result<(), Fau
     })
 }
 
-fn is_declared(workflow: &Workflow, name: &str) -> bool {
+/// Refuses an execution that no schedule starts if it cannot do without one.
+pub fn check_schedule(workflow: &Workflow, schedule: Option<&ScheduledMoment>) -> Result<(), Fault> {
+    let Some(expression) = workflow.needs_schedule.as_ref().filter(|_| schedule.is_none()) else {
+        return Ok(());
+    };
+    let id = &workflow.id;
+    let text = format!("the workflow \"{id}\" uses {expression}, which only a scheduled execution has");
+    Err(Fault::invalid(text)
+        .with("expression", &**expression)
+        .with("hint", "trigger its schedule, or give the expression a default: ${schedule.time ?? \"…\"}"))
+}
+
+/// Whether a definition declares an input of this name.
+pub fn is_declared(workflow: &Workflow, name: &str) -> bool {
     workflow.variables.contains_key(name)
         || properties(workflow).is_some_and(|properties| properties.contains_key(name))
         || workflow.inputs.as_ref().is_some_and(allows_others)

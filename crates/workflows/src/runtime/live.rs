@@ -7,14 +7,17 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::{Batch, Error};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::accept::{Seed, admit};
+use super::accept::Seed;
 use super::actor::{Actor, Message};
+use super::admit::admit;
 use super::gates::Pass;
 use super::scheduler::Slot;
+use super::tables::InboxMessage;
 use super::{Ended, Posted, fault as fault_of, record, run_task, tables};
 use crate::engine::event::Event;
 use crate::engine::state::State;
@@ -115,7 +118,15 @@ impl Actor {
             if known.contains(&id) {
                 continue;
             }
-            match serde_json::from_str(row.text(1).map_err(fault_of)?) {
+            let event = row.text(1).map_err(fault_of)?;
+            let at_ms = row.int(2).map_err(fault_of)?;
+            let message = InboxMessage { id, execution: self.seed.num, at_ms, event };
+            let seal = row.optional_text(3).map_err(fault_of)?;
+            if let Err(fault) = message.check(self.hub.row_seal(), seal) {
+                self.refuse_message(id, fault).await?;
+                continue;
+            }
+            match serde_json::from_str(event) {
                 Ok(event) => unheard.push((event, Some(id))),
                 Err(error) => {
                     let fields = json!({"message": id, "cause": error.to_string()});
@@ -127,6 +138,29 @@ impl Actor {
             self.queue.push_front(message);
         }
         Ok(())
+    }
+
+    /// A message that this server did not write is not heard: it is deleted, and that is on record. Without the key of the seals it
+    /// is not known who wrote it, so it stays.
+    async fn refuse_message(&mut self, id: i64, fault: Fault) -> Result<(), Fault> {
+        let execution = &self.state.identity.execution;
+        let fields = json!({"executionId": execution, "message": id, "error": log::error(&fault)});
+        self.hub
+            .0
+            .log()
+            .error("a message to an execution was not written by this server and is not heard", fields);
+        if fault.code != Code::StoreCorrupt {
+            return Ok(());
+        }
+        let change = StateChange {
+            code: Some(fault.code),
+            detail: json!({"message": id, "reason": "row_seal"}),
+            ..StateChange::by_server("executions.refused", self.seed.tenant.as_str(), Some(execution))
+        };
+        let mut batch = Batch::new();
+        batch.then(tables::inbox_take(id));
+        batch.link(change.link(self.hub.0.now_ms()));
+        self.hub.0.ports.store.commit(batch).await.map_err(fault_of)
     }
 
     async fn wait(&mut self, grace: &mut Option<BoxFuture<'static, ()>>) {
@@ -164,7 +198,12 @@ impl Actor {
             // A step opened or closed a circuit, which the journal says (WF-19.7).
             let at_ms = self.hub.0.now_ms().max(self.last_ms);
             self.last_ms = at_ms;
+            self.log_circuit(ended.task, &key, change);
             self.write(record::of_circuit(ended.task, &key, change), None, at_ms);
+        }
+        // What is not waited for any more keeps nothing.
+        if let Some(artifact) = ended.artifact.take().filter(|_| self.state.work.contains_key(&ended.task)) {
+            self.batch.then(artifact.keep(self.seed.num, &self.seed.tenant));
         }
         self.queue.push_back((ended.into_event(), None));
     }
@@ -173,7 +212,17 @@ impl Actor {
         match message {
             Message::Event(event) => self.give(event),
             Message::Look => self.looking = true,
+            Message::EventsDropped(drop) => self.note_dropped(&drop),
             Message::Begin(slot, pass) => self.take_turn(slot, pass),
+        }
+    }
+
+    /// Listeners did not hear of it: the journal says so (WF-19.6).
+    fn note_dropped(&mut self, drop: &Value) {
+        if !self.state.status.is_final() {
+            let at_ms = self.hub.0.now_ms().max(self.last_ms);
+            self.last_ms = at_ms;
+            self.write(record::of_dropped(drop), None, at_ms);
         }
     }
 
@@ -281,6 +330,8 @@ impl Actor {
                     let posted = Posted::Due { num: self.seed.num, task };
                     self.hub.deliver_later(self.seed.tenant.clone(), posted);
                 }
+                // Its journal has ended.
+                Message::EventsDropped(_) => {}
                 // Only what runs says anything else, and nothing runs any more.
                 Message::Event(_) => {}
                 Message::Begin(slot, pass) => {

@@ -14,7 +14,7 @@ use crate::definition::model::Workflow;
 use crate::engine::event::{Event, Status};
 use crate::engine::state::{Identity, State};
 use crate::engine::{self, view};
-use crate::{limits, tables};
+use crate::{limits, merkle, tables};
 
 /// One row of the table of executions.
 #[derive(Debug, Clone)]
@@ -65,9 +65,11 @@ impl Seed {
         view::Facts {
             created_ms: self.created_ms,
             parent: self.given.parent.as_ref().map(|parent| parent.id.to_string()),
+            detached: self.given.parent.as_ref().is_some_and(|parent| parent.detached),
             forked_from: self.given.forked_from.as_ref().map(ToString::to_string),
             authors: self.given.authors.clone(),
             tools: self.given.tools.clone(),
+            tags: self.given.tags.clone(),
             last_sequence: seq,
         }
     }
@@ -116,9 +118,21 @@ pub async fn by_number(hub: &Hub, num: i64) -> Result<Loaded, Fault> {
         return Err(Fault::new(Code::NotFound, "the execution is gone"));
     };
     let row = read(row)?;
+    check_start(hub, num).await?;
     let seed = seed(hub, &row).await?;
     let (state, tail) = fold(hub, &seed).await?;
     Ok(Loaded { row, seed, state, tail })
+}
+
+/// Fails if the row of an execution does not agree with its journal, which is in the Merkle log: it says who started it, and with
+/// what. Such an execution does not go on.
+pub async fn check_start(hub: &Hub, num: i64) -> Result<(), Fault> {
+    let rows = hub.0.ports.store.query(merkle::tables::accepted_of(num)).await.map_err(fault)?;
+    let found = rows.first().map(merkle::check_start).transpose().map_err(fault)?.flatten();
+    match found {
+        None => Ok(()),
+        Some(what) => Err(damaged(what).with("reason", "row_changed")),
+    }
 }
 
 /// The state after the entry with this number.
@@ -145,6 +159,7 @@ pub async fn seed(hub: &Hub, row: &Row) -> Result<Seed, Fault> {
         correlation: row.correlation.clone(),
         variables,
         timeout_ms: given.timeout_ms,
+        schedule: given.schedule.clone(),
         workflow,
         started_by: given.principal.as_str().into(),
     };
@@ -159,6 +174,7 @@ pub async fn seed(hub: &Hub, row: &Row) -> Result<Seed, Fault> {
         priority: row.priority,
         created_ms: row.created_ms,
         principal: Arc::new(principal),
+        is_retried: row.started_ms.is_some(),
         pass: None,
         permit: None,
     })

@@ -9,13 +9,17 @@
 
 mod accept;
 mod actor;
+mod admit;
 mod allowed_env;
+mod artifacts;
 pub(crate) mod breakers;
 mod children;
 mod deliver;
+mod dropped_events;
 mod fair_queue;
 mod gates;
 pub(crate) mod inputs;
+mod limit_overrides;
 mod line;
 mod live;
 pub(crate) mod load;
@@ -26,8 +30,10 @@ mod record;
 mod recover;
 mod remote_limits;
 mod rights;
+mod run_log;
 mod run_task;
 mod scheduler;
+mod shared;
 pub(crate) mod tables;
 mod timers;
 mod write;
@@ -37,14 +43,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use orchestr8_contract::Fault;
 use orchestr8_contract::id::Tenant;
-use orchestr8_contract::{Code, Event, Fault, Priority};
 use orchestr8_kernel::ports::store;
-use orchestr8_kernel::registry::RESOURCE_UPDATED;
-use orchestr8_kernel::{Args, Kernel, Log, Ports, Principal};
+use orchestr8_kernel::{Args, Kernel, Ports, Principal};
 use orchestr8_secrets::SecretVault;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -52,7 +57,9 @@ pub use accept::{Accepted, Request};
 use actor::Message;
 pub use allowed_env::AllowedEnv;
 pub use deliver::Posted;
-use line::Line;
+pub use deliver::{child_ended, child_undone};
+use limit_overrides::LimitOverrides;
+pub use limit_overrides::{ChangeableLimit, LimitSubject, TENANT_LIMITS};
 pub use load::{Loaded, Row};
 pub use recent::Ended;
 pub use scheduler::Depth;
@@ -60,12 +67,17 @@ use scheduler::Scheduler;
 
 use crate::agents::Agents;
 use crate::agents::SecretAccess;
+use crate::agents::settings::Http;
 use crate::definition::{Cache, Problems, Workflow};
+use crate::keyed_events::EventLocks;
 use crate::limits;
+use crate::notifications::Notifier;
+use crate::triggers::TriggerLocks;
 use gates::Gates;
 use quota::ExecutionQuota;
 use recent::Recent;
 use remote_limits::RemoteLimits;
+use run_log::LogQuota;
 
 /// What an installation sets for workflows.
 #[derive(Clone)]
@@ -80,6 +92,8 @@ pub struct Settings {
     pub executions_per_tenant: usize,
     /// The environment variables that definitions may name.
     pub env: AllowedEnv,
+    /// Whom notifications may reach beside the public internet: the same as `@orchestr8/http`.
+    pub http: Http,
 }
 
 impl Default for Settings {
@@ -91,6 +105,7 @@ impl Default for Settings {
             queued_executions: limits::QUEUED_EXECUTIONS,
             executions_per_tenant: limits::EXECUTIONS_PER_TENANT,
             env: AllowedEnv::default(),
+            http: Http::default(),
         }
     }
 }
@@ -109,12 +124,17 @@ pub(crate) struct Shared {
     pub definitions: Cache,
     scheduler: Scheduler<accept::Seed>,
     remote_limits: RemoteLimits,
+    limit_overrides: LimitOverrides,
     gates: Gates,
     quota: ExecutionQuota,
+    log_quota: LogQuota,
     live: Mutex<HashMap<i64, Live>>,
     /// Where others may have work in the same store: only what this process was asked about is its own.
     own: OnceLock<Mutex<HashSet<i64>>>,
     recent: Recent,
+    trigger_locks: TriggerLocks,
+    event_locks: EventLocks,
+    notifier: Notifier,
     numbers: AtomicI64,
     messages: AtomicI64,
     timers: Notify,
@@ -141,17 +161,22 @@ impl Hub {
         Self(Arc::new(Shared {
             scheduler: Scheduler::new(settings.running_steps),
             agents,
-            secrets: SecretAccess::new(vault, kernel.ports()),
+            secrets: SecretAccess::new(vault, kernel.ports(), kernel.row_seal().clone()),
             ports: kernel.ports().clone(),
             kernel,
             started: AtomicBool::new(false),
             definitions: Cache::default(),
             remote_limits: RemoteLimits::default(),
+            limit_overrides: LimitOverrides::default(),
             gates: Gates::default(),
             quota: ExecutionQuota::default(),
+            log_quota: LogQuota::default(),
             live: Mutex::default(),
             own: OnceLock::new(),
             recent: Recent::default(),
+            trigger_locks: TriggerLocks::default(),
+            event_locks: EventLocks::default(),
+            notifier: Notifier::new(&settings.http),
             numbers: AtomicI64::new(0),
             messages: AtomicI64::new(0),
             timers: Notify::new(),
@@ -165,6 +190,8 @@ impl Hub {
     pub async fn start(&self) -> Result<(), Fault> {
         let last = self.begin().await?;
         tokio::spawn(recover::recover(self.clone(), last));
+        tokio::spawn(crate::triggers::events::run(self.clone()));
+        tokio::spawn(crate::notifications::run(self.clone()));
         Ok(())
     }
 
@@ -183,7 +210,7 @@ impl Hub {
     /// Reads where numbering goes on, and begins to run. Gives the last number that was there before.
     async fn begin(&self) -> Result<i64, Fault> {
         let mut last = 0;
-        let rows = self.0.ports.store.query(crate::tables::highest_numbers()).await.map_err(fault)?;
+        let rows = self.0.ports.store.query(tables::highest_numbers()).await.map_err(fault)?;
         if let Some(row) = rows.first() {
             last = row.int(0).map_err(fault)?.max(row.int(2).map_err(fault)?);
             self.0.numbers.store(last, Ordering::Release);
@@ -191,11 +218,12 @@ impl Hub {
         }
         breakers::restore(&self.0).await?;
         gates::restore(&self.0).await?;
+        limit_overrides::restore(self).await?;
         self.0.started.store(true, Ordering::Release);
         let weak = Arc::downgrade(&self.0);
         self.0.scheduler.on_admit(Arc::new(move |seed, slot| {
             if let Some(shared) = weak.upgrade() {
-                tokio::spawn(accept::admit(Hub(shared), seed, slot));
+                tokio::spawn(admit::admit(Hub(shared), seed, slot));
             }
         }));
         let weak = Arc::downgrade(&self.0);
@@ -206,6 +234,7 @@ impl Hub {
         }));
         tokio::spawn(timers::run(self.clone()));
         tokio::spawn(breakers::keep(self.clone()));
+        dropped_events::follow(self.clone());
         Ok(last)
     }
 
@@ -311,71 +340,6 @@ impl Hub {
     /// Wakes whoever follows one execution; None when it is not under way.
     pub fn follow(&self, number: i64) -> Option<watch::Receiver<u64>> {
         self.0.live.lock().get(&number).map(|live| live.seen.clone())
-    }
-}
-
-impl Shared {
-    fn check_started(&self) -> Result<(), Fault> {
-        match self.started.load(Ordering::Acquire) {
-            true => Ok(()),
-            false => Err(Fault::new(Code::Unavailable, "workflows have not started yet")),
-        }
-    }
-
-    fn log(&self) -> &Log {
-        &self.ports.log
-    }
-
-    fn now_ms(&self) -> i64 {
-        self.ports.clock.now_ms()
-    }
-
-    /// Takes the line of an execution that has no actor, or gives the way to the one it has. One execution never has two.
-    fn claim(self: &Arc<Self>, num: i64) -> Result<Line, Live> {
-        self.adopt(num);
-        let mut live = self.live.lock();
-        if let Some(live) = live.get(&num) {
-            return Err(live.clone());
-        }
-        let line = Line::new(self.clone(), num);
-        live.insert(num, line.live());
-        Ok(line)
-    }
-
-    /// Tells those who follow the resource of an execution that it has changed; costs next to nothing without them.
-    fn tell_changed(&self, tenant: &Tenant, execution: &str) {
-        let bus = self.kernel.bus();
-        if bus.has_listeners(RESOURCE_UPDATED) {
-            bus.publish(Event {
-                name: RESOURCE_UPDATED,
-                subject: format!("execution://{execution}").into(),
-                priority: Priority::Normal,
-                at_ms: self.now_ms(),
-                data: Arc::new(json!({"tenant": tenant})),
-            });
-        }
-    }
-
-    /// From here on its timers are ours; some may have been due for long.
-    fn adopt(&self, num: i64) {
-        if self.own.get().is_some_and(|own| own.lock().insert(num)) {
-            self.timers.notify_one();
-        }
-    }
-
-    /// Whether this process is to move it on by itself.
-    fn is_own(&self, num: i64) -> bool {
-        self.own.get().is_none_or(|own| own.lock().contains(&num))
-    }
-
-    fn fresh_number(&self) -> i64 {
-        let num = self.numbers.fetch_add(1, Ordering::AcqRel) + 1;
-        self.adopt(num);
-        num
-    }
-
-    fn fresh_message(&self) -> i64 {
-        self.messages.fetch_add(1, Ordering::AcqRel) + 1
     }
 }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::actor::{Actor, Occupied, Running};
 use super::remote_limits::RemoteKey;
-use super::run_task;
+use super::{limit_overrides, run_task};
 use crate::agents::WorkLocation;
 use crate::engine::event::{Event, Task};
 use crate::engine::scope;
@@ -46,6 +46,7 @@ impl Actor {
             (Some(WorkLocation::Remote { limit, is_per_tenant }), Some(agent)) => {
                 let tenant = is_per_tenant.then(|| self.seed.tenant.clone());
                 let key = RemoteKey { agent: agent.clone(), tenant };
+                let limit = limit_overrides::remote_of(&self.hub, &key, limit);
                 self.remote.insert(task);
                 match self.hub.0.remote_limits.take(key, limit, who) {
                     Ok(place) => return self.start(task, Occupied::Remote(place)),
@@ -61,6 +62,8 @@ impl Actor {
             }
         };
         let refusal = self.refusal(task, agent);
+        // Nothing is left out of a rollback or of the handlers because others are busy.
+        let is_patient = task.undo || self.state.workflow().steps[task.step].section.is_closing();
         let wait_ms = self.state.workflow().policies.queue_wait_ms;
         let wait_ms = wait_ms.unwrap_or(self.hub.0.settings.queue_wait_ms);
         let expired = self.hub.0.ports.clock.sleep(Duration::from_millis(wait_ms));
@@ -68,8 +71,7 @@ impl Actor {
             tokio::select! {
                 biased;
                 Some(occupied) = waiting => (task, Ok(occupied)),
-                // Nothing is left out of a rollback because others are busy.
-                () = expired, if !task.undo => (task, Err(refusal)),
+                () = expired, if !is_patient => (task, Err(refusal)),
             }
         }));
     }
@@ -89,6 +91,7 @@ impl Actor {
         match granted {
             Ok(occupied) => self.start(task, occupied),
             Err(fault) => {
+                let fault = fault.with("attempts", 0);
                 let event = Event::Failed { task, attempts: 0, fault: StoredFault::from(&fault) };
                 self.queue.push_back((event, None));
             }

@@ -24,7 +24,7 @@ pub struct Recent {
     /// Executions that have not ended, as far as this process began them or somebody waits for them.
     open: Mutex<HashMap<Arc<str>, Open>>,
     /// Definitions that are known to be stored.
-    stored: Mutex<HashSet<String>>,
+    stored: Mutex<HashSet<(Tenant, Arc<str>)>>,
 }
 
 #[derive(Default)]
@@ -88,16 +88,16 @@ impl Recent {
     }
 
     /// Whether the definition may not be stored yet. Forgetting costs a statement that changes nothing.
-    pub fn is_new_definition(&self, tenant: &str, hash: &str) -> bool {
-        !self.stored.lock().contains(&format!("{tenant}:{hash}"))
+    pub fn is_new_definition(&self, tenant: &Tenant, hash: &Arc<str>) -> bool {
+        !self.stored.lock().contains(&(tenant.clone(), hash.clone()))
     }
 
     /// The definition is stored.
-    pub fn definition_stored(&self, tenant: &str, hash: &str) {
+    pub fn definition_stored(&self, tenant: &Tenant, hash: &Arc<str>) {
         let mut stored = self.stored.lock();
         if stored.len() >= limits::DEFINITIONS_KEPT {
             stored.clear();
         }
-        stored.insert(format!("{tenant}:{hash}"));
+        stored.insert((tenant.clone(), hash.clone()));
     }
 }

@@ -8,9 +8,9 @@ use orchestr8_kernel::resilience::breaker::Change;
 use serde_json::{Value, json};
 
 use crate::engine::event::{Event, Note, Status, Task};
-use crate::engine::state::State;
-use crate::engine::undo;
-use crate::journal;
+use crate::engine::state::{Problem, State};
+use crate::engine::{undo, waits};
+use crate::{journal, limits};
 
 /// An entry before it is made fit for the journal.
 pub struct Entry {
@@ -32,22 +32,18 @@ pub fn record(event: &Event) -> Result<String, Fault> {
 /// What the journal says of an event. Told before the event is applied to the state.
 pub fn of_event(state: &State, event: &Event, at_ms: i64, grace_ms: u64) -> Entry {
     match event {
-        Event::Begun { .. } => {
-            let workflow = state.workflow();
-            let data = json!({"status": "running", "workflowId": workflow.id, "version": workflow.version, "hash": workflow.hash,
-                              "startedBy": state.identity.started_by});
-            entry("execution-start", None, "info", data)
-        }
+        Event::Begun { .. } => begun(state),
         Event::Started { task, attempt } => {
             let kind = if task.undo { "step-compensating" } else { "step-start" };
             entry(kind, Some(task.step), "info", with_part(json!({"attempt": attempt}), *task))
         }
-        Event::ChildBegun { task, execution, undoable: _ } => {
+        Event::ChildBegun { task, execution, undoable: _, detached: _ } => {
             let data = json!({"attempt": 1, "childExecutionId": execution});
             entry("step-start", Some(task.step), "info", with_part(data, *task))
         }
         Event::Retrying { task, attempt, fault, wait_ms } => {
-            let data = json!({"attempt": attempt, "retryCount": attempt, "delayMs": wait_ms, "code": fault.code, "error": told(fault)});
+            let data = json!({"attempt": attempt, "retryCount": attempt, "delayMs": wait_ms, "duration": duration(state, *task, at_ms),
+                              "code": fault.code, "error": told(state, Some(*task), fault, *attempt)});
             entry("step-retry", Some(task.step), "warn", with_part(data, *task))
         }
         Event::Succeeded { task, attempts, output, .. } => {
@@ -70,12 +66,9 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64, grace_ms: u64) -> Entr
         Event::Due { task } => {
             entry("timer", task.map(|task| task.step), "info", json!({"dueAt": iso(at_ms)}))
         }
-        Event::Signal { name, payload, id: _ } => entry(
-            "event-received",
-            None,
-            "info",
-            json!({"name": name, "payload": shown(state, "payload", payload)}),
-        ),
+        Event::Signal { name, payload, id: _ } => {
+            entry("event-received", None, "info", received(name, shown(state, "payload", payload)))
+        }
         Event::Decided { task, approved, by, on_behalf_of, comment, data } => {
             let decision = if *approved { "approved" } else { "rejected" };
             let data = json!({"decision": decision, "by": by, "onBehalfOf": on_behalf_of, "comment": comment,
@@ -91,18 +84,30 @@ pub fn of_event(state: &State, event: &Event, at_ms: i64, grace_ms: u64) -> Entr
         }
         Event::Forced => entry("debug", None, "debug", json!({"reason": "the time for clean-up is over"})),
         Event::Unwritable { fault } => {
-            entry("execution-unwritable", None, "error", json!({"code": fault.code, "error": told(fault)}))
+            let data = json!({"code": fault.code, "error": told(state, None, fault, 1)});
+            entry("execution-unwritable", None, "error", data)
         }
         Event::Paused { reason } => entry("execution-paused", None, "info", json!({"reason": reason})),
         Event::Resumed { budget } => entry("execution-resumed", None, "info", json!({"budget": budget})),
         Event::Again => entry("execution-retried", None, "info", json!({})),
+        Event::AgainQueued => entry("execution-retried", None, "info", json!({"status": "queued"})),
     }
+}
+
+fn begun(state: &State) -> Entry {
+    let workflow = state.workflow();
+    let mut data = json!({"status": "running", "workflowId": workflow.id, "version": workflow.version, "hash": workflow.hash,
+                          "startedBy": state.identity.started_by});
+    if let Some(moment) = &state.identity.schedule {
+        data["schedule"] = moment.shown();
+    }
+    entry("execution-start", None, "info", data)
 }
 
 const PARENT_ROLLS_BACK: &str = "the execution it belongs to is rolled back";
 
 fn failed(state: &State, task: Task, attempts: u32, fault: &StoredFault, at_ms: i64) -> Entry {
-    let data = json!({"status": "failed", "attempt": attempts, "duration": duration(state, task, at_ms), "code": fault.code, "error": told(fault)});
+    let data = json!({"status": "failed", "attempt": attempts, "duration": duration(state, task, at_ms), "code": fault.code, "error": told(state, Some(task), fault, attempts)});
     let kind = match (task.undo, fault.code) {
         (true, _) => "step-compensation-failed",
         (false, Code::Timeout) => "timeout",
@@ -130,12 +135,16 @@ pub fn of_note(state: &State, note: &Note, at_ms: i64) -> Entry {
         Note::Failed { step } => {
             let own = &state.steps[*step];
             let data = json!({"status": "failed", "attempt": own.attempts, "duration": duration(state, Task::of(*step), at_ms),
-                              "code": own.fault.as_ref().map(|fault| fault.code), "error": own.fault.as_ref().map(told)});
+                              "code": own.fault.as_ref().map(|fault| fault.code), "error": own.fault.as_ref().map(|fault| told(state, Some(Task::of(*step)), fault, own.attempts))});
             entry("step-failed", Some(*step), "error", data)
         }
         Note::Skipped { step } => {
             let reason = state.steps[*step].skip.as_ref().map(|skip| skip.reason.clone());
             entry("step-skipped", Some(*step), "info", json!({"status": "skipped", "skipReason": reason}))
+        }
+        Note::Lost { step } => {
+            let reason = state.steps[*step].skip.as_ref().map(|skip| skip.reason.clone());
+            entry("step-cancelled", Some(*step), "info", json!({"skipReason": reason}))
         }
         Note::Paused => {
             let reason = state.pause.as_ref().map(|pause| pause.reason.clone());
@@ -146,10 +155,14 @@ pub fn of_note(state: &State, note: &Note, at_ms: i64) -> Entry {
             entry("step-waiting", Some(*step), "info", json!({"dueAt": due.map(iso)}))
         }
         Note::Compensating { units } => {
-            let cause = if undo::is_cancelled(state) { "cancelled" } else { "failed" };
-            let data = json!({"status": "compensating", "cause": cause, "steps": units,
+            let data = json!({"status": "compensating", "cause": undo::cause(state), "steps": units,
                               "code": state.errors.first().map(|problem| problem.fault.code), "errors": errors(state)});
             entry("compensation", None, "warn", data)
+        }
+        Note::Closing { section } => {
+            let outcome = state.closing.as_ref().map(|closing| closing.outcome);
+            let data = json!({"handlers": section.member(), "status": outcome});
+            entry("handlers-start", None, "info", data)
         }
         Note::UndoingChild { task } => {
             let child = state.children.get(&task.undone()).map(|child| &child.execution);
@@ -168,6 +181,20 @@ pub fn of_circuit(task: Task, key: &str, change: Change) -> Entry {
     };
     let data = json!({"circuitKey": key, "circuitState": word});
     entry(kind, Some(task.step), level, with_part(data, task))
+}
+
+/// Events about the execution were dropped, as the bus tells it (WF-19.6).
+pub fn of_dropped(drop: &Value) -> Entry {
+    let data = json!({"eventType": drop["event"], "priority": drop["priority"], "dropPolicy": drop["type"],
+                      "queueSize": drop["queueSize"], "dropRate": drop["dropRate"], "dropped": drop["count"]});
+    entry("event-dropped", None, "warn", data)
+}
+
+fn received(address: &str, payload: Value) -> Value {
+    match waits::split(address) {
+        (name, None) => json!({"name": name, "payload": payload}),
+        (name, Some(key)) => json!({"name": name, "key": key, "payload": payload}),
+    }
 }
 
 fn finished(state: &State, forced: bool, at_ms: i64) -> Entry {
@@ -203,16 +230,39 @@ fn finished(state: &State, forced: bool, at_ms: i64) -> Entry {
 }
 
 fn errors(state: &State) -> Vec<Value> {
-    state.errors.iter().take(10).map(|problem| told(&problem.fault)).collect()
+    let told = |problem: &Problem| {
+        let attempts = problem.step.map_or(1, |step| state.steps[step].attempts);
+        told(state, problem.step.map(Task::of), &problem.fault, attempts)
+    };
+    state.errors.iter().take(10).map(told).collect()
 }
 
+/// How long an attempt took; of what was no attempt, how long the step did.
 fn duration(state: &State, task: Task, at_ms: i64) -> i64 {
+    let began = state.work.get(&task).map(|work| work.began_ms).filter(|began_ms| *began_ms > 0);
     let started = if task.undo { state.undo_started_ms } else { state.steps[task.step].started_ms };
-    started.map_or(0, |started| at_ms - started)
+    began.or(started).map_or(0, |began| at_ms - began)
 }
 
-fn told(fault: &StoredFault) -> Value {
-    json!({"code": fault.code, "message": fault.message})
+/// Why something failed, without the values that the message may quote: inputs, what came before, the item.
+pub fn told(state: &State, task: Option<Task>, fault: &StoredFault, attempts: u32) -> Value {
+    let (workflow, given) = (state.workflow(), &state.identity.variables);
+    let inputs = given.iter().filter(|(name, value)| workflow.variables.get(*name) != Some(value));
+    let mut values: Vec<&Value> = inputs.map(|(_, value)| value).collect();
+    if let Some(task) = task {
+        let before = &workflow.steps[task.step].dependencies;
+        values.extend(before.iter().filter_map(|step| state.output(*step)));
+        let parts = state.steps[task.step].parts.as_ref();
+        let item = |part: u32| parts?.items.get(usize::try_from(part).ok()?);
+        values.extend(task.part.and_then(item));
+    }
+    // One field of an entry has a limit; beyond it the whole error would be left out.
+    let mut message = journal::without_values(&fault.message, values).into_owned();
+    if message.len() > limits::JOURNAL_MESSAGE_BYTES {
+        message.truncate(message.floor_char_boundary(limits::JOURNAL_MESSAGE_BYTES));
+        message.push('…');
+    }
+    json!({"code": fault.code, "message": message, "category": fault.category(), "attempts": attempts})
 }
 
 fn with_part(mut data: Value, task: Task) -> Value {
@@ -260,6 +310,7 @@ mod tests {
             variables: workflow.variables.clone(),
             workflow,
             timeout_ms: None,
+            schedule: None,
         }));
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/workflows/tables/journal.md");
         Table::read(file, "Entries").holds(&["type", "level"], |row| {

@@ -6,6 +6,7 @@ use orchestr8_kernel::log;
 use serde_json::json;
 
 use super::{Hub, fault, load, tables};
+use crate::engine::event::Status;
 
 /// Rows read at once.
 const PAGE: i64 = 256;
@@ -19,6 +20,9 @@ pub async fn recover(hub: Hub, last: i64) {
             return;
         }
     };
+    if let Err(fault) = crate::keyed_events::recover(&hub).await {
+        hub.0.log().error("kept events could not be looked at", json!({"error": log::error(&fault)}));
+    }
     if taken_up > 0 {
         hub.0.log().info("took up what was under way", json!({"executions": taken_up}));
     }
@@ -73,8 +77,13 @@ pub async fn take_up_family(hub: &Hub, tenant: &Tenant, id: &str) -> Result<(), 
 }
 
 async fn one(hub: &Hub, row: load::Row) -> Result<(), Fault> {
-    // One that was paused in the queue waits for its turn all the same.
-    if row.started_ms.is_none() && !row.status.is_final() {
+    let waits = match row.status {
+        Status::Queued => true,
+        // One that was paused in the queue waits for its turn all the same.
+        Status::Paused if row.started_ms.is_some() => !load::by_number(hub, row.num).await?.state.has_begun(),
+        status => row.started_ms.is_none() && !status.is_final(),
+    };
+    if waits {
         let seed = load::seed(hub, &row).await?;
         hub.line_up(seed);
         return Ok(());

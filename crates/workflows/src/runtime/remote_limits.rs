@@ -23,6 +23,8 @@ pub struct RemoteLimits(Arc<Mutex<HashMap<RemoteKey, RemoteParty>>>);
 
 #[derive(Default)]
 struct RemoteParty {
+    /// It may have been lowered below what is taken; then nothing is given on until enough has come back.
+    limit: usize,
     taken: usize,
     waiting: RoundRobin<Tenant, StepLine<RemotePlace>>,
 }
@@ -43,6 +45,7 @@ impl RemoteLimits {
     ) -> Result<RemotePlace, oneshot::Receiver<RemotePlace>> {
         let mut parties = self.0.lock();
         let party = parties.entry(key.clone()).or_default();
+        party.limit = limit;
         if party.taken < limit {
             party.taken += 1;
             drop(parties);
@@ -51,6 +54,26 @@ impl RemoteLimits {
         let (sender, receiver) = oneshot::channel();
         party.waiting.push((tenant.clone(), (workflow.clone(), (execution, ()))), sender);
         Err(receiver)
+    }
+
+    /// Changes the limit of a party that is in use, and lets in who waits if it has grown.
+    pub fn change(&self, key: &RemoteKey, limit: usize) {
+        let mut admitted = Vec::new();
+        let mut parties = self.0.lock();
+        if let Some(party) = parties.get_mut(key) {
+            party.limit = limit;
+            while party.taken < party.limit
+                && let Some(next) = party.waiting.pop()
+            {
+                party.taken += 1;
+                admitted.push(next);
+            }
+        }
+        drop(parties);
+        for next in admitted {
+            // If it has stopped waiting in this very moment, the place comes back and goes to the next one.
+            let _ = next.send(RemotePlace { limits: self.clone(), key: key.clone() });
+        }
     }
 
     /// How many attempts are with remote parties, and how many wait for a place.
@@ -65,12 +88,11 @@ impl Drop for RemotePlace {
     fn drop(&mut self) {
         let mut parties = self.limits.0.lock();
         let Some(party) = parties.get_mut(&self.key) else { return };
-        let next = party.waiting.pop();
-        if next.is_none() {
-            party.taken -= 1;
-            if party.taken == 0 {
-                parties.remove(&self.key);
-            }
+        party.taken -= 1;
+        let next = if party.taken < party.limit { party.waiting.pop() } else { None };
+        party.taken += usize::from(next.is_some());
+        if party.taken == 0 && party.waiting.is_empty() {
+            parties.remove(&self.key);
         }
         drop(parties);
         if let Some(next) = next {
@@ -115,6 +137,26 @@ mod tests {
         }
         assert_eq!(order, ["acme a 1", "rival c 4", "acme b 3", "acme a 2", "acme a 1 again"]);
         assert_eq!(limits.depth(), (0, 0));
+        assert!(limits.0.lock().is_empty());
+    }
+
+    #[test]
+    fn a_limit_that_grows_lets_in_at_once_and_one_that_shrinks_waits_for_places_to_come_back() {
+        let limits = RemoteLimits::default();
+        let (acme, flow): (_, Arc<str>) = (Tenant::parse("acme").unwrap(), "f".into());
+        let take = |limit, execution| limits.take(key(), limit, (&acme, &flow, execution));
+        let first = take(1, 1).ok().unwrap();
+        let mut waiting: Vec<_> = (2..=4).map(|execution| take(1, execution).err().unwrap()).collect();
+        limits.change(&key(), 3);
+        let mut places: Vec<_> = waiting.iter_mut().filter_map(|receiver| receiver.try_recv().ok()).collect();
+        assert_eq!((places.len(), limits.depth()), (2, (3, 1)));
+        limits.change(&key(), 1);
+        drop(first);
+        drop(places.pop());
+        assert_eq!(limits.depth(), (1, 1), "still as many as the limit");
+        drop(places.pop());
+        assert_eq!(limits.depth(), (1, 0));
+        assert_eq!(waiting.iter_mut().filter_map(|receiver| receiver.try_recv().ok()).count(), 1);
         assert!(limits.0.lock().is_empty());
     }
 

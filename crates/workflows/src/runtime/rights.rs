@@ -9,14 +9,36 @@ use orchestr8_kernel::Principal;
 use orchestr8_kernel::authorize::revoked;
 use orchestr8_kernel::principals::Standing;
 use orchestr8_kernel::row_seal::RowSeal;
+use orchestr8_secrets::SecretVault;
 
 use super::Hub;
 use super::accept::Seed;
+use crate::keyed_events::EventLocks;
+use crate::notifications::Notifier;
+use crate::triggers::TriggerLocks;
 
 impl Hub {
     /// What a recorded principal may do now.
     pub fn standing(&self, tenant: &Tenant, name: &str) -> Standing {
         self.0.kernel.standing(tenant, name)
+    }
+
+    /// One delivery of a trigger is taken in at a time.
+    pub(crate) fn trigger_locks(&self) -> &TriggerLocks {
+        &self.0.trigger_locks
+    }
+
+    /// One event of a key is taken in at a time.
+    pub(crate) fn event_locks(&self) -> &EventLocks {
+        &self.0.event_locks
+    }
+
+    pub(crate) fn notifier(&self) -> &Notifier {
+        &self.0.notifier
+    }
+
+    pub(crate) fn vault(&self) -> &SecretVault {
+        &self.0.secrets.vault
     }
 
     /// Seals the rows that grant rights.

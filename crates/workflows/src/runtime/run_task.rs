@@ -16,16 +16,18 @@ use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::heavy::INLINE_BYTES;
 use orchestr8_kernel::resilience::breaker::Change;
-use orchestr8_kernel::resilience::retry::{Again, decide};
+use orchestr8_kernel::resilience::retry::{Again, asked_wait_ms, decide};
 use orchestr8_kernel::resilience::{self, Resilience};
 use tokio_util::sync::CancellationToken;
 
 use super::actor::Actor;
+use super::artifacts::NewArtifact;
 use super::{Hub, breakers};
 use crate::agents::secrets::SecretView;
-use crate::agents::{Agent, Answer, Call, Heartbeat};
+use crate::agents::{Agent, Answer, Call, Heartbeat, Usage};
 use crate::engine::event::{Event, Task};
 use crate::engine::scope;
+use crate::limits;
 
 /// How an attempt ended.
 pub struct Ended {
@@ -36,19 +38,23 @@ pub struct Ended {
     retry_ms: Option<u64>,
     /// Its end opened or closed the circuit with this key.
     pub circuit: Option<(String, Change)>,
+    /// The result, which its output refers to.
+    pub artifact: Option<Box<NewArtifact>>,
 }
 
 impl Ended {
     /// An end that no circuit was asked about and after which nothing is tried again.
     fn at_once(task: Task, attempt: u32, result: Result<Answer, Fault>) -> Self {
-        Self { task, attempt, result, retry_ms: None, circuit: None }
+        Self { task, attempt, result, retry_ms: None, circuit: None, artifact: None }
     }
 
     pub fn into_event(self) -> Event {
-        let Self { task, attempt, result, retry_ms, circuit: _ } = self;
+        let Self { task, attempt, result, retry_ms, circuit: _, artifact: _ } = self;
         match (result, retry_ms) {
             (Ok(Answer { output, usage }), _) => Event::Succeeded { task, attempts: attempt, output, usage },
             (Err(fault), Some(wait_ms)) => {
+                // An attempt that an open circuit refused was none.
+                let attempt = attempt.saturating_sub(u32::from(fault.code == Code::CircuitOpen));
                 Event::Retrying { task, attempt, fault: StoredFault::from(&fault), wait_ms }
             }
             (Err(fault), None) => {
@@ -124,10 +130,12 @@ pub fn prepare(
         cancel: cancel.clone(),
         heartbeat: Heartbeat::default(),
         recorded,
+        keeps_artifact: step.keeps_artifact && !task.undo,
     };
     let heavy_bytes = heavy_bytes(&**agent, &call);
     if agent.is_pure()
         && !step.checkpoint
+        && !call.keeps_artifact
         && heavy_bytes.is_none()
         && let Poll::Ready(result) = poll_once(guarded(agent, call.clone()).as_mut())
     {
@@ -135,12 +143,13 @@ pub fn prepare(
         return Prepared::Done(Ended::at_once(task, attempt, result));
     }
     let spent_ms = state.work.get(&task).map_or(0, |work| work.spent_ms);
+    let policy = if task.undo { &step.undo_resilience } else { &step.resilience };
     let run = Run {
         hub: hub.clone(),
         agent: agent.clone(),
         call,
-        remaining_ms: step.resilience.total_budget_ms.saturating_sub(spent_ms).max(1),
-        policy: step.resilience.clone(),
+        remaining_ms: policy.total_budget_ms.saturating_sub(spent_ms).max(1),
+        policy: policy.clone(),
         breaker,
         heartbeat_ms: step.heartbeat_timeout_ms,
         task,
@@ -253,7 +262,15 @@ impl Run {
             resilience::behind_breaker(self.policy.breaker, &self.breaker, registry, working).await;
         let took_ms = ports.clock.elapsed_us().saturating_sub(began_us) / 1000;
         let result = mask(&self.hub, &self.call.principal.tenant, result);
+        let (result, artifact) = match result {
+            Ok(answer) if self.call.keeps_artifact => self.keep(answer).await,
+            other => (other, None),
+        };
         let retry_ms = match &result {
+            // A rollback leaves nothing out because a circuit is open: it waits until the circuit lets a call through.
+            Err(fault) if self.task.undo && fault.code == Code::CircuitOpen && !cancel.is_cancelled() => {
+                Some(asked_wait_ms(fault).unwrap_or(limits::UNDO_CIRCUIT_WAIT_MS).max(1))
+            }
             Err(fault) if !cancel.is_cancelled() => {
                 let remaining_ms = self.remaining_ms.saturating_sub(took_ms);
                 match decide(&self.policy, self.call.attempt, remaining_ms, fault, ports.random.unit()) {
@@ -264,7 +281,17 @@ impl Run {
             Ok(_) | Err(_) => None,
         };
         let circuit = change.map(|change| (self.breaker.clone(), change));
-        Ended { task: self.task, attempt: self.call.attempt, result, retry_ms, circuit }
+        Ended { task: self.task, attempt: self.call.attempt, result, retry_ms, circuit, artifact }
+    }
+
+    /// Makes an artifact of an answer. One that is too large is a failure, with what it used.
+    async fn keep(&self, answer: Answer) -> (Result<Answer, Fault>, Option<Box<NewArtifact>>) {
+        let Answer { output, usage } = answer;
+        match NewArtifact::of(&self.hub, &self.call.principal.tenant, output).await {
+            Ok(artifact) => (Ok(Answer { output: artifact.reference(), usage }), Some(Box::new(artifact))),
+            Err(fault) if usage == Usage::default() => (Err(fault), None),
+            Err(fault) => (Err(fault.with(Usage::DETAIL, serde_json::json!(usage))), None),
+        }
     }
 
     /// The call, within the time for one attempt and with its signs of life.

@@ -51,6 +51,8 @@ struct Lines<P> {
     order: VecDeque<Tenant>,
     /// Tenants with waiting steps.
     waiting_tenants: usize,
+    /// Tenants that may hold fewer slots than there are.
+    limits: HashMap<Tenant, usize>,
 }
 
 /// What one tenant has running and waiting.
@@ -119,6 +121,7 @@ impl<P: Send + 'static> Scheduler<P> {
             tenants: HashMap::new(),
             order: VecDeque::new(),
             waiting_tenants: 0,
+            limits: HashMap::new(),
         };
         Self(Arc::new(Shared { lines: Mutex::new(lines), admit: Mutex::new(None) }))
     }
@@ -189,6 +192,17 @@ impl<P: Send + 'static> Scheduler<P> {
         Err(receiver)
     }
 
+    /// Limits the slots that a tenant holds; without a limit it may hold all. What runs goes on.
+    pub fn limit_tenant(&self, tenant: &Tenant, limit: Option<usize>) {
+        let mut lines = self.0.lines.lock();
+        match limit {
+            Some(limit) => lines.limits.insert(tenant.clone(), limit),
+            None => lines.limits.remove(tenant),
+        };
+        drop(lines);
+        self.hand_out();
+    }
+
     pub fn depth(&self) -> Depth {
         let lines = self.0.lines.lock();
         Depth {
@@ -243,7 +257,9 @@ impl<P> Lines<P> {
     /// Whether there is a slot for this tenant.
     fn may_run(&self, tenant: &Tenant) -> bool {
         let own = || self.tenants.get(tenant).map_or(0, |own| own.running);
-        self.running < self.max || (self.running < self.max + self.reserve && own() < self.share())
+        let is_free =
+            self.running < self.max || (self.running < self.max + self.reserve && own() < self.share());
+        is_free && self.limits.get(tenant).is_none_or(|limit| own() < *limit)
     }
 
     /// Whether an execution of this tenant may begin.

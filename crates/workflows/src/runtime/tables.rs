@@ -1,7 +1,8 @@
-//! Statements over what wakes executions: timers, messages, questions to people, and the limits and breakers they share.
+//! Statements over what wakes executions: timers, messages, questions to people, and the limits and breakers they share; and the
+//! live feed of their journals.
 
 use orchestr8_contract::Fault;
-use orchestr8_kernel::ports::store::Statement;
+use orchestr8_kernel::ports::store::{Cell, Statement};
 use orchestr8_kernel::row_seal::RowSeal;
 
 pub fn timer_set(execution: i64, task: &str, due_ms: i64) -> Statement {
@@ -36,10 +37,37 @@ pub fn timer_next(after_ms: i64) -> Statement {
     Statement::new("SELECT MIN(due_ms) FROM wf_timers WHERE due_ms > ?1", vec![after_ms.into()])
 }
 
-pub fn inbox_put(id: i64, execution: i64, at_ms: i64, event: String) -> Statement {
+/// A message to an execution.
+pub struct InboxMessage<'a> {
+    pub id: i64,
+    pub execution: i64,
+    pub at_ms: i64,
+    pub event: &'a str,
+}
+
+impl InboxMessage<'_> {
+    pub fn seal(&self, seal: &RowSeal) -> Result<Option<String>, Fault> {
+        self.with_cells(|cells| seal.seal(INBOX, cells))
+    }
+
+    /// Fails if the row is not the one that this server wrote.
+    pub fn check(&self, seal: &RowSeal, found: Option<&str>) -> Result<(), Fault> {
+        self.with_cells(|cells| seal.check(INBOX, cells, found))
+    }
+
+    fn with_cells<T>(&self, work: impl FnOnce(&[Option<&str>]) -> T) -> T {
+        let [id, execution, at] = [self.id, self.execution, self.at_ms].map(|number| number.to_string());
+        work(&[&id, &execution, &at, self.event].map(Some))
+    }
+}
+
+const INBOX: &str = "wf_inbox";
+
+pub fn inbox_put(message: &InboxMessage<'_>, seal: Option<String>) -> Statement {
+    let InboxMessage { id, execution, at_ms, event } = *message;
     Statement::new(
-        "INSERT INTO wf_inbox (id, execution, at_ms, event) VALUES (?1, ?2, ?3, ?4)",
-        vec![id.into(), execution.into(), at_ms.into(), event.into()],
+        "INSERT INTO wf_inbox (id, execution, at_ms, event, seal) VALUES (?1, ?2, ?3, ?4, ?5)",
+        vec![id.into(), execution.into(), at_ms.into(), event.into(), seal.into()],
     )
 }
 
@@ -48,9 +76,12 @@ pub fn inbox_take(id: i64) -> Statement {
     Statement::new("DELETE FROM wf_inbox WHERE id = ?1", vec![id.into()])
 }
 
-/// Columns: id, event.
+/// Columns: id, event, at_ms, seal.
 pub fn inbox_of(execution: i64) -> Statement {
-    Statement::new("SELECT id, event FROM wf_inbox WHERE execution = ?1 ORDER BY id", vec![execution.into()])
+    Statement::new(
+        "SELECT id, event, at_ms, seal FROM wf_inbox WHERE execution = ?1 ORDER BY id",
+        vec![execution.into()],
+    )
 }
 
 /// How many messages an execution has not heard of yet, and how many events it keeps for steps that will wait for them.
@@ -175,4 +206,146 @@ pub fn breakers_clear() -> Statement {
 /// Column: state.
 pub fn breakers_kept() -> Statement {
     Statement::new("SELECT state FROM wf_breakers", Vec::new())
+}
+
+/// The live feed. Columns: id, kind, step, level, data, at_ms, execution id, workflow id.
+pub fn feed(tenant: &str, after: i64, execution: Option<&str>, limit: i64) -> Statement {
+    let mut sql = String::from(
+        "SELECT j.id, j.kind, j.step, j.level, j.data, j.at_ms, e.id, e.workflow
+         FROM wf_journal j JOIN wf_executions e ON e.num = j.execution WHERE j.id > ?1 AND j.seq > 0
+            AND e.tenant = ?2 AND e.deleted_ms IS NULL",
+    );
+    let mut cells: Vec<Cell> = vec![after.into(), tenant.into(), limit.into()];
+    if let Some(execution) = execution {
+        cells.push(execution.into());
+        sql.push_str(" AND e.id = ?4");
+    }
+    sql.push_str(" ORDER BY j.id LIMIT ?3");
+    Statement { sql: sql.into(), cells }
+}
+
+/// Column: the id of the newest entry of all journals.
+pub fn feed_end() -> Statement {
+    Statement::new("SELECT COALESCE(MAX(id), 0) FROM wf_journal", Vec::new())
+}
+
+/// Seals of what decides for an execution, and of what runs under whose rights.
+pub const SEALS: (&str, &str) = (
+    "workflows-seals-2",
+    "ALTER TABLE wf_inbox ADD COLUMN seal TEXT;
+     ALTER TABLE wf_workflows ADD COLUMN seal TEXT;",
+);
+
+/// Results of steps that are kept beside the records of their executions, and go with them.
+pub const ARTIFACTS: (&str, &str) = (
+    "workflows-artifacts",
+    "CREATE TABLE wf_artifacts (execution INTEGER NOT NULL, id TEXT NOT NULL, tenant TEXT NOT NULL, content_type TEXT NOT NULL,
+        sha256 TEXT NOT NULL, size INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (execution, id)) STRICT;
+     CREATE INDEX wf_artifacts_tenant ON wf_artifacts (tenant, size);
+     CREATE TRIGGER wf_artifacts_deleted AFTER DELETE ON wf_executions BEGIN DELETE FROM wf_artifacts WHERE execution = OLD.num; END;",
+);
+
+/// A result of a step that is kept beside the record of its execution.
+pub struct ArtifactRow<'a> {
+    pub execution: i64,
+    pub id: String,
+    pub tenant: &'a str,
+    pub content_type: &'static str,
+    pub sha256: String,
+    pub body: String,
+}
+
+pub fn artifact_put(row: ArtifactRow<'_>) -> Statement {
+    let size = i64::try_from(row.body.len()).unwrap_or(i64::MAX);
+    Statement::new(
+        "INSERT INTO wf_artifacts (execution, id, tenant, content_type, sha256, size, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        vec![
+            row.execution.into(),
+            row.id.into(),
+            row.tenant.into(),
+            row.content_type.into(),
+            row.sha256.into(),
+            size.into(),
+            row.body.into(),
+        ],
+    )
+}
+
+/// Columns: content type, SHA-256, body.
+pub fn artifact_find(tenant: &str, execution: i64, id: &str) -> Statement {
+    Statement::new(
+        "SELECT content_type, sha256, body FROM wf_artifacts WHERE tenant = ?1 AND execution = ?2 AND id = ?3",
+        vec![tenant.into(), execution.into(), id.into()],
+    )
+}
+
+/// Column: the bytes of all artifacts of a tenant.
+pub fn artifacts_size(tenant: &str) -> Statement {
+    Statement::new("SELECT COALESCE(SUM(size), 0) FROM wf_artifacts WHERE tenant = ?1", vec![tenant.into()])
+}
+
+/// Limits that an admin has changed.
+pub const LIMIT_OVERRIDES: (&str, &str) = (
+    "workflows-limit-overrides",
+    "CREATE TABLE wf_limit_overrides (
+        tenant TEXT NOT NULL, scope TEXT NOT NULL, name TEXT NOT NULL, value INTEGER NOT NULL, set_by TEXT NOT NULL,
+        set_ms INTEGER NOT NULL, PRIMARY KEY (tenant, scope, name)) STRICT, WITHOUT ROWID;",
+);
+
+pub struct LimitOverride<'a> {
+    pub tenant: &'a str,
+    pub scope: &'a str,
+    pub name: &'a str,
+    pub value: i64,
+    pub set_by: &'a str,
+    pub set_ms: i64,
+}
+
+pub fn limit_override_put(row: &LimitOverride<'_>) -> Statement {
+    Statement::new(
+        "INSERT OR REPLACE INTO wf_limit_overrides (tenant, scope, name, value, set_by, set_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        vec![
+            row.tenant.into(),
+            row.scope.into(),
+            row.name.into(),
+            row.value.into(),
+            row.set_by.into(),
+            row.set_ms.into(),
+        ],
+    )
+}
+
+pub fn limit_override_delete(tenant: &str, scope: &str, name: &str) -> Statement {
+    Statement::new(
+        "DELETE FROM wf_limit_overrides WHERE tenant = ?1 AND scope = ?2 AND name = ?3",
+        vec![tenant.into(), scope.into(), name.into()],
+    )
+}
+
+/// Columns: tenant, scope, name, value, set_by, set_ms.
+pub fn limit_overrides_of(tenant: &str) -> Statement {
+    Statement::new(
+        "SELECT tenant, scope, name, value, set_by, set_ms FROM wf_limit_overrides
+         WHERE tenant = ?1 ORDER BY scope, name",
+        vec![tenant.into()],
+    )
+}
+
+/// The same of all tenants, for the start of the server.
+pub fn limit_overrides_all() -> Statement {
+    Statement::new(
+        "SELECT tenant, scope, name, value, set_by, set_ms FROM wf_limit_overrides ORDER BY tenant, scope, name",
+        Vec::new(),
+    )
+}
+
+/// Column: the highest number so far.
+pub fn highest_numbers() -> Statement {
+    Statement::new(
+        "SELECT COALESCE((SELECT MAX(num) FROM wf_executions), 0), COALESCE((SELECT MAX(id) FROM wf_inbox), 0),
+                COALESCE((SELECT MAX(execution) FROM wf_journal), 0)",
+        Vec::new(),
+    )
 }

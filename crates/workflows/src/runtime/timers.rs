@@ -9,6 +9,8 @@ use serde_json::json;
 
 use super::{Hub, fault, tables};
 use crate::engine::event::Task;
+use crate::schedules::{self, Look};
+use crate::triggers;
 
 /// Timers fired at once.
 const PAGE: i64 = 500;
@@ -37,8 +39,9 @@ struct DueTimer {
 
 pub async fn run(hub: Hub) {
     let mut fired = Fired::new();
+    let since_ms = hub.0.now_ms();
     loop {
-        let wait = match fire(&hub, &mut fired).await {
+        let wait = match fire(&hub, &mut fired, since_ms).await {
             Ok(wait) => wait,
             Err(fault) => {
                 hub.0.log().error("timers could not be read", json!({"error": log::error(&fault)}));
@@ -54,7 +57,7 @@ pub async fn run(hub: Hub) {
 }
 
 /// Fires what is due and says how long to wait for the next.
-async fn fire(hub: &Hub, fired: &mut Fired) -> Result<Duration, Fault> {
+async fn fire(hub: &Hub, fired: &mut Fired, since_ms: i64) -> Result<Duration, Fault> {
     let now_ms = hub.0.now_ms();
     let store = &hub.0.ports.store;
     let is_alone = hub.0.own.get().is_some();
@@ -82,16 +85,23 @@ async fn fire(hub: &Hub, fired: &mut Fired) -> Result<Duration, Fault> {
     }
     // What is not due any more has been recorded, or was set again.
     fired.retain(|timer, _| due.contains(timer));
+    let schedules = match is_alone {
+        true => None,
+        false => schedules::fire(hub, Look { now_ms, since_ms }).await?,
+    };
+    let triggers = match is_alone {
+        true => None,
+        false => triggers::pending::fire(hub, now_ms).await?,
+    };
     if !due.is_empty() {
         return Ok(AGAIN);
     }
-    let schedules = if is_alone { None } else { crate::schedules::fire(hub, now_ms).await? };
     let next = store.query(tables::timer_next(now_ms)).await.map_err(fault)?;
     let next_ms = next.first().and_then(|row| row.int(0).ok());
     let until = |moment: Option<i64>| {
         moment.map_or(LONGEST, |ms| Duration::from_millis(u64::try_from(ms - now_ms).unwrap_or(1).max(1)))
     };
-    Ok(until(next_ms).min(until(schedules)))
+    Ok(until(next_ms).min(until(schedules)).min(until(triggers)))
 }
 
 /// The task a timer names: `3`, `3.17`, `3u`; `all` is the whole execution.

@@ -71,7 +71,10 @@ impl Actor {
             awake: self.state.is_awake(),
             started_ms: self.state.started_ms,
             ended_ms: self.state.ended_ms,
-            error: first.map(|problem| view::error(&problem.fault, problem.step.map(name)).to_string()),
+            error: first.map(|problem| {
+                let attempts = problem.step.map_or(1, |step| self.state.steps[step].attempts);
+                view::error(&problem.fault, problem.step.map(name), attempts).to_string()
+            }),
             signals: i64::try_from(self.state.signals.len()).unwrap_or(i64::MAX),
         }
     }

@@ -1,6 +1,8 @@
 //! Workflows that start by themselves: cron with a time zone. Starting one and moving to the next time is one commit, so a
 //! crash neither loses nor repeats a start.
 
+mod fire;
+mod plan;
 mod spec;
 mod stop;
 mod tables;
@@ -12,31 +14,25 @@ use std::sync::Arc;
 
 use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Code, Fault};
-use orchestr8_kernel::audit::StateChange;
-use orchestr8_kernel::log;
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::ids::For;
-use orchestr8_kernel::ports::store::{self, Batch, Statement};
+use orchestr8_kernel::ports::store::{self, Statement};
 use orchestr8_kernel::principals::Standing;
 use serde_json::{Value, json};
 
 use crate::authors::{Author, Authors};
-use crate::engine::event::Event;
-use crate::runtime::{Hub, Request, fault, load};
+use crate::engine::identity::ScheduledMoment;
+use crate::runtime::{Hub, Request, fault};
 use crate::stored;
+use crate::tags::TagSources;
 
-pub use spec::{Backfill, Overlap, Spec};
-
-/// Missed times that are made up for at most; a schedule that slept for a year must not start a million executions.
-const BACKFILL: usize = 1000;
-
-/// How long a schedule that is due and may not start waits until it is looked at again.
-const LOOK_AGAIN_MS: i64 = 500;
+pub use fire::fire;
+pub use plan::Look;
+use plan::Progress;
+pub use spec::Spec;
+pub use tables::MIGRATION;
 
 const TABLE: &str = "wf_schedules";
-
-/// Schedules looked at together.
-const PAGE: i64 = 100;
 
 /// A schedule as it is stored.
 pub struct Schedule {
@@ -46,7 +42,7 @@ pub struct Schedule {
     /// The same as it is written down.
     source: String,
     pub paused: bool,
-    pub next_ms: Option<i64>,
+    pub progress: Progress,
     pub last_ms: Option<i64>,
     pub last_execution: Option<String>,
     seal: Option<String>,
@@ -65,7 +61,7 @@ impl Schedule {
             spec,
             source,
             paused,
-            next_ms,
+            progress: Progress { next_ms, pending: Vec::new() },
             last_ms: None,
             last_execution: None,
             seal: None,
@@ -74,7 +70,8 @@ impl Schedule {
 
     /// Paused, or going on from now.
     pub fn switched(self, paused: bool, now_ms: i64) -> Result<Self, Fault> {
-        Ok(Self { paused, next_ms: self.spec.next_after(now_ms)?, ..self })
+        let progress = Progress { next_ms: self.spec.next_after(now_ms)?, ..self.progress };
+        Ok(Self { paused, progress, ..self })
     }
 
     /// Whether its author has lost the credentials.
@@ -100,12 +97,14 @@ impl Schedule {
         let source = row.text(1).map_err(fault)?.to_owned();
         let spec = serde_json::from_str(&source)
             .map_err(|error| Fault::new(Code::StoreCorrupt, "a schedule cannot be read").because(error))?;
+        let pending = tables::read_pending(row.optional_text(8).map_err(fault)?)
+            .ok_or_else(|| Fault::new(Code::StoreCorrupt, "the moments of a schedule cannot be read"))?;
         Ok(Self {
             id: row.text(0).map_err(fault)?.to_owned(),
             spec,
             source,
             paused: row.int(2).map_err(fault)? != 0,
-            next_ms: row.int(3).ok(),
+            progress: Progress { next_ms: row.int(3).ok(), pending },
             last_ms: row.int(4).ok(),
             last_execution: row.optional_text(5).map_err(fault)?.map(str::to_owned),
             tenant: row.text(6).map_err(fault)?.to_owned(),
@@ -115,10 +114,15 @@ impl Schedule {
 
     pub fn shown(&self) -> Value {
         let spec = &self.spec;
-        json!({"id": self.id, "workflowId": spec.workflow_id, "cron": spec.cron, "timeZone": spec.time_zone,
+        let mut shown = json!({"id": self.id, "workflowId": spec.workflow_id, "cron": spec.cron, "timeZone": spec.time_zone,
                "inputs": spec.inputs, "overlap": spec.overlap, "backfill": spec.backfill, "paused": self.paused,
-               "nextAt": self.next_ms.filter(|_| !self.paused).map(iso), "lastAt": self.last_ms.map(iso),
-               "lastExecutionId": self.last_execution, "author": spec.principal, "revision": spec.revision})
+               "nextAt": self.progress.next_ms.filter(|_| !self.paused).map(iso),
+               "waiting": self.progress.pending.len(), "lastAt": self.last_ms.map(iso),
+               "lastExecutionId": self.last_execution, "author": spec.principal, "revision": spec.revision});
+        if !spec.tags.is_empty() {
+            shown["tags"] = json!(spec.tags);
+        }
+        shown
     }
 }
 
@@ -155,114 +159,8 @@ pub fn delete(tenant: &str, id: &str) -> Statement {
     tables::delete(tenant, id)
 }
 
-/// Starts what is due. Says when the next one is.
-pub async fn fire(hub: &Hub, now_ms: i64) -> Result<Option<i64>, Fault> {
-    let store = &hub.ports().store;
-    for row in store.query(tables::due(now_ms, PAGE)).await.map_err(fault)? {
-        let schedule = Schedule::read(&row)?;
-        if let Err(fault) = schedule.check_seal(hub) {
-            stop::stop_changed(hub, &schedule, &fault, now_ms).await?;
-            continue;
-        }
-        if schedule.is_orphaned(hub) {
-            stop::stop_orphaned(hub, schedule, now_ms).await?;
-            continue;
-        }
-        if let Err(fault) = start_due(hub, &schedule, now_ms).await {
-            let fields = json!({"scheduleId": schedule.id, "error": log::error(&fault)});
-            hub.ports().log.error("a schedule could not start its workflow", fields);
-            stop::skip(hub, &schedule, now_ms).await?;
-        }
-    }
-    let next = store.query(tables::next_due()).await.map_err(fault)?;
-    // One that waits for the execution before it stays due, and is looked at again after a while.
-    Ok(next.first().and_then(|row| row.int(0).ok()).map(|next_ms| next_ms.max(now_ms + LOOK_AGAIN_MS)))
-}
-
-/// How many times are due now, the first included, and when the next one is.
-pub fn missed(spec: &Spec, due_ms: i64, now_ms: i64) -> Result<(usize, Option<i64>), Fault> {
-    let (mut count, mut at_ms) = (1, due_ms);
-    loop {
-        match spec.next_after(at_ms)? {
-            Some(next_ms) if next_ms <= now_ms && count < BACKFILL => {
-                count += 1;
-                at_ms = next_ms;
-            }
-            Some(next_ms) if next_ms <= now_ms => return Ok((count, spec.next_after(now_ms)?)),
-            next => return Ok((count, next)),
-        }
-    }
-}
-
-/// A start this much after its time was missed while the server was down.
-const LATE_MS: i64 = 60_000;
-
-async fn start_due(hub: &Hub, schedule: &Schedule, now_ms: i64) -> Result<(), Fault> {
-    let Some(due_ms) = schedule.next_ms else { return Ok(()) };
-    let (due, next_ms) = missed(&schedule.spec, due_ms, now_ms)?;
-    let late = now_ms - due_ms > LATE_MS;
-    let mut times = match (schedule.spec.backfill, late) {
-        (Backfill::None, true) => 0,
-        (Backfill::All, _) => due,
-        (Backfill::None | Backfill::One, _) => 1,
-    };
-    match may_start(hub, schedule).await? {
-        Turn::Now => {}
-        Turn::Never => times = 0,
-        Turn::Later => return Ok(()),
-    }
-    let mut batch = Batch::new();
-    let mut started = Vec::new();
-    for _ in 0..times {
-        let mut accepted = hub.accept(request(hub, schedule).await?)?;
-        batch.merge(std::mem::take(&mut accepted.batch));
-        let change = StateChange {
-            principal: &schedule.spec.principal,
-            detail: json!({"scheduleId": schedule.id}),
-            ..StateChange::by_server("schedules.fire", &schedule.tenant, Some(&accepted.id))
-        };
-        batch.link(change.link(now_ms));
-        started.push(accepted);
-    }
-    let last = started.last().map(|accepted| accepted.id.clone());
-    let advance = tables::advance(&schedule.tenant, &schedule.id, due_ms, next_ms, due_ms, last.as_deref());
-    batch.then_one(advance);
-    hub.ports().store.commit(batch).await.map_err(fault)?;
-    started.into_iter().for_each(|accepted| hub.launch(accepted));
-    Ok(())
-}
-
-enum Turn {
-    Now,
-    Later,
-    Never,
-}
-
-/// Whether the execution before lets a new one start, as the overlap policy says.
-async fn may_start(hub: &Hub, schedule: &Schedule) -> Result<Turn, Fault> {
-    let Some(last) = &schedule.last_execution else { return Ok(Turn::Now) };
-    let Some(row) = load::find(hub, &schedule.tenant, last).await? else { return Ok(Turn::Now) };
-    if row.status.is_final() {
-        return Ok(Turn::Now);
-    }
-    match schedule.spec.overlap {
-        Overlap::Allow => Ok(Turn::Now),
-        Overlap::Skip => Ok(Turn::Never),
-        Overlap::Queue => Ok(Turn::Later),
-        Overlap::Cancel => {
-            let reason = format!("schedule '{}' starts anew", schedule.id);
-            let mut batch = Batch::new();
-            let event = Event::CancelAsked { reason, graceful: true, force: false };
-            let posted = hub.post_to(row.num, &event, &mut batch)?;
-            hub.ports().store.commit(batch).await.map_err(fault)?;
-            hub.deliver_later(row.tenant, posted);
-            Ok(Turn::Now)
-        }
-    }
-}
-
-/// What a schedule wants executed, on behalf of its author.
-pub async fn request(hub: &Hub, schedule: &Schedule) -> Result<Request, Fault> {
+/// What a schedule wants executed for a moment, on behalf of its author.
+pub async fn request(hub: &Hub, schedule: &Schedule, at_ms: i64) -> Result<Request, Fault> {
     let spec = &schedule.spec;
     let tenant = Tenant::parse(&schedule.tenant)
         .map_err(|_| Fault::new(Code::StoreCorrupt, "the tenant of a schedule cannot be read"))?;
@@ -276,6 +174,7 @@ pub async fn request(hub: &Hub, schedule: &Schedule) -> Result<Request, Fault> {
         workflow,
         authors: Authors { scheduled_by: Some(author), ..authors },
         variables: spec.inputs.clone(),
+        tags: TagSources { given: spec.tags.clone(), ..TagSources::default() },
         correlation: CorrelationId::from_uuid(hub.ports().ids.fresh(For::Correlation)),
         trace: None,
         principal: Arc::new(spec.author(tenant)),
@@ -284,5 +183,7 @@ pub async fn request(hub: &Hub, schedule: &Schedule) -> Result<Request, Fault> {
         parent: None,
         forked_from: None,
         kept: Vec::new(),
+        generations: Vec::new(),
+        schedule: Some(ScheduledMoment { id: schedule.id.as_str().into(), at_ms }),
     })
 }

@@ -13,6 +13,8 @@ use orchestr8_kernel::tool_limit::ToolLimit;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::tags::ExecutionTags;
+
 /// What to do when the execution before has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -20,9 +22,9 @@ pub enum Overlap {
     /// Leave this time out.
     #[default]
     Skip,
-    /// Start when the one before has ended.
+    /// Start when the one before has ended, each time in its order.
     Queue,
-    /// Cancel the one before.
+    /// Cancel the one before, and leave out times that wait.
     Cancel,
     /// Start beside it.
     Allow,
@@ -33,9 +35,10 @@ pub enum Overlap {
 #[serde(rename_all = "lowercase")]
 pub enum Backfill {
     None,
-    /// Start once for all of them.
+    /// Start once for all of them: for the last one.
     #[default]
     One,
+    /// Start once for each of them, in their order.
     All,
 }
 
@@ -49,6 +52,9 @@ pub struct Spec {
     pub time_zone: String,
     #[serde(default)]
     pub inputs: Map<String, Value>,
+    /// The tags of what it starts.
+    #[serde(default, skip_serializing_if = "ExecutionTags::is_empty")]
+    pub tags: ExecutionTags,
     #[serde(default)]
     pub overlap: Overlap,
     #[serde(default)]
@@ -99,7 +105,8 @@ impl Spec {
         }
     }
 
-    fn times(&self) -> Result<(Cron, TimeZone), Fault> {
+    /// The times it names.
+    pub fn moments(&self) -> Result<Moments, Fault> {
         let cron = Cron::from_str(&self.cron).map_err(|error| {
             Fault::invalid(format!("/cron: '{}' is no cron expression: {error}", self.cron))
                 .with("path", "/cron")
@@ -110,18 +117,53 @@ impl Spec {
                 .with("path", "/timeZone")
                 .with("hint", "a name such as UTC or Europe/Zurich")
         })?;
-        Ok((cron, zone))
+        Ok(Moments { cron, zone })
     }
 
-    /// The first time after this one. Times that a change of clocks leaves out run after it; doubled ones run once.
+    /// The first time after this one.
     pub fn next_after(&self, after_ms: i64) -> Result<Option<i64>, Fault> {
-        let (cron, zone) = self.times()?;
-        let after = Timestamp::from_millisecond(after_ms)
-            .map_err(|_| Fault::internal("a time is out of range"))?
-            .to_zoned(zone);
-        match cron.find_next_occurrence(&after, false) {
-            Ok(next) => Ok(Some(next.timestamp().as_millisecond())),
-            Err(_) => Ok(None),
+        Ok(self.moments()?.next_after(after_ms))
+    }
+}
+
+/// The times that a cron expression names. Times that a change of clocks leaves out run after it; doubled ones run once.
+pub struct Moments {
+    cron: Cron,
+    zone: TimeZone,
+}
+
+impl Moments {
+    pub fn next_after(&self, after_ms: i64) -> Option<i64> {
+        let after = Timestamp::from_millisecond(after_ms).ok()?.to_zoned(self.zone.clone());
+        let next = self.cron.find_next_occurrence(&after, false).ok()?;
+        Some(next.timestamp().as_millisecond())
+    }
+
+    /// From this one on, those before the end, so many at most.
+    pub fn between(&self, first_ms: Option<i64>, end_ms: i64, limit: usize) -> Vec<i64> {
+        let within = |moment_ms: &i64| *moment_ms < end_ms;
+        let after = |moment_ms: &i64| self.next_after(*moment_ms).filter(within);
+        std::iter::successors(first_ms.filter(within), after).take(limit).collect()
+    }
+
+    /// The newest of those from the first one to the end, in their order. Looks back from the end, further each time, since
+    /// there may be millions of them.
+    pub fn newest(&self, first_ms: i64, end_ms: i64, count: usize) -> Vec<i64> {
+        if count == 0 || first_ms >= end_ms {
+            return Vec::new();
+        }
+        let mut back_ms = 1000;
+        loop {
+            let start_ms = end_ms.saturating_sub(back_ms).max(first_ms);
+            let start = if start_ms == first_ms { Some(first_ms) } else { self.next_after(start_ms - 1) };
+            let found = self.between(start, end_ms, LISTED);
+            if found.len() >= count || start_ms == first_ms {
+                return found[found.len().saturating_sub(count)..].to_vec();
+            }
+            back_ms = back_ms.saturating_mul(2);
         }
     }
 }
+
+/// Times listed at once while the newest are looked for: a day of seconds.
+const LISTED: usize = 86_400;

@@ -6,6 +6,7 @@ use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::Batch;
 use serde_json::json;
 
+use super::plan::Progress;
 use super::{Schedule, switch, tables};
 use crate::runtime::{Hub, fault};
 
@@ -43,11 +44,15 @@ pub(super) async fn stop_changed(
     hub.ports().store.commit(batch).await.map_err(fault)
 }
 
-pub(super) async fn skip(hub: &Hub, schedule: &Schedule, now_ms: i64) -> Result<(), Fault> {
-    let Some(due_ms) = schedule.next_ms else { return Ok(()) };
-    let next_ms = schedule.spec.next_after(now_ms)?;
+/// Leaves out a moment whose execution could not be started.
+pub(super) async fn leave_out(
+    hub: &Hub,
+    schedule: &Schedule,
+    to: &Progress,
+    now_ms: i64,
+) -> Result<(), Fault> {
     let mut batch = Batch::new();
-    batch.then(tables::advance(&schedule.tenant, &schedule.id, due_ms, next_ms, due_ms, None));
+    batch.then(tables::advance(schedule, to, None));
     let change = StateChange {
         code: Some(Code::Unavailable),
         ..StateChange::by_server("schedules.skip", &schedule.tenant, Some(&schedule.id))

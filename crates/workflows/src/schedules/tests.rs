@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::{Backfill, Overlap, Spec, missed};
+use super::plan::{Look, Plan, Progress, may_start, plan};
+use super::spec::{Backfill, Overlap, Spec};
+use crate::limits;
 
 fn spec(cron: &str, zone: &str) -> Spec {
     Spec {
@@ -12,6 +14,7 @@ fn spec(cron: &str, zone: &str) -> Spec {
         cron: cron.into(),
         time_zone: zone.into(),
         inputs: serde_json::Map::new(),
+        tags: crate::tags::ExecutionTags::default(),
         overlap: Overlap::default(),
         backfill: Backfill::default(),
         principal: String::new(),
@@ -50,14 +53,80 @@ fn a_time_the_clocks_leave_out_is_not_lost_and_one_they_repeat_runs_once() {
     assert!(second.starts_with("2027-11-01"), "{second}");
 }
 
+/// Every minute, since 00:00, by a server that looks at 00:05:30 and has been there since this many seconds.
+fn planned(backfill: Backfill, overlap: Overlap, there_s: i64, is_busy: bool) -> Plan {
+    let spec = Spec { backfill, overlap, ..spec("* * * * *", "UTC") };
+    let now_ms = ms("2027-01-01T00:05:30Z");
+    let look = Look { now_ms, since_ms: now_ms - there_s * 1000 };
+    let before = Progress { next_ms: Some(ms("2027-01-01T00:00:00Z")), pending: Vec::new() };
+    plan(&spec, &before, look, is_busy).unwrap()
+}
+
+fn minutes(plan: &Plan) -> Vec<i64> {
+    assert_eq!(plan.progress.next_ms, Some(ms("2027-01-01T00:06:00Z")), "every moment is looked at once");
+    plan.progress.pending.iter().map(|at_ms| (at_ms - ms("2027-01-01T00:00:00Z")) / 60_000).collect()
+}
+
 #[test]
-fn missed_times_are_counted_up_to_a_limit() {
-    let every_minute = spec("* * * * *", "UTC");
-    let due = ms("2027-01-01T00:00:00Z");
-    assert_eq!(missed(&every_minute, due, due + 1).unwrap(), (1, Some(due + 60_000)));
-    assert_eq!(missed(&every_minute, due, due + 5 * 60_000).unwrap(), (6, Some(due + 6 * 60_000)));
-    let (count, next) = missed(&every_minute, due, due + 100_000 * 60_000).unwrap();
-    assert_eq!((count, next), (1000, Some(due + 100_001 * 60_000)));
+fn backfill_says_which_missed_moments_are_made_up_for() {
+    for (backfill, there_s, expected) in [
+        // The server started ten seconds ago: all were missed, also the one half a minute ago.
+        (Backfill::None, 10, vec![]),
+        (Backfill::One, 10, vec![5]),
+        (Backfill::All, 10, vec![0, 1, 2, 3, 4, 5]),
+        // It was there at 00:05.
+        (Backfill::None, 40, vec![5]),
+        (Backfill::One, 40, vec![4, 5]),
+        (Backfill::All, 40, vec![0, 1, 2, 3, 4, 5]),
+        // It was there all the time, and the machine slept.
+        (Backfill::None, 100_000, vec![5]),
+        (Backfill::One, 100_000, vec![4, 5]),
+    ] {
+        let plan = planned(backfill, Overlap::Queue, there_s, false);
+        assert_eq!(minutes(&plan), expected, "{backfill:?} after {there_s} s");
+    }
+}
+
+#[test]
+fn overlap_says_what_becomes_of_moments_while_an_execution_runs() {
+    for (overlap, is_busy, expected, cancels) in [
+        (Overlap::Allow, true, vec![5], false),
+        (Overlap::Queue, true, vec![5], false),
+        (Overlap::Skip, true, vec![], false),
+        (Overlap::Skip, false, vec![5], false),
+        (Overlap::Cancel, true, vec![5], true),
+        (Overlap::Cancel, false, vec![5], false),
+    ] {
+        let plan = planned(Backfill::None, overlap, 40, is_busy);
+        assert_eq!((minutes(&plan), plan.cancels), (expected, cancels), "{overlap:?}, {is_busy}");
+    }
+    // What is made up for is started one after another; what comes while it waits is left out, or takes its place.
+    assert_eq!(minutes(&planned(Backfill::All, Overlap::Skip, 40, true)), [0, 1, 2, 3, 4]);
+    assert_eq!(minutes(&planned(Backfill::All, Overlap::Cancel, 40, true)), [5]);
+    for (overlap, may) in
+        [(Overlap::Allow, true), (Overlap::Queue, false), (Overlap::Skip, false), (Overlap::Cancel, false)]
+    {
+        assert_eq!(may_start(overlap, false, true), may, "{overlap:?}");
+        assert!(may_start(overlap, false, false));
+    }
+    assert!(may_start(Overlap::Cancel, true, true));
+}
+
+#[test]
+fn moments_that_wait_are_bounded_and_the_newest_missed_ones_are_kept() {
+    let every_second =
+        Spec { backfill: Backfill::All, overlap: Overlap::Queue, ..spec("* * * * * *", "UTC") };
+    let now_ms = ms("2027-06-01T00:00:00.500Z");
+    let before = Progress { next_ms: Some(ms("2026-06-01T00:00:00Z")), pending: Vec::new() };
+    let look = Look { now_ms, since_ms: now_ms };
+    let plan = plan(&every_second, &before, look, false).unwrap();
+    assert_eq!(plan.progress.pending.len(), limits::SCHEDULE_BACKLOG);
+    assert_eq!(plan.progress.pending.last(), Some(&ms("2027-06-01T00:00:00Z")));
+    assert!(plan.progress.pending.windows(2).all(|pair| pair[0] < pair[1]), "in their order");
+    // A full line takes no more.
+    let later = Look { now_ms: now_ms + 1000, since_ms: now_ms };
+    let full = super::plan::plan(&every_second, &plan.progress, later, true).unwrap();
+    assert_eq!((full.progress.pending, full.left_out), (plan.progress.pending, 1));
 }
 
 proptest! {

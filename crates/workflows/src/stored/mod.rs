@@ -9,6 +9,7 @@ use orchestr8_kernel::Principal;
 use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::store::{self, Batch};
+use orchestr8_kernel::row_seal::RowSeal;
 use serde_json::{Value, json};
 
 use crate::authors::{Author, Authors};
@@ -29,6 +30,9 @@ pub struct Revision {
     pub applied_ms: i64,
     /// None: it was applied by an earlier version, which did not record it.
     pub author: Option<Author>,
+    /// The author as it is stored.
+    author_cells: [Option<String>; 2],
+    seal: Option<String>,
 }
 
 /// A stored definition and the principals that answer for it.
@@ -43,7 +47,8 @@ pub struct StoredDefinition {
 
 impl StoredDefinition {
     pub fn into_parts(self) -> (Arc<Workflow>, Authors) {
-        let authors = Authors { defined_by: self.defined_by, edited_by: self.edited_by, scheduled_by: None };
+        let authors =
+            Authors { defined_by: self.defined_by, edited_by: self.edited_by, ..Authors::default() };
         (self.workflow, authors)
     }
 }
@@ -51,6 +56,7 @@ impl StoredDefinition {
 impl Revision {
     fn read(row: &store::Row) -> Result<Self, Fault> {
         let text = |column| row.text(column).map(str::to_owned).map_err(fault);
+        let optional = |column| Ok::<_, Fault>(row.optional_text(column).map_err(fault)?.map(str::to_owned));
         Ok(Self {
             id: text(0)?,
             revision: row.int(1).map_err(fault)?,
@@ -66,6 +72,26 @@ impl Revision {
                 }),
                 (_, _) => None,
             },
+            author_cells: [optional(7)?, optional(8)?],
+            seal: optional(9)?,
+        })
+    }
+
+    /// Fails if the row is not the one that this server wrote: it says which definition runs, and with whose rights.
+    fn check_seal(&self, seal: &RowSeal, tenant: &str) -> Result<(), Fault> {
+        let [author, roles] = self.author_cells.each_ref().map(Option::as_deref);
+        let cells = SealedCells {
+            tenant,
+            id: &self.id,
+            revision: self.revision,
+            version: &self.version,
+            hash: &self.hash,
+            author,
+            roles,
+        };
+        let checked = cells.with(|cells| seal.check(TABLE, cells, self.seal.as_deref()));
+        checked.map_err(|fault| {
+            fault.with("hint", "delete the workflow, look at its definition and store it again")
         })
     }
 
@@ -73,6 +99,27 @@ impl Revision {
         json!({"id": self.id, "name": self.name, "version": self.version, "revision": self.revision, "hash": self.hash,
                "description": self.about["description"], "tags": self.about["tags"], "steps": self.about["steps"],
                "appliedAt": iso(self.applied_ms), "appliedBy": self.author.as_ref().map(|author| &author.name)})
+    }
+}
+
+const TABLE: &str = "wf_workflows";
+
+/// What the seal of a revision covers.
+struct SealedCells<'a> {
+    tenant: &'a str,
+    id: &'a str,
+    revision: i64,
+    version: &'a str,
+    hash: &'a str,
+    author: Option<&'a str>,
+    roles: Option<&'a str>,
+}
+
+impl SealedCells<'_> {
+    fn with<T>(&self, work: impl FnOnce(&[Option<&str>]) -> T) -> T {
+        let Self { tenant, id, revision, version, hash, author, roles } = self;
+        let revision = revision.to_string();
+        work(&[Some(tenant), Some(id), Some(&revision), Some(version), Some(hash), *author, *roles])
     }
 }
 
@@ -133,6 +180,9 @@ async fn with_authors(hub: &Hub, tenant: &str, found: Revision) -> Result<Stored
         1 => None,
         _ => query(hub, tables::first(tenant, &found.id)).await?.into_iter().next(),
     };
+    for revision in first.iter().chain([&found]) {
+        revision.check_seal(hub.row_seal(), tenant)?;
+    }
     Ok(StoredDefinition {
         workflow: load::definition(hub, tenant, &found.hash).await?,
         revision: found.revision,
@@ -142,9 +192,15 @@ async fn with_authors(hub: &Hub, tenant: &str, found: Revision) -> Result<Stored
 }
 
 /// Whether a definition with this hash is stored under this id.
-pub async fn has_revision(store: &Arc<dyn Store>, tenant: &str, id: &str, hash: &str) -> Result<bool, Fault> {
+pub async fn has_revision(
+    (store, seal): (&Arc<dyn Store>, &RowSeal),
+    tenant: &str,
+    id: &str,
+    hash: &str,
+) -> Result<bool, Fault> {
     let rows = store.query(tables::with_hash(tenant, id, hash)).await.map_err(fault)?;
-    Ok(!rows.is_empty())
+    let revisions = rows.iter().map(Revision::read).collect::<Result<Vec<_>, Fault>>()?;
+    Ok(revisions.iter().any(|revision| revision.check_seal(seal, tenant).is_ok()))
 }
 
 /// What applying a definition changes.
@@ -165,6 +221,7 @@ pub async fn apply(hub: &Hub, principal: &Principal, workflow: &Workflow) -> Res
         json!({"id": workflow.id, "name": workflow.name, "version": workflow.version, "revision": revision,
                "hash": workflow.hash, "unchanged": unchanged})
     };
+    newest.as_ref().map_or(Ok(()), |newest| newest.check_seal(hub.row_seal(), tenant))?;
     if let Some(same) = newest.as_ref().filter(|newest| *newest.hash == *workflow.hash) {
         return Ok(Applied { answer: answer(same.revision, true), effects: Batch::new() });
     }
@@ -173,6 +230,17 @@ pub async fn apply(hub: &Hub, principal: &Principal, workflow: &Workflow) -> Res
     let revision = last.first().and_then(|row| row.int(0).ok()).unwrap_or(0) + 1;
     let about =
         json!({"description": workflow.description, "tags": workflow.tags, "steps": workflow.steps.len()});
+    let author_roles = json!(principal.roles).to_string();
+    let cells = SealedCells {
+        tenant,
+        id: &workflow.id,
+        revision,
+        version: &workflow.version,
+        hash: &workflow.hash,
+        author: Some(&principal.name),
+        roles: Some(&author_roles),
+    };
+    let seal = cells.with(|cells| hub.row_seal().seal(TABLE, cells))?;
     let mut effects = Batch::new();
     effects.then(crate::tables::definition_keep(tenant, &workflow.hash, workflow.source.to_string()));
     effects.then(tables::supersede(tenant, &workflow.id));
@@ -186,7 +254,8 @@ pub async fn apply(hub: &Hub, principal: &Principal, workflow: &Workflow) -> Res
         hash: &workflow.hash,
         applied_ms: hub.ports().clock.now_ms(),
         author: &principal.name,
-        author_roles: json!(principal.roles).to_string(),
+        author_roles,
+        seal,
     }));
     Ok(Applied { answer: answer(revision, false), effects })
 }

@@ -2,7 +2,7 @@
 
 use orchestr8_kernel::ports::store::Statement;
 
-const COLUMNS: &str = "id, revision, version, name, about, hash, applied_ms, author, author_roles";
+const COLUMNS: &str = "id, revision, version, name, about, hash, applied_ms, author, author_roles, seal";
 
 /// The newest revision. The columns of `COLUMNS`.
 pub fn newest(tenant: &str, id: &str) -> Statement {
@@ -62,12 +62,16 @@ pub fn first(tenant: &str, id: &str) -> Statement {
     }
 }
 
-/// One row if a revision of this workflow has this hash. Column: revision.
+/// The revisions of this workflow with this hash. The columns of `COLUMNS`.
 pub fn with_hash(tenant: &str, id: &str, hash: &str) -> Statement {
-    Statement::new(
-        "SELECT revision FROM wf_workflows WHERE tenant = ?1 AND id = ?2 AND hash = ?3 AND deleted = 0 LIMIT 1",
-        vec![tenant.into(), id.into(), hash.into()],
-    )
+    Statement {
+        sql: format!(
+            "SELECT {COLUMNS} FROM wf_workflows WHERE tenant = ?1 AND id = ?2 AND hash = ?3 AND deleted = 0
+             ORDER BY revision DESC LIMIT 10"
+        )
+        .into(),
+        cells: vec![tenant.into(), id.into(), hash.into()],
+    }
 }
 
 /// Column: the highest revision so far, deleted ones included, or null.
@@ -101,6 +105,7 @@ pub struct Revision<'a> {
     pub applied_ms: i64,
     pub author: &'a str,
     pub author_roles: String,
+    pub seal: Option<String>,
 }
 
 /// The one before is not the newest any more.
@@ -114,8 +119,8 @@ pub fn supersede(tenant: &str, id: &str) -> Statement {
 /// Changes one row, or somebody else has added this revision meanwhile.
 pub fn add(row: Revision<'_>) -> Statement {
     Statement::new(
-        "INSERT INTO wf_workflows (tenant, id, revision, version, name, about, hash, applied_ms, author, author_roles)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
+        "INSERT INTO wf_workflows (tenant, id, revision, version, name, about, hash, applied_ms, author, author_roles,
+            seal) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
         vec![
             row.tenant.into(),
             row.id.into(),
@@ -127,6 +132,7 @@ pub fn add(row: Revision<'_>) -> Statement {
             row.applied_ms.into(),
             row.author.into(),
             row.author_roles.into(),
+            row.seal.into(),
         ],
     )
 }

@@ -192,16 +192,19 @@ async fn a_key_is_held_through_backoff_and_waits_and_by_a_retried_execution() {
     assert_eq!(status(&world, &second).await, "queued");
     assert_eq!(world.end(&first).await["status"], "failed");
     world.until_true(&second, |now| now["steps"]["w"]["status"] == "waiting").await;
-    // Taken up again, the first is inside beside the second, so a third waits for both of them.
+    // Taken up again, the first waits for its turn, and a third one behind it.
     world.ask("executions.retry", json!({"executionId": first})).await;
-    desk.called("a", 3).await;
-    assert_eq!(world.end(&first).await["status"], "failed");
+    world.until(&first, "queued").await;
     let third = world.start_whole(keyed(waits), json!({})).await;
     assert_eq!(status(&world, &third).await, "queued");
     world.die().await;
-    let world = World::at(folder.path(), desk).await;
+    let world = World::at(folder.path(), desk.clone()).await;
+    assert_eq!(status(&world, &first).await, "queued");
     assert_eq!(status(&world, &third).await, "queued");
+    assert_eq!(desk.count("a"), 2);
     world.ask("executions.signal", json!({"executionId": second, "name": "go"})).await;
     world.end(&second).await;
+    desk.called("a", 3).await;
+    assert_eq!(world.end(&first).await["status"], "failed");
     world.until_true(&third, |now| now["steps"]["w"]["status"] == "waiting").await;
 }

@@ -60,7 +60,7 @@ async fn while_goes_round_until_its_condition_ends_it() {
     assert_eq!(end["outputs"]["loop"], json!({"iterations": 4, "last": {"n": 3}}));
     let end = world.run(round(2)).await;
     assert_eq!(end["status"], "failed");
-    assert_eq!(end["steps"]["loop"]["error"]["code"], "RESOURCE_EXHAUSTED");
+    assert_eq!(end["steps"]["loop"]["error"]["code"], "LIMIT_EXCEEDED");
 }
 
 #[tokio::test]
@@ -226,5 +226,44 @@ async fn loops_without_effects_run_up_to_their_limit() {
     let world = World::at(folder.path(), desk.clone()).await;
     for (id, outputs) in ended {
         assert_eq!(world.end(&id).await["outputs"], outputs, "the journal folds to the same");
+    }
+}
+
+#[tokio::test]
+async fn a_loop_whose_outputs_are_too_large_together_fails_at_the_item_that_exceeds_the_limit() {
+    let world = World::new().await;
+    let item = "x".repeat(100 * 1024);
+    for on_item_error in ["fail", "continue"] {
+        let each = json!({"items": "${variables.items}", "concurrency": 1, "onItemError": on_item_error});
+        let mut workflow =
+            flow(json!([with(step("a", &[], json!({"value": item})), json!({"forEach": each}))]));
+        workflow["variables"] = json!({"items": (0..50).collect::<Vec<_>>()});
+        let before = world.desk.count("a");
+        let id = world.start_whole(workflow, json!({})).await;
+        let end = world.end(&id).await;
+        let error = &end["steps"]["a"]["error"];
+        assert_eq!(
+            (&end["status"], &error["code"]),
+            (&json!("failed"), &json!("PAYLOAD_TOO_LARGE")),
+            "{error}"
+        );
+        assert_eq!(error["details"]["index"], 5, "{error}");
+        assert_eq!(world.desk.count("a") - before, 6, "no item runs after the one that exceeds it");
+    }
+}
+
+#[tokio::test]
+async fn a_loop_whose_output_is_exactly_as_large_as_allowed_completes() {
+    let world = World::new().await;
+    let frame = r#"{"failed":[],"results":[{"text":""},{"text":""}],"succeeded":2}"#.len();
+    let text = 512 * 1024 - frame;
+    for (over, status) in [(0, "completed"), (1, "failed")] {
+        let items = [text / 2, text - text / 2 + over].map(|length| json!({"text": "x".repeat(length)}));
+        let each = json!({"items": "${variables.items}", "concurrency": 1});
+        let mut workflow =
+            flow(json!([with(step("a", &[], json!({"value": "${item}"})), json!({"forEach": each}))]));
+        workflow["variables"] = json!({"items": items});
+        let id = world.start_whole(workflow, json!({})).await;
+        assert_eq!(world.end(&id).await["status"], status, "{over} bytes over");
     }
 }

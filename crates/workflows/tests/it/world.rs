@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use orchestr8_contract::id::{CorrelationId, Key};
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::bus::{Bus, Config};
+use orchestr8_kernel::log::{Captured, Level};
 use orchestr8_kernel::ports::{clock, ids, random};
 use orchestr8_kernel::submission::{Identity, Scope};
 use orchestr8_kernel::{Args, Halt, Kernel, Limits, Log, Ports, Principal, Settled, Submission};
@@ -60,7 +61,7 @@ impl Desk {
     }
 }
 
-/// `@test/agent`: `{"fail": code}` fails, `{"failTimes": n}` fails at first, `{"hold": true}` waits, `{"value": v}` gives v,
+/// `@test/agent`: `{"fail": code}` fails, `{"failTimes": n}` fails at first, `{"hold": true}` waits, `{"value": v}` gives v, `{"size": n}` gives a text,
 /// `{"trace": true}` gives its trace.
 pub struct TestAgent(pub Arc<Desk>);
 
@@ -99,6 +100,9 @@ impl Agent for TestAgent {
                 let code = Code::ALL.iter().find(|known| known.as_str() == code).copied().unwrap();
                 return Err(Fault::new(code, "told to fail"));
             }
+            if let Some(size) = input["size"].as_u64() {
+                return Ok(json!("x".repeat(usize::try_from(size).unwrap())).into());
+            }
             let tokens = input["tokens"].as_u64().unwrap_or(0);
             if input["trace"] == true {
                 return Ok(json!(call.trace).into());
@@ -136,6 +140,8 @@ pub struct World {
     pub desk: Arc<Desk>,
     /// What the kernel asks.
     pub asked: Arc<Holding>,
+    /// What the log says.
+    pub log: Captured,
     store: orchestr8_stores::Sqlite,
 }
 
@@ -168,6 +174,7 @@ impl World {
             orchestr8_kernel::tables::MIGRATIONS,
             orchestr8_sessions::tables::MIGRATIONS,
             orchestr8_workflows::tables::MIGRATIONS,
+            orchestr8_secrets::tables::MIGRATIONS,
         ]
         .concat();
         let migrations = lists.into_iter().map(|(name, sql)| Migration { name, sql }).collect();
@@ -175,12 +182,13 @@ impl World {
         let asked = Holding::on(Arc::new(store.clone()));
         let done = prepare(&asked);
         let clock = Arc::new(clock::Real::new());
+        let log = Captured::default();
         let ports = Ports {
             clock: clock.clone(),
             ids: Arc::new(ids::Random),
             random: Arc::new(random::Seeded::new(1)),
             store: asked.clone(),
-            log: Log::off(),
+            log: Log::new(Level::Info, log.clone(), Arc::default(), clock.clone()),
             redactor: Arc::default(),
         };
         let kernel = Kernel::new(ports, Limits::default(), Bus::new(&Config::default(), clock, Log::off()));
@@ -200,7 +208,7 @@ impl World {
         }
         sessions.start().await.unwrap();
         hub.start().await.unwrap();
-        (Self { kernel, hub, desk, asked, store }, done)
+        (Self { kernel, hub, desk, asked, log, store }, done)
     }
 
     /// As if the process died: nothing more is written, nothing more is heard of what ran.

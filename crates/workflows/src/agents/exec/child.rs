@@ -8,10 +8,10 @@ use std::sync::Arc;
 use orchestr8_kernel::ports::Clock;
 use orchestr8_process::sandbox::SandboxedCommand;
 use orchestr8_process::{Ended as ProcessEnd, Killer, Tail};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, Take};
 use tokio::process::ChildStdin;
 
-use crate::limits::{OUTPUT_BYTES, STDERR_KEPT_BYTES};
+use crate::limits::STDERR_KEPT_BYTES;
 
 /// How it ended, and what it said.
 pub struct Ended {
@@ -35,7 +35,7 @@ pub enum ProgramEnd {
 /// Told to stop, it is waited for until nothing of it is left. Dropped before its end, it is ended with everything it has started; only then is `turn` dropped.
 pub async fn run(
     mut sandboxed: SandboxedCommand,
-    input: Vec<u8>,
+    (input, most): (Vec<u8>, usize),
     clock: Arc<dyn Clock>,
     turn: impl Send + 'static,
     stop: impl Future<Output = ()>,
@@ -49,7 +49,11 @@ pub async fn run(
     };
     let (mut out, mut too_long, mut tail) = (Vec::new(), false, Tail::new(STDERR_KEPT_BYTES));
     let talking = async {
-        tokio::join!(tell(stdin, &input), hear(stdout, &mut out, &mut too_long, killer), tail.listen(stderr));
+        tokio::join!(
+            tell(stdin, &input),
+            hear(stdout.take(most as u64 + 1), &mut out, &mut too_long, killer),
+            tail.listen(stderr)
+        );
     };
     let end = match child.finish_unless(talking, stop).await? {
         ProcessEnd::Itself(status) => ProgramEnd::Exited(status),
@@ -63,11 +67,15 @@ async fn tell(mut stdin: ChildStdin, input: &[u8]) {
     let _ = stdin.write_all(input).await;
 }
 
-/// Takes stdout up to the limit; a program that writes more is killed.
-async fn hear(stdout: impl AsyncRead + Unpin, out: &mut Vec<u8>, too_long: &mut bool, killer: Killer) {
-    let mut limited = stdout.take(OUTPUT_BYTES as u64 + 1);
+/// Takes stdout up to one byte beyond the limit; a program that writes more is killed.
+async fn hear(
+    mut limited: Take<impl AsyncRead + Unpin>,
+    out: &mut Vec<u8>,
+    too_long: &mut bool,
+    killer: Killer,
+) {
     let _ = limited.read_to_end(out).await;
-    if out.len() > OUTPUT_BYTES {
+    if limited.limit() == 0 {
         *too_long = true;
         killer.kill();
     }

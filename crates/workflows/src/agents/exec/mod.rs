@@ -31,6 +31,7 @@ use child::{Ended, ProgramEnd};
 use template::ExecInvocation;
 use turns::StepTurns;
 
+use crate::engine::undo::{OUTCOME, OUTCOME_UNKNOWN};
 use crate::limits::{OUTPUT_BYTES, STDERR_SHOWN_BYTES};
 
 pub use template::{ExecTemplate, ExecTemplateSource};
@@ -104,10 +105,13 @@ impl Inner {
         };
         let (sandboxed, turn) = until_cancelled(&call.cancel, starting).await?;
         let stop = self.until_stopped(&call.cancel, template.timeout_ms);
-        let running = child::run(sandboxed, input.into_bytes(), self.clock.clone(), turn, stop);
+        let most = call.answer_bytes(OUTPUT_BYTES);
+        let running = child::run(sandboxed, (input.into_bytes(), most), self.clock.clone(), turn, stop);
         let ended = running.await.map_err(|error| unstarted(name, error))?;
         match ended.end {
-            ProgramEnd::Exited(status) => output(name, status, ended, &self.discretion).map(Answer::from),
+            ProgramEnd::Exited(status) => {
+                output(name, status, (ended, most), &self.discretion).map(Answer::from)
+            }
             ProgramEnd::Stopped { was_killed } => {
                 let why = match (call.cancel.is_cancelled(), template.timeout_ms) {
                     (false, Some(ms)) => {
@@ -228,13 +232,16 @@ fn unstarted(name: &str, error: std::io::Error) -> Fault {
     Fault::new(Code::AgentFailed, format!("{name} could not be run: {}", error.kind())).because(error)
 }
 
-fn output(name: &str, status: ExitStatus, ended: Ended, discretion: &Discretion) -> Result<Value, Fault> {
+fn output(
+    name: &str,
+    status: ExitStatus,
+    (ended, most): (Ended, usize),
+    discretion: &Discretion,
+) -> Result<Value, Fault> {
     let Ended { stdout, too_long, stderr, .. } = ended;
     if too_long {
-        return Err(Fault::new(
-            Code::PayloadTooLarge,
-            format!("{name} wrote more than {OUTPUT_BYTES} bytes"),
-        ));
+        let text = format!("{name} wrote more than {most} bytes");
+        return Err(Fault::new(Code::PayloadTooLarge, text).with(OUTCOME, OUTCOME_UNKNOWN));
     }
     if !status.success() {
         let how = match status.code() {

@@ -5,11 +5,15 @@ use orchestr8_outbound::client;
 use reqwest::Response;
 use serde_json::Value;
 
+use crate::engine::undo::{OUTCOME, OUTCOME_UNKNOWN};
+
 /// The whole body, or a refusal as soon as it is known to be too long.
 pub async fn read(mut response: Response, what: &str, max_bytes: usize) -> Result<Vec<u8>, Fault> {
     let too_long = || {
         Fault::new(Code::PayloadTooLarge, format!("{what} answered with more than {max_bytes} bytes"))
             .with("maxBytes", max_bytes)
+            // It answered, so what was asked for may have been done.
+            .with(OUTCOME, OUTCOME_UNKNOWN)
     };
     if response.content_length().is_some_and(|length| length > max_bytes as u64) {
         return Err(too_long());

@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 
 use super::members::Members;
 use super::{Agent, Answer, Call, settings, until_cancelled};
+use crate::limits::RESPONSE_BYTES;
 use request::{Expect, Request};
 
 /// Says which of several tries of one step a request belongs to.
@@ -72,7 +73,8 @@ impl Agent for Http {
 
 impl Inner {
     async fn send(&self, call: Call) -> Result<Answer, Fault> {
-        let mut request = Request::read(&call.input, &call.config)?;
+        let most = call.answer_bytes(RESPONSE_BYTES);
+        let mut request = Request::read(&call.input, &call.config, most)?;
         self.guard.check_url(&request.url)?;
         insert::insert(&mut request, &call.secrets).await?;
         let (what, secrets) = (request.name(), request.secrets());

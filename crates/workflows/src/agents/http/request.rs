@@ -7,9 +7,7 @@ use serde_json::Value;
 
 use super::super::members::{Members, wrong};
 use super::host_of;
-use crate::limits::{
-    REQUEST_HEADER_BYTES, REQUEST_HEADERS, RESPONSE_BYTES, SECRET_SEARCHED_BYTES, URL_BYTES,
-};
+use crate::limits::{REQUEST_HEADER_BYTES, REQUEST_HEADERS, SECRET_SEARCHED_BYTES, URL_BYTES};
 
 const KNOWN: [&str; 7] = ["url", "method", "headers", "query", "body", "expect", "maxBytes"];
 
@@ -51,7 +49,8 @@ const OPEN: [&str; 6] =
 const SCHEMES: [&str; 4] = ["Bearer", "Basic", "Digest", "Token"];
 
 impl Request {
-    pub fn read(input: &Value, config: &Value) -> Result<Self, Fault> {
+    /// `most` is the largest body that is read of the answer.
+    pub fn read(input: &Value, config: &Value, most: usize) -> Result<Self, Fault> {
         let members = Members::read(input, config, &KNOWN)?;
         let mut url = address(members.needed_text("url")?)?;
         for (name, value) in members.entries("query")? {
@@ -76,8 +75,8 @@ impl Request {
                 return Err(Fault::invalid("`expect` must be \"json\" or \"text\"").with("path", "expect"));
             }
         };
-        let max_bytes = members.number("maxBytes", 1, RESPONSE_BYTES as u64)?;
-        let max_bytes = max_bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(RESPONSE_BYTES);
+        let max_bytes = members.number("maxBytes", 1, most as u64)?;
+        let max_bytes = max_bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(most);
         Ok(Self { url, method, headers, body, body_is_json, expect, max_bytes })
     }
 

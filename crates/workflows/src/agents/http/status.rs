@@ -110,10 +110,12 @@ mod tests {
         let file =
             concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/workflows/tables/http-statuses.md");
         let yes = |holds| String::from(if holds { "yes" } else { "no" });
-        Table::read(file, "Statuses").holds(&["code", "tried again", "counts for the breaker"], |row| {
+        let columns = ["code", "category", "tried again", "counts for the breaker"];
+        Table::read(file, "Statuses").holds(&columns, |row| {
             let status = StatusCode::from_u16(row.get("status").parse().unwrap()).unwrap();
             let fault = refusal(status, "GET host", None);
-            vec![fault.code.to_string(), yes(may_retry(&fault)), yes(counts(&fault))]
+            let category = fault.category().as_str().to_owned();
+            vec![fault.code.to_string(), category, yes(may_retry(&fault)), yes(counts(&fault))]
         });
     }
 

@@ -37,7 +37,7 @@ impl World {
     pub fn with(settings: &Settings, secrets: Vec<DeclaredSecret>) -> Self {
         let kernel = kernel();
         let vault = SecretVault::new(kernel.ports(), Arc::new(MemoryKey::new().unwrap()), secrets);
-        let secrets = SecretAccess::new(vault, kernel.ports());
+        let secrets = SecretAccess::new(vault, kernel.ports(), kernel.row_seal().clone());
         let workers = Workers::new(kernel.ports().clock.clone(), kernel.ports().ids.clone());
         let parts = Parts { kernel: kernel.clone(), workers: workers.clone() };
         Self { agents: Agents::new(builtin(settings, &parts)), kernel, workers, secrets }
@@ -64,6 +64,7 @@ impl World {
             cancel: CancellationToken::new(),
             heartbeat: Heartbeat::default(),
             recorded: CancellationToken::new(),
+            keeps_artifact: false,
         }
     }
 

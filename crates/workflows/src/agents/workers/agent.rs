@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use orchestr8_contract::Fault;
+use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::ids::For;
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -77,7 +77,8 @@ impl Workers {
             tokio::select! {
                 biased;
                 answer = &mut offered.answer => {
-                    return answer.unwrap_or_else(|_| Err(Fault::internal("the task was lost")));
+                    let lost = || Fault::new(Code::OutcomeUnknown, "the task was lost; whether a worker did it is not known");
+                    return answer.unwrap_or_else(|_| Err(lost()));
                 }
                 () = lapse => {}
             }

@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use super::http::status::shorten;
 use super::{Answer, Call, Usage};
+use crate::engine::undo::{OUTCOME, OUTCOME_UNKNOWN};
 use crate::limits::{WORKER_BATCH, WORKER_MESSAGE_BYTES, WORKER_WAIT_MS};
 use task_queues::TaskQueues;
 
@@ -106,6 +107,13 @@ impl Workers {
     ) -> Result<CancellationToken, Fault> {
         let now_us = self.0.clock.elapsed_us();
         self.0.queues.lock().finish(task, now_us, Ok(Answer { output, usage }))
+    }
+
+    /// Ends a task whose output is too large to keep, which fails the step. What it gives fires once that is on record.
+    pub fn refuse_output(&self, task: &HeldTask<'_>, fault: &Fault) -> Result<CancellationToken, Fault> {
+        let now_us = self.0.clock.elapsed_us();
+        let fault = fault.clone().with(OUTCOME, OUTCOME_UNKNOWN);
+        self.0.queues.lock().finish(task, now_us, Err(fault))
     }
 
     /// Ends a task with a failure. What it gives fires once that is on record.

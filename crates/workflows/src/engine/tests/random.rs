@@ -52,7 +52,12 @@ pub fn workflow(tape: &mut Tape, unknown_may_fail: bool) -> Value {
                 .into();
         }
         if tape.once_in(4) {
-            step["join"] = tape.one_of(vec!["all", "any", "always"]).into();
+            // A loser that ran when the process died does not run again, so how it ends may differ.
+            let joins = match unknown_may_fail {
+                true => vec!["all", "any", "always", "race"],
+                false => vec!["all", "any", "always"],
+            };
+            step["join"] = tape.one_of(joins).into();
         }
         match tape.below(5) {
             0 | 1 => {}
@@ -83,7 +88,28 @@ pub fn workflow(tape: &mut Tape, unknown_may_fail: bool) -> Value {
     }
     steps.extend(fallbacks);
     branch(tape, &mut steps, count);
-    json!({"id": "flow", "version": "1.0.0", "name": "Flow", "steps": steps, "policies": policies})
+    let mut flow =
+        json!({"id": "flow", "version": "1.0.0", "name": "Flow", "steps": steps, "policies": policies});
+    for section in ["onFailure", "finally"] {
+        if tape.once_in(3) {
+            flow[section] = closing_steps(tape, section);
+        }
+    }
+    flow
+}
+
+/// One or two handlers, the second after the first.
+fn closing_steps(tape: &mut Tape, section: &str) -> Value {
+    let first = match tape.below(3) {
+        0 => json!({"id": format!("{section}0"), "wait": {"durationMs": 700}}),
+        1 => json!({"id": format!("{section}0"), "workflow": {"id": "stored"}}),
+        _ => {
+            json!({"id": format!("{section}0"), "agentId": "@test/agent", "input": {"s": "${execution.status}"}})
+        }
+    };
+    let second = json!({"id": format!("{section}1"), "agentId": "@test/agent", "dependsOn": [first["id"]],
+                        "input": {"code": "${failure.code ?? none}"}});
+    if tape.once_in(2) { json!([first, second]) } else { json!([first]) }
 }
 
 fn step(tape: &mut Tape, place: usize) -> Value {
@@ -185,7 +211,9 @@ pub fn anything(state: &State, tape: &mut Tape) -> Event {
     }
     match state.status {
         Status::Queued => return begun(),
-        Status::Failed | Status::Cancelled | Status::Completed | Status::Compensated => return Event::Again,
+        Status::Failed | Status::Cancelled | Status::Completed | Status::Compensated => {
+            return if tape.once_in(3) { Event::AgainQueued } else { Event::Again };
+        }
         Status::Paused => {
             return Event::Resumed { budget: NewBudget { steps: Some(1000), ..NewBudget::default() } };
         }
@@ -207,13 +235,18 @@ pub fn nonsense(tape: &mut Tape) -> Event {
     let task = Task { step: tape.below(9), part, undo: tape.once_in(3) };
     let (attempt, execution) = (tape.one_of(numbers), "exec-9".into());
     let fault = StoredFault::from(&Fault::new(Code::Unavailable, "no"));
-    match tape.below(16) {
+    match tape.below(17) {
         14 => Event::UndoAsked,
         13 => Event::Unwritable { fault },
         0 => Event::Started { task, attempt },
         1 => Event::Retrying { task, attempt, fault, wait_ms: u64::MAX },
         2 => Event::Lost { task },
-        3 => Event::ChildBegun { task, execution, undoable: task.step.is_multiple_of(2) },
+        3 => Event::ChildBegun {
+            task,
+            execution,
+            undoable: task.step.is_multiple_of(2),
+            detached: attempt == 7,
+        },
         4 => Event::Resolved { task, how: Resolution::Complete { output: json!(1) } },
         5 => Event::Due { task: tape.once_in(2).then_some(task) },
         6 => Event::Decided {
@@ -226,7 +259,12 @@ pub fn nonsense(tape: &mut Tape) -> Event {
         },
         7 => Event::Forced,
         8 => Event::Again,
-        9 => Event::Begun { env: serde_json::Map::new(), kept: vec![(tape.below(9), json!(1))] },
+        15 => Event::AgainQueued,
+        9 => Event::Begun {
+            env: serde_json::Map::new(),
+            kept: vec![(tape.below(9), json!(1))],
+            generations: vec![(tape.below(9), attempt)],
+        },
         10 => Event::Resumed { budget: NewBudget { tokens: Some(1), ..NewBudget::default() } },
         11 => failed(task, attempt, Code::Cancelled),
         12 => succeeded(task, attempt, json!([1])),
@@ -252,7 +290,10 @@ fn of_task(state: &State, task: Task, tape: &mut Tape) -> Event {
             4 => succeeded(task, attempts, json!(0)),
             _ => succeeded(task, attempts, json!({"n": tape.below(100)})),
         },
-        Phase::Beginning => Event::ChildBegun { task, execution: "exec-2".into(), undoable: tape.once_in(2) },
+        Phase::Beginning => {
+            let (undoable, detached) = (tape.once_in(2), tape.once_in(5));
+            Event::ChildBegun { task, execution: "exec-2".into(), undoable, detached }
+        }
         Phase::Child { .. } if task.undo => succeeded(task, 1, json!({"undone": tape.below(2)})),
         Phase::Child { .. } if tape.once_in(3) => failed(task, 1, Code::AgentFailed),
         Phase::Child { .. } => succeeded(task, 1, json!({"x": 1})),

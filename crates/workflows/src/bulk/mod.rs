@@ -1,0 +1,3 @@
+//! Operations on many executions: what is stored for them.
+
+pub mod tables;

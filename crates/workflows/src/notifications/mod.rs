@@ -1,0 +1,151 @@
+//! Notifications: a signed request to an address of the tenant's owner when an execution fails, asks for an approval or has spent its
+//! budget. What is to be told is in an outbox in the commit that moves past the event, and is sent until the other side takes it.
+
+mod deliver;
+pub mod tables;
+
+use std::sync::Arc;
+
+use orchestr8_contract::{AccessRole, Fault};
+use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::ports::store::Batch;
+use orchestr8_outbound::{Allowed, Client, Guard};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::agents::settings::Http;
+use crate::limits;
+use crate::runtime::{Hub, fault, tables as runtime_tables};
+use crate::triggers::Trigger;
+use crate::triggers::spec::wrong;
+
+pub use deliver::run;
+
+/// What a notification trigger says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NotifySpec {
+    pub url: String,
+    pub on: Vec<NotifyOn>,
+    /// The ids of the workflows it is about; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workflows: Vec<String>,
+    /// The name of the secret that signs; none: the trigger has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_name: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NotifyOn {
+    Failed,
+    Approval,
+    Budget,
+}
+
+impl NotifyOn {
+    /// What an event of the feed means, if it is one of these.
+    fn of(event: &Value) -> Option<Self> {
+        match event["entry"].as_str()? {
+            "execution-failed" if event["type"] == "workflow.failed" => Some(NotifyOn::Failed),
+            "execution-compensated" if event["data"]["cause"] != "cancelled" => Some(NotifyOn::Failed),
+            "execution-paused" if event["data"]["budget"] == true => Some(NotifyOn::Budget),
+            "step-waiting" => Some(NotifyOn::Approval),
+            _ => None,
+        }
+    }
+
+    fn event(self) -> &'static str {
+        match self {
+            NotifyOn::Failed => "execution.failed",
+            NotifyOn::Approval => "approval.requested",
+            NotifyOn::Budget => "budget.spent",
+        }
+    }
+}
+
+impl NotifySpec {
+    pub fn check(&self, hub: &Hub) -> Result<(), Fault> {
+        let url = reqwest::Url::parse(&self.url);
+        let url = url.map_err(|_| wrong("/notify/url", "is not an absolute address"))?;
+        hub.notifier().guard.check_url(&url)
+    }
+
+    fn is_about(&self, event: &Value) -> bool {
+        self.workflows.is_empty() || self.workflows.iter().any(|id| event["workflowId"] == id.as_str())
+    }
+}
+
+/// What sends notifications.
+pub struct Notifier {
+    client: Client,
+    guard: Arc<Guard>,
+    pub(crate) due: Notify,
+}
+
+impl Notifier {
+    /// It reaches what `@orchestr8/http` may reach.
+    pub fn new(http: &Http) -> Self {
+        let allowed = Allowed {
+            hosts: http.allowed_hosts.clone(),
+            private: http.allow_private,
+            setting: "workflows.http",
+        };
+        let guard = Arc::new(Guard::new(&allowed));
+        Self { client: Client::guarded(guard.clone()), guard, due: Notify::new() }
+    }
+}
+
+/// Puts what an event is to tell into the outbox. False: the outbox is full, so the event waits.
+pub async fn enqueue(
+    hub: &Hub,
+    trigger: &Trigger,
+    spec: &NotifySpec,
+    event: &Value,
+    number: i64,
+) -> Result<bool, Fault> {
+    let Some(on) = NotifyOn::of(event).filter(|on| spec.on.contains(on) && spec.is_about(event)) else {
+        return Ok(true);
+    };
+    let mut body = json!({"event": on.event(), "executionId": event["executionId"], "workflowId": event["workflowId"],
+                          "at": event["timestamp"]});
+    match on {
+        NotifyOn::Failed => body["code"] = event["data"]["code"].clone(),
+        NotifyOn::Budget => {}
+        NotifyOn::Approval => match approval(hub, trigger, event).await? {
+            Some(asked) => body["approval"] = asked,
+            // A step that waits for something else, or what was asked is decided.
+            None => return Ok(true),
+        },
+    }
+    let counts =
+        hub.ports().store.query(tables::counts(&trigger.tenant, &trigger.id)).await.map_err(fault)?;
+    let waiting = counts.first().map_or(Ok(0), |row| row.int(0)).map_err(fault)?;
+    if waiting >= limits::NOTIFICATIONS_WAITING {
+        return Ok(false);
+    }
+    let (now_ms, id) = (hub.ports().clock.now_ms(), hub.ports().ids.fresh(For::Record).to_string());
+    body["id"] = id.as_str().into();
+    let mut batch = Batch::new();
+    batch.then(tables::insert(trigger, &id, on.event(), body.to_string(), now_ms));
+    batch.then_one(tables::told(trigger, number, now_ms));
+    hub.ports().store.commit(batch).await.map_err(fault)?;
+    hub.notifier().due.notify_one();
+    Ok(true)
+}
+
+/// What is asked, with the link that decides if the author may decide. The question itself may hold values, and is left out.
+async fn approval(hub: &Hub, trigger: &Trigger, event: &Value) -> Result<Option<Value>, Fault> {
+    let (tenant, execution) = (trigger.tenant.as_str(), event["executionId"].as_str());
+    let open = runtime_tables::approvals_open(tenant, execution, limits::PAGE);
+    for row in hub.ports().store.query(open).await.map_err(fault)? {
+        let ask: Value = serde_json::from_str(row.text(3).map_err(fault)?).unwrap_or_default();
+        if ask["stepId"] == event["stepId"] {
+            let token = row.text(0).map_err(fault)?;
+            let link = trigger.may(hub, AccessRole::Approver).then(|| format!("/v1/approvals/{token}"));
+            return Ok(Some(json!({"stepId": ask["stepId"], "expiresAt": ask["expiresAt"], "url": link})));
+        }
+    }
+    Ok(None)
+}

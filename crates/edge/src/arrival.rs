@@ -82,6 +82,11 @@ impl Arrival {
 }
 
 impl Params {
+    /// Whether the path has a parameter of this name, whatever it is.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.as_ref().is_some_and(|params| params.iter().any(|(found, _)| found == name))
+    }
+
     /// The id of this name. What cannot be an id names nothing: it is too long, or cannot be printed.
     pub fn id(&self, name: &str, limit_bytes: usize) -> Option<&str> {
         let (_, value) = self.0.as_ref()?.iter().find(|(found, _)| *found == name)?;

@@ -151,21 +151,25 @@ impl Verifier {
         })
     }
 
-    pub fn verify(&self, headers: &HeaderMap) -> Result<Arc<Caller>, Rejected> {
-        // Nothing to look for: the way of every request on a machine without tokens.
-        if let (Some(open), None) = (&self.open, &self.stored) {
-            return Ok(open.clone());
-        }
-        let presented = presented(headers).or_else(|| sockets::offered_token(headers));
-        let Some(presented) = presented else { return self.open.clone().ok_or(Rejected::NoToken) };
+    /// The caller of a request. Credentials that are not known are refused, also on loopback: a damaged token must not have more
+    /// rights than the whole one. `foreign`: the face has credentials of its own and checks them itself.
+    pub fn verify(&self, headers: &HeaderMap, foreign: bool) -> Result<Arc<Caller>, Rejected> {
+        let Some(presented) = presented(headers).or_else(|| sockets::offered_token(headers)) else {
+            return match &self.open {
+                Some(_) if !foreign && shows_other_credentials(headers) => {
+                    Err(Rejected::WrongToken(String::from("unknown")))
+                }
+                Some(open) => Ok(open.clone()),
+                None => Err(Rejected::NoToken),
+            };
+        };
         let hash: TokenHash = Sha256::digest(&presented).into();
         if let Some(caller) = find(&self.tokens, &hash).or_else(|| self.find_stored(&hash)) {
             return Ok(caller);
         }
         let is_ours = std::str::from_utf8(&presented).is_ok_and(|text| api_token::id_of(text).is_some());
         match &self.open {
-            // Credentials of another kind mean nothing where none are asked for.
-            Some(open) if !is_ours => Ok(open.clone()),
+            Some(open) if foreign && !is_ours => Ok(open.clone()),
             Some(_) | None => Err(Rejected::WrongToken(label(&presented))),
         }
     }
@@ -216,6 +220,22 @@ fn presented(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| Cow::Borrowed(rest.trim_ascii()))
 }
 
+/// Whether the bearer token has the form of a JWT, which ours have not.
+pub(crate) fn shows_jwt(headers: &HeaderMap) -> bool {
+    let is_part = |part: &[u8]| {
+        !part.is_empty() && part.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte))
+    };
+    presented(headers).is_some_and(|token| {
+        let parts: Vec<&[u8]> = token.split(|byte| *byte == b'.').collect();
+        parts.len() == 3 && parts.into_iter().all(is_part)
+    })
+}
+
+/// Whether a request without one bearer token shows something else in its place.
+fn shows_other_credentials(headers: &HeaderMap) -> bool {
+    headers.contains_key(AUTHORIZATION) || sockets::offers_token(headers)
+}
+
 /// Compares with every known hash in constant time, so that the time taken tells nothing about any token.
 fn find(tokens: &[(TokenHash, Arc<Caller>)], hash: &TokenHash) -> Option<Arc<Caller>> {
     let mut place = 0u64;
@@ -259,7 +279,7 @@ mod tests {
         for value in values {
             headers.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
         }
-        verifier.verify(&headers).map(|caller| caller.name.clone())
+        verifier.verify(&headers, false).map(|caller| caller.name.clone())
     }
 
     fn stored() -> (TokenTable, String) {
@@ -299,13 +319,34 @@ mod tests {
         assert_eq!(ask(&here, &[&shown]), wrong, "a revoked token is not the person at this machine");
         assert_eq!(ask(&abroad, &[&shown]), wrong);
         assert_eq!(ask(&here, &[]), Ok("local".into()));
-        assert_eq!(ask(&here, &["Bearer a.jwt.of-another-profile"]), Ok("local".into()));
+        let mut jwt = HeaderMap::new();
+        jwt.insert(AUTHORIZATION, HeaderValue::from_static("Bearer a.jwt.of-another-profile"));
+        assert_eq!(here.verify(&jwt, true).map(|caller| caller.name.clone()), Ok("local".into()));
+        assert!(shows_jwt(&jwt));
+        jwt.insert(AUTHORIZATION, HeaderValue::from_str(&shown).unwrap());
+        assert!(!shows_jwt(&jwt));
         assert_eq!(ask(&abroad, &[]), Err(Rejected::NoToken));
     }
 
     #[test]
+    fn credentials_that_are_not_known_are_refused_on_loopback_too() {
+        let (table, token) = stored();
+        let damaged = format!("Bearer {}", &token[..token.len() - 3]);
+        for auth in [Auth::default(), Auth { tokens: Vec::new(), stored: Some(table) }] {
+            let here = verifier(&auth, HERE);
+            for wrong in
+                [&damaged, "Bearer garbage", "Bearer ", "Bearer", "Basic eDp5", "Token x", "Bearer\tx", ""]
+            {
+                assert!(matches!(ask(&here, &[wrong]), Err(Rejected::WrongToken(_))), "{wrong}");
+            }
+            assert!(matches!(ask(&here, &["Bearer a", "Bearer a"]), Err(Rejected::WrongToken(_))));
+            assert_eq!(ask(&here, &[]), Ok("local".into()));
+        }
+    }
+
+    #[test]
     fn loopback_asks_for_nothing_and_claims_nothing() {
-        let caller = verifier(&Auth::default(), HERE).verify(&HeaderMap::new()).unwrap();
+        let caller = verifier(&Auth::default(), HERE).verify(&HeaderMap::new(), false).unwrap();
         assert_eq!(*caller, Caller::local());
         assert!(!caller.verified && caller.roles.is_empty());
     }

@@ -14,12 +14,12 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
 use crate::connections::ConnectionSlot;
+use crate::goodbye::Goodbye;
 use crate::guard::{self, Guard};
 use crate::settings::{BUFFER_LIMIT_BYTES, HEAD_LIMIT_BYTES, Timeouts};
 use crate::signal::ConnectionSignal;
@@ -28,11 +28,6 @@ use crate::tls::{TLS_FIRST_BYTE, Tls};
 use crate::turns::Own;
 use crate::watch::{Answer, Wait, Watch, Wire};
 use crate::{Refusal, health};
-
-/// After the last word we read on for a moment, because closing on unread bytes would destroy that word in flight.
-const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
-/// A client that still sends this much after the last word is not listening.
-const GOODBYE_LIMIT_BYTES: usize = 256 * 1024;
 
 /// What all connections share.
 pub(crate) struct Shared {
@@ -104,7 +99,7 @@ pub(crate) async fn run(
         let word = beyond.filter(|_| shared.tls.is_none() && !slot.signal.is_closing());
         let word = word.map(|refusal| refusal.raw(&shared.guard.fresh_id()));
         return if word.is_some() {
-            part(stream, word.as_deref()).await
+            Goodbye::SHORT.say(stream, word.as_deref()).await
         };
     };
     let Some(socket) = secure(stream, first, &slot.signal, &shared).await else { return };
@@ -134,7 +129,7 @@ pub(crate) async fn run(
         End::TimedOut(Wait::Idle | Wait::Nothing) | End::Quiet | End::Cut => return,
     };
     let last_word = last_word.map(|refusal| refusal.raw(&shared.guard.fresh_id()));
-    part(socket, last_word.as_deref()).await;
+    Goodbye::ANSWERED.say(socket, last_word.as_deref()).await;
 }
 
 /// One request and its answer.
@@ -171,34 +166,13 @@ impl Exchange {
 async fn secure(stream: TcpStream, first: u8, signal: &ConnectionSignal, shared: &Shared) -> Option<Socket> {
     let Some(tls) = &shared.tls else { return Some(Socket::Plain(stream)) };
     if first != TLS_FIRST_BYTE {
-        part(stream, Some(&Refusal::plain_http().raw(&shared.guard.fresh_id()))).await;
+        Goodbye::SHORT.say(stream, Some(&Refusal::plain_http().raw(&shared.guard.fresh_id()))).await;
         return None;
     }
     tokio::select! {
         accepted = tls.accept(stream) => accepted.map(Socket::Tls),
         () = signal.closed() => None,
     }
-}
-
-/// Says `last_word`, if any, and closes so that the client can still read it.
-pub(crate) async fn part<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, last_word: Option<&[u8]>) {
-    let goodbye = async {
-        if let Some(word) = last_word {
-            stream.write_all(word).await?;
-        }
-        stream.shutdown().await?;
-        let mut left = GOODBYE_LIMIT_BYTES;
-        let mut scrap = vec![0; 4096];
-        while left > 0 {
-            match stream.read(&mut scrap).await? {
-                0 => break,
-                count => left = left.saturating_sub(count),
-            }
-        }
-        std::io::Result::Ok(())
-    };
-    // The client may be gone already; then there is nobody left to tell.
-    let _ = timeout(GOODBYE_TIMEOUT, goodbye).await;
 }
 
 /// Waits for a client to say anything at all; a silent one costs no HTTP state. Gives the first byte.

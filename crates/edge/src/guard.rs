@@ -18,7 +18,7 @@ use orchestr8_contract::Code;
 use orchestr8_kernel::ports::ids::Ids;
 use tower::Service;
 
-use crate::auth::{Caller, PeerAddress, Rejected, Verifier};
+use crate::auth::{self, Caller, PeerAddress, Rejected, Verifier};
 use crate::body;
 use crate::correlation::{self, CORRELATION};
 use crate::cors::{self, Origins};
@@ -53,6 +53,8 @@ pub(crate) struct Guard {
     verifier: Verifier,
     body_limit_bytes: usize,
     own_credentials: Vec<&'static str>,
+    foreign_credentials: bool,
+    trust_this_process: bool,
     pages: Option<Pages>,
     voices: Vec<Voice>,
     ids: Arc<dyn Ids>,
@@ -83,6 +85,8 @@ impl Guard {
             verifier: Verifier::new(&settings.auth, listen)?,
             body_limit_bytes: settings.body_limit_bytes,
             own_credentials: settings.own_credentials.clone(),
+            foreign_credentials: settings.foreign_credentials,
+            trust_this_process: settings.trust_this_process,
             pages: settings.pages.clone(),
             voices: settings.voices.clone(),
             ids: settings.ids.clone(),
@@ -216,11 +220,18 @@ impl Guard {
         if headers.contains_key(&ADMIN_TOKEN) && self.logins.blocks_address(signal.address) {
             return Err(Refusal::too_many_logins());
         }
-        match self.verifier.verify(headers) {
-            Ok(caller) if !caller.verified && !signal.is_own_user() => match self.is_open(request) {
-                true => Ok(Arc::new(Caller::nobody())),
-                false => Err(Refusal::other_user()),
-            },
+        // Clients of a face with credentials of its own show its tokens on their other requests too.
+        let foreign = self.foreign_credentials && (self.is_own(path) || auth::shows_jwt(headers));
+        match self.verifier.verify(headers, foreign) {
+            Ok(caller) if !caller.verified && !signal.is_own_user(self.trust_this_process) => {
+                match self.is_open(request) {
+                    true => Ok(Arc::new(Caller::nobody())),
+                    false => {
+                        self.rejected(RejectionReason::Credentials, signal, b"", path);
+                        Err(Refusal::other_user())
+                    }
+                }
+            }
             Ok(caller) => self.admit(caller, request, signal),
             // Probes cannot show a token, and the health routes ask nobody's name. A face with credentials of its own asks itself.
             Err(_) if self.is_open(request) => Ok(Arc::new(Caller::nobody())),

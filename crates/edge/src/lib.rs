@@ -17,6 +17,7 @@ mod correlation;
 mod cors;
 mod error;
 mod failed_logins;
+mod goodbye;
 mod guard;
 pub mod health;
 mod hosts;

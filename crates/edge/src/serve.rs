@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::{self, Shared};
 use crate::connections::{Admission, ConnectionTable, Full};
+use crate::goodbye::Goodbye;
 use crate::guard::Guard;
 use crate::{Error, Refusal, Settings, check_bind};
 
@@ -164,7 +165,7 @@ impl Door {
         // A client that expects TLS could not read a word of it.
         if self.shared.tls.is_none() && self.turned_away.len() < TURNED_AWAY_LIMIT {
             let word = refusal.raw(&self.shared.guard.fresh_id());
-            self.turned_away.spawn(async move { connection::part(stream, Some(&word)).await });
+            self.turned_away.spawn(async move { Goodbye::SHORT.say(stream, Some(&word)).await });
         }
     }
 

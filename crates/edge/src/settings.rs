@@ -100,6 +100,11 @@ pub struct Settings {
     pub rejections: Option<Arc<RejectionLog>>,
     /// Below these paths a face checks credentials of its own; whoever shows none of ours goes through as nobody.
     pub own_credentials: Vec<&'static str>,
+    /// Those faces read credentials that the edge does not know. Without it such credentials are refused there as elsewhere.
+    pub foreign_credentials: bool,
+    /// Requests that this process itself sends over loopback count as those of the person at this machine: for tests, whose clients and
+    /// server are one process. In the program the addresses of such requests come from others.
+    pub trust_this_process: bool,
     /// With pages, a browser that changes something must show their token.
     pub pages: Option<Pages>,
     /// Faces that answer refusals below their paths in their own envelope.
@@ -132,6 +137,8 @@ impl Settings {
             on_scope_refusal: None,
             rejections: None,
             own_credentials: Vec::new(),
+            foreign_credentials: false,
+            trust_this_process: false,
             pages: None,
             voices: Vec::new(),
             ids,

@@ -37,14 +37,22 @@ pub(crate) fn is_own_page(headers: &HeaderMap, hosts: &Hosts) -> bool {
 
 /// The bearer token among the protocols that a handshake offers, if there is exactly one.
 pub(crate) fn offered_token(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
-    if !is_handshake(headers) {
-        return None;
-    }
-    let offers = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
-    let mut tokens =
-        offers.flat_map(|value| value.split(',')).filter_map(|word| word.trim_ascii().strip_prefix(BEARER));
+    let mut tokens = offered_tokens(headers);
     let (token, None) = (tokens.next()?, tokens.next()) else { return None };
     URL_SAFE_NO_PAD.decode(token).ok().map(Cow::Owned)
+}
+
+/// Whether a handshake offers a bearer token, readable or not.
+pub(crate) fn offers_token(headers: &HeaderMap) -> bool {
+    offered_tokens(headers).next().is_some()
+}
+
+fn offered_tokens(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let offers = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter(|_| is_handshake(headers));
+    offers
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|word| word.trim_ascii().strip_prefix(BEARER))
 }
 
 #[cfg(test)]
@@ -88,6 +96,9 @@ mod tests {
         let upgrade = ("upgrade", "WebSocket");
         assert_eq!(offered_token(&headers(&[upgrade, offer])).as_deref(), Some(&b"a+/="[..]));
         assert_eq!(offered_token(&headers(&[offer])), None, "no handshake");
+        assert!(!offers_token(&headers(&[offer])) && !offers_token(&headers(&[upgrade])));
+        let damaged = ("sec-websocket-protocol", "orchestr8, orchestr8.bearer.a+/=");
+        assert!(offers_token(&headers(&[upgrade, damaged])));
         for wrong in ["orchestr8", "orchestr8.bearer.a+/=", "orchestr8.bearer.YQ, orchestr8.bearer.YQ"] {
             assert_eq!(
                 offered_token(&headers(&[upgrade, ("sec-websocket-protocol", wrong)])),

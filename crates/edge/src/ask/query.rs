@@ -17,6 +17,11 @@ pub struct Query(Vec<(String, String)>);
 impl Query {
     /// Reads the target. A name that is not known is refused: it is a mistake the client should hear of.
     pub fn read(uri: &Uri, known: &[&str]) -> Result<Self, Wrong> {
+        Self::read_with_lists(uri, known, &[])
+    }
+
+    /// The same with names that may be given several times, which must be known as well.
+    pub fn read_with_lists(uri: &Uri, known: &[&str], lists: &[&str]) -> Result<Self, Wrong> {
         let Some(query) = uri.query() else { return Ok(Self::default()) };
         let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         for (place, (name, _)) in pairs.iter().enumerate() {
@@ -24,7 +29,7 @@ impl Query {
                 let names = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 return Err(Wrong::new(at(name), format!("there is no such parameter; known: {names}")));
             }
-            if pairs[..place].iter().any(|(before, _)| before == name) {
+            if !lists.contains(&name.as_str()) && pairs[..place].iter().any(|(before, _)| before == name) {
                 return Err(Wrong::new(at(name), "the parameter is given twice"));
             }
         }
@@ -33,6 +38,11 @@ impl Query {
 
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All values of a name that may be given several times.
+    pub fn texts<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
+        self.0.iter().filter(move |(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
     /// A text of 1 to `limit` characters without control characters.
@@ -115,6 +125,9 @@ mod tests {
         assert!(read("/x?").unwrap().text("a").is_none());
         assert_eq!(read("/x?c=1").unwrap_err().to_string(), "?c: there is no such parameter; known: a, b");
         assert_eq!(read("/x?a=1&a=1").unwrap_err().to_string(), "?a: the parameter is given twice");
+        let lists = |target: &str| Query::read_with_lists(&target.parse().unwrap(), &["a", "b"], &["a"]);
+        assert_eq!(lists("/x?a=2&b=0&a=1").unwrap().texts("a").collect::<Vec<_>>(), ["2", "1"]);
+        assert_eq!(lists("/x?b=1&b=1").unwrap_err().to_string(), "?b: the parameter is given twice");
     }
 
     #[test]

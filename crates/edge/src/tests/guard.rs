@@ -200,6 +200,24 @@ async fn a_face_may_set_these_headers_itself() {
     assert_eq!(reply.head.matches("content-security-policy").count(), 1);
 }
 
+/// Many clients send all of a body before they read a word of the answer; some send it in pieces and none of its length.
+#[tokio::test]
+async fn a_client_that_sends_everything_before_it_reads_gets_the_refusal() {
+    let server = Server::start(Settings { body_limit_bytes: 1024 * 1024, ..settings() }).await;
+    let body = "x".repeat(8 * 1024 * 1024);
+    let announced =
+        format!("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let chunked = format!(
+        "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    );
+    for request in [announced, chunked] {
+        let mut client = server.connect().await;
+        client.send(&request).await;
+        client.reply().await.refused(413, "PAYLOAD_TOO_LARGE");
+    }
+}
+
 #[tokio::test]
 async fn encoded_and_oversized_bodies_are_refused_before_they_are_read() {
     let server = Server::start(Settings { body_limit_bytes: 10, ..settings() }).await;

@@ -20,6 +20,7 @@ use crate::failure::Failure;
 use crate::from_wire;
 use crate::headers::{self, Query};
 use crate::rates::Allowance;
+use crate::security::keys::KeyTable;
 use crate::security::{self, Kind, Who};
 
 /// What an endpoint gives: a response, or why there is none.
@@ -92,10 +93,9 @@ impl Call {
 
     /// Who sends it, and what was signed of it.
     pub async fn authenticate(&self, kind: Kind) -> Result<(Who, Bytes), Failure> {
-        let store = &self.face.kernel.ports().store;
+        let keys = KeyTable::of(&self.face.kernel);
         let when = (kind, self.face.now_ms());
-        security::authenticate(&self.face.settings.security, &**store, &self.parts, self.body.clone(), when)
-            .await
+        security::authenticate(&self.face.settings.security, keys, &self.parts, self.body.clone(), when).await
     }
 
     /// Who asks without an envelope; the query names the tenant, or a header does.

@@ -38,6 +38,9 @@ pub const MIGRATIONS: &[(&str, &str)] = &[(
      CREATE TABLE a2a_hour (
         hour INTEGER NOT NULL, action TEXT NOT NULL, figure TEXT NOT NULL, count INTEGER NOT NULL,
         PRIMARY KEY (hour, action, figure)) STRICT, WITHOUT ROWID;",
+), (
+    "knowledge-face-seals",
+    "ALTER TABLE a2a_key ADD COLUMN seal TEXT;",
 )];
 
 /// Column: seq.
@@ -146,33 +149,54 @@ pub fn peers(tenant: &str, limit: i64) -> Statement {
     )
 }
 
+/// What a process that can write the data file might do to a key.
+#[cfg(test)]
+pub const KEY_CHANGES: [&str; 7] = [
+    "UPDATE a2a_key SET roles = 'owner'",
+    "UPDATE a2a_key SET tenant = 'rival'",
+    "UPDATE a2a_key SET principal = 'svc:b'",
+    "UPDATE a2a_key SET revoked_ms = NULL",
+    "UPDATE a2a_key SET created_ms = 2000",
+    "UPDATE a2a_key SET public = randomblob(32)",
+    "UPDATE a2a_key SET seal = NULL",
+];
+
 /// Changes one row, or there is such a key already.
 pub fn key_insert(
     kid: &str,
     (tenant, principal, roles): (&str, &str, &str),
     public: Vec<u8>,
     now_ms: i64,
+    seal: Option<String>,
 ) -> Statement {
     Statement::new(
-        "INSERT INTO a2a_key (kid, tenant, principal, roles, public, created_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-         ON CONFLICT DO NOTHING",
-        vec![kid.into(), tenant.into(), principal.into(), roles.into(), public.into(), now_ms.into()],
+        "INSERT INTO a2a_key (kid, tenant, principal, roles, public, created_ms, seal)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+        vec![
+            kid.into(),
+            tenant.into(),
+            principal.into(),
+            roles.into(),
+            public.into(),
+            now_ms.into(),
+            seal.into(),
+        ],
     )
 }
 
 /// Changes one row, or there is no such key, or it ends earlier anyway.
-pub fn key_revoke(kid: &str, revoked_ms: i64) -> Statement {
+pub fn key_revoke(kid: &str, revoked_ms: i64, seal: Option<String>) -> Statement {
     Statement::new(
-        "UPDATE a2a_key SET revoked_ms = ?2 WHERE kid = ?1 AND (revoked_ms IS NULL OR revoked_ms >= ?2)",
-        vec![kid.into(), revoked_ms.into()],
+        "UPDATE a2a_key SET revoked_ms = ?2, seal = ?3 WHERE kid = ?1 AND (revoked_ms IS NULL OR revoked_ms >= ?2)",
+        vec![kid.into(), revoked_ms.into(), seal.into()],
     )
 }
 
 /// A key says whose it is, so it is found before a tenant is known.
-/// Columns: kid, tenant, principal, roles, public, created_ms, revoked_ms.
+/// Columns: kid, tenant, principal, roles, public, created_ms, revoked_ms, seal.
 pub fn key_find(kid: &str) -> Statement {
     Statement::new(
-        "SELECT kid, tenant, principal, roles, public, created_ms, revoked_ms FROM a2a_key WHERE kid = ?1",
+        "SELECT kid, tenant, principal, roles, public, created_ms, revoked_ms, seal FROM a2a_key WHERE kid = ?1",
         vec![kid.into()],
     )
 }
@@ -180,7 +204,7 @@ pub fn key_find(kid: &str) -> Statement {
 /// The same columns, after a kid, for the person who runs this server.
 pub fn keys(tenant: Option<&str>, after: &str, limit: i64) -> Statement {
     Statement::new(
-        "SELECT kid, tenant, principal, roles, public, created_ms, revoked_ms FROM a2a_key
+        "SELECT kid, tenant, principal, roles, public, created_ms, revoked_ms, seal FROM a2a_key
          WHERE kid > ?1 AND (?2 IS NULL OR tenant = ?2) ORDER BY kid LIMIT ?3",
         vec![after.into(), tenant.into(), limit.into()],
     )

@@ -65,6 +65,7 @@ impl Request<'_> {
             principal: self.connection.face.limited(self.who()),
             transport: self.connection.transport,
             source: self.source(),
+            workflow: None,
             correlation: self.correlation(),
             trace: self.trace(),
             id: None,

@@ -24,9 +24,12 @@ pub const AGENTS: &str = "workflows.agents";
 
 pub const EXECUTION: &str = "executions.get";
 pub const DEFINITION: &str = "executions.definition";
+pub const ARTIFACT: &str = "executions.artifact";
 pub const EXECUTIONS: &str = "executions.list";
 pub const JOURNAL: &str = "executions.journal";
 pub const CANCEL: &str = "executions.cancel";
+pub const CANCEL_MANY: &str = "executions.cancel_many";
+pub const DELETE_MANY: &str = "executions.delete_many";
 pub const PAUSE: &str = "executions.pause";
 pub const RESUME: &str = "executions.resume";
 pub const RETRY: &str = "executions.retry";
@@ -36,6 +39,7 @@ pub const SIGNAL: &str = "executions.signal";
 pub const APPROVE: &str = "executions.approve";
 pub const APPROVALS: &str = "executions.approvals";
 pub const RESOLVE: &str = "executions.resolve";
+pub const SEND_EVENT: &str = "events.send";
 pub const EVENTS: &str = "executions.events";
 
 pub const APPLY_SCHEDULE: &str = "schedules.apply";
@@ -45,6 +49,18 @@ pub const DELETE_SCHEDULE: &str = "schedules.delete";
 pub const PAUSE_SCHEDULE: &str = "schedules.pause";
 pub const RESUME_SCHEDULE: &str = "schedules.resume";
 pub const TRIGGER_SCHEDULE: &str = "schedules.trigger";
+
+pub const LIMITS: &str = "limits.list";
+pub const SET_LIMIT: &str = "limits.set";
+pub const UNSET_LIMIT: &str = "limits.unset";
+pub const APPLY_TRIGGER: &str = "triggers.apply";
+pub const TRIGGERS: &str = "triggers.list";
+pub const TRIGGER: &str = "triggers.show";
+pub const DELETE_TRIGGER: &str = "triggers.delete";
+pub const PAUSE_TRIGGER: &str = "triggers.pause";
+pub const REDRIVE_TRIGGER: &str = "triggers.redrive";
+pub const RESUME_TRIGGER: &str = "triggers.resume";
+pub const DELIVER: &str = "hooks.deliver";
 
 pub const SET_SECRET: &str = "secrets.set";
 pub const SECRETS: &str = "secrets.list";

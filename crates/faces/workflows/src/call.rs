@@ -37,6 +37,20 @@ fn link_holder(arrival: &Arrival) -> Result<Arc<Principal>, Failure> {
     Ok(Arc::new(Principal::approval_link(tenant)))
 }
 
+/// The parameter of the path of deliveries. It names the tenant; the signature is the only credential.
+pub(crate) const HOOK: &str = "hook";
+
+/// The sender of a delivery, whatever other credentials it shows: the name of another tenant's trigger ends with its tenant. What names no tenant is
+/// answered as a wrong signature is.
+fn hook_sender(arrival: &Arrival) -> Arc<Principal> {
+    let named = arrival.params.id(HOOK, HOOK_BYTES).and_then(|name| name.split_once('.'));
+    let tenant = named.and_then(|(_, tenant)| Tenant::parse(tenant).ok()).unwrap_or_else(Tenant::local);
+    Arc::new(Principal::webhook_sender(tenant))
+}
+
+/// The id of a trigger and the name of a tenant.
+const HOOK_BYTES: usize = 512;
+
 /// The keys of one principal do not meet those of another. Those of the local principal have the plain scope that data files of
 /// earlier versions have.
 fn key_scope(action: &str, principal: &Principal) -> Scope {
@@ -72,6 +86,7 @@ impl Call {
         let (arrival, correlation) = Arrival::take(request, &*face.kernel.ports().ids, intake).await;
         let call = arrival.map_err(Failure::from).and_then(|arrival| {
             let principal = match arrival.principal()? {
+                _ if arrival.params.has(HOOK) => hook_sender(&arrival),
                 Some(principal) => principal,
                 None if arrival.is_anonymous() => link_holder(&arrival)?,
                 None => face.local.clone(),
@@ -92,8 +107,19 @@ impl Call {
         self.params.id(name, ID_BYTES).filter(|id| !id.contains(char::is_whitespace)).ok_or_else(nothing)
     }
 
+    /// The id of the trigger in the path, without its tenant; what cannot be one names nothing.
+    pub fn hook(&self) -> &str {
+        let name = self.params.id(HOOK, HOOK_BYTES).unwrap_or_default();
+        name.split_once('.').map_or(name, |(id, _)| id)
+    }
+
     pub fn query(&self, known: &[&str]) -> Result<Query, Failure> {
         Ok(Query::read(&self.parts.uri, known)?)
+    }
+
+    /// The same with names that may be given several times.
+    pub fn query_with_lists(&self, known: &[&str], lists: &[&str]) -> Result<Query, Failure> {
+        Ok(Query::read_with_lists(&self.parts.uri, known, lists)?)
     }
 
     /// The prefix the client calls us under; what we point to keeps it.

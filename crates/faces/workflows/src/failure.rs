@@ -7,9 +7,9 @@ use axum::response::Response;
 use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, StatusCode};
 use orchestr8_contract::id::CorrelationId;
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, FailureCategory, Fault};
 use orchestr8_edge::ask::Wrong;
-use orchestr8_edge::body;
+use orchestr8_edge::{WrongCredentials, body};
 use orchestr8_kernel::ports::clock;
 use serde_json::{Map, Value, json};
 
@@ -29,9 +29,12 @@ struct Inner {
     word: Word,
     status: StatusCode,
     retryable: bool,
+    attempts: u64,
     execution: Option<String>,
     correlation: Option<CorrelationId>,
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// The edge counts it as a failed login of its address.
+    wrong_credentials: bool,
 }
 
 impl From<Fault> for Failure {
@@ -72,8 +75,19 @@ impl From<Vec<Wrong>> for Failure {
 impl Failure {
     fn of(fault: Fault, word: Word, status: StatusCode) -> Self {
         let retryable = to_wire::is_retryable(fault.code);
-        let (execution, correlation, headers) = (None, None, Vec::new());
-        Self(Box::new(Inner { fault, word, status, retryable, execution, correlation, headers }))
+        let (attempts, execution, correlation, headers) = (0, None, None, Vec::new());
+        let wrong_credentials = false;
+        Self(Box::new(Inner {
+            fault,
+            word,
+            status,
+            retryable,
+            attempts,
+            execution,
+            correlation,
+            headers,
+            wrong_credentials,
+        }))
     }
 
     /// The error of an execution, as the domain tells it, as the answer to a request.
@@ -88,8 +102,10 @@ impl Failure {
         if let Some(Value::Object(details)) = error.get("details") {
             fault.details = Some(Box::new(details.clone()));
         }
+        let fault = fault.in_category(to_wire::category_of(error, code));
         let mut failure = Self::of(fault, word, word.status());
         failure.0.retryable = retryable && code != Code::CircuitOpen;
+        failure.0.attempts = error.get("attempts").and_then(Value::as_u64).unwrap_or(1);
         match error.get("stepId") {
             Some(step) => failure.with("stepId", step.clone()),
             None => failure,
@@ -132,6 +148,13 @@ impl Failure {
         self
     }
 
+    /// The request showed wrong credentials of this face's own.
+    #[must_use]
+    pub fn with_wrong_credentials(mut self) -> Self {
+        self.0.wrong_credentials = true;
+        self
+    }
+
     /// Names the execution it is about.
     #[must_use]
     pub fn about(mut self, execution: impl Into<String>) -> Self {
@@ -158,6 +181,10 @@ impl Failure {
         self.0.fault.code
     }
 
+    pub fn category(&self) -> FailureCategory {
+        self.0.fault.category()
+    }
+
     pub fn message(&self) -> &str {
         &self.0.fault.message
     }
@@ -179,7 +206,8 @@ impl Failure {
                 code: inner.word.as_str(),
                 message: &inner.fault.message,
                 is_retryable: inner.retryable,
-                category: inner.word.category(),
+                category: inner.fault.category(),
+                attempts: inner.attempts,
                 details: inner.fault.details.as_deref(),
                 cause: Some(code.as_str()).filter(|cause| *cause != inner.word.as_str()),
             },
@@ -194,6 +222,9 @@ impl Failure {
         headers.insert(ERROR_CODE, HeaderValue::from_static(inner.word.as_str()));
         answer::correlate(headers, correlation);
         headers.extend(inner.headers);
+        if inner.wrong_credentials {
+            response.extensions_mut().insert(WrongCredentials);
+        }
         response
     }
 }

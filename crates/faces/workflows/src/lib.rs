@@ -24,6 +24,6 @@ mod voice;
 mod wire;
 
 pub use openapi::document;
-pub use routes::{APPROVAL_LINKS, PREFIXES, router};
+pub use routes::{APPROVAL_LINKS, HOOKS, PREFIXES, router};
 pub use settings::Settings;
 pub use voice::voice;

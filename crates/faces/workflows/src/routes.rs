@@ -7,8 +7,8 @@ use axum::routing::{MethodRouter, any, delete, get, post, put};
 use orchestr8_kernel::Kernel;
 
 use crate::endpoints::{
-    approvals, audit, control, execute, execution, journal, lists, program, schedules, secrets, tokens,
-    witness, workers, workflows,
+    approvals, audit, bulk, control, execute, execution, hooks, journal, limits, lists, program, schedules,
+    secrets, tokens, triggers, witness, workers, workflows,
 };
 use crate::face::{Face, at};
 use crate::live;
@@ -19,6 +19,9 @@ pub const PREFIXES: [&str; 2] = ["/v1", "/api/v1"];
 
 /// Links to approvals: their token is the credential.
 pub const APPROVAL_LINKS: [&str; 2] = ["/v1/approvals", "/api/v1/approvals"];
+
+/// Deliveries to triggers: their signature is the credential.
+pub const HOOKS: [&str; 2] = ["/v1/hooks", "/api/v1/hooks"];
 
 /// What is also found at the root, where people look for it first.
 pub(crate) const ROOTS: [&str; 2] = ["/ws", "/openapi.json"];
@@ -70,19 +73,21 @@ fn paths(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
         ("/dashboard/servers", get(at(face, program::servers))),
         ("/tools/quarantined", get(at(face, program::quarantined))),
         ("/tools/accept", post(at(face, program::accept_tool))),
+        ("/limits", get(at(face, limits::list)).put(at(face, limits::set)).delete(at(face, limits::unset))),
         ("/audit", get(at(face, audit::list))),
         ("/audit/verify", get(at(face, audit::verify))),
         (
             "/witness/heads",
             get(at(face, witness::list)).post(at(face, witness::submit)).delete(at(face, witness::forget)),
         ),
-        ("/events", get(at(face, live::events))),
+        ("/events", get(at(face, live::events)).post(at(face, control::send_by_key))),
         ("/ws", get(at(face, live::socket))),
         ("/health", get(at(face, program::health))),
         ("/openapi.json", get(at(face, program::openapi))),
     ];
     paths.extend(executions(face));
     paths.extend(schedules(face));
+    paths.extend(triggers(face));
     paths.extend(tokens(face));
     paths.extend(secrets(face));
     paths
@@ -92,8 +97,11 @@ fn executions(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
     vec![
         ("/executions", get(at(face, lists::executions))),
         ("/executions/retry", post(at(face, lists::retry))),
+        ("/executions/cancel", post(at(face, bulk::cancel))),
+        ("/executions/delete", post(at(face, bulk::delete))),
         ("/executions/{id}", get(at(face, execution::show))),
         ("/executions/{id}/workflow", get(at(face, execution::definition))),
+        ("/executions/{id}/artifacts/{artifact}", get(at(face, execution::artifact))),
         ("/executions/{id}/journal", get(at(face, journal::read))),
         ("/executions/{id}/cancel", post(at(face, control::cancel))),
         ("/executions/{id}/pause", post(at(face, control::pause))),
@@ -125,6 +133,23 @@ fn schedules(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
         ("/schedules/{id}/pause", post(at(face, schedules::pause))),
         ("/schedules/{id}/resume", post(at(face, schedules::resume))),
         ("/schedules/{id}/trigger", post(at(face, schedules::trigger))),
+    ]
+}
+
+fn triggers(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
+    vec![
+        (
+            "/triggers",
+            get(at(face, triggers::list)).put(at(face, triggers::apply)).post(at(face, triggers::apply)),
+        ),
+        (
+            "/triggers/{id}",
+            get(at(face, triggers::show)).put(at(face, triggers::put)).delete(at(face, triggers::delete)),
+        ),
+        ("/triggers/{id}/pause", post(at(face, triggers::pause))),
+        ("/triggers/{id}/resume", post(at(face, triggers::resume))),
+        ("/triggers/{id}/redrive", post(at(face, triggers::redrive))),
+        ("/hooks/{hook}", post(at(face, hooks::deliver))),
     ]
 }
 

@@ -1,12 +1,12 @@
-//! The words of this face for every error: one code of ours becomes one word, one status, one category (ADR-019, section 8).
+//! The words of this face for every error: one code of ours becomes one word and one status (ADR-019, section 8).
 
 use http::StatusCode;
 use orchestr8_contract::error::Retry;
-use orchestr8_contract::{Code, Kind};
+use orchestr8_contract::{Code, FailureCategory, Kind};
 use serde_json::{Map, Value};
 
 macro_rules! words {
-    ($($variant:ident $wire:literal $status:ident $category:literal;)*) => {
+    ($($variant:ident $wire:literal $status:ident;)*) => {
         /// Every error word of the REST contract.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Word { $($variant,)* }
@@ -16,31 +16,30 @@ macro_rules! words {
 
             pub fn as_str(self) -> &'static str { match self { $(Word::$variant => $wire,)* } }
             pub fn status(self) -> StatusCode { match self { $(Word::$variant => StatusCode::$status,)* } }
-            /// What sort of trouble it is, for clients that only want to know that.
-            pub fn category(self) -> &'static str { match self { $(Word::$variant => $category,)* } }
         }
     };
 }
 
 words! {
-    Timeout "TIMEOUT" GATEWAY_TIMEOUT "timeout";
-    Cancelled "CANCELLED" CONFLICT "cancellation";
-    CircuitOpen "CIRCUIT_OPEN" SERVICE_UNAVAILABLE "unavailable";
-    Retryable "RETRYABLE" SERVICE_UNAVAILABLE "unavailable";
-    Validation "VALIDATION" BAD_REQUEST "validation";
-    ExprInvalidSyntax "EXPR_INVALID_SYNTAX" BAD_REQUEST "expression";
-    ExprStepNotFound "EXPR_STEP_NOT_FOUND" BAD_REQUEST "expression";
-    ExprStepNotCompleted "EXPR_STEP_NOT_COMPLETED" BAD_REQUEST "expression";
-    ExprPathNotFound "EXPR_PATH_NOT_FOUND" BAD_REQUEST "expression";
-    NotFound "NOT_FOUND" NOT_FOUND "not_found";
-    Conflict "CONFLICT" CONFLICT "conflict";
-    KeyConflict "IDEMPOTENCY_KEY_CONFLICT" CONFLICT "conflict";
-    ResourceExhausted "RESOURCE_EXHAUSTED" TOO_MANY_REQUESTS "limit";
-    PayloadTooLarge "PAYLOAD_TOO_LARGE" PAYLOAD_TOO_LARGE "limit";
-    Forbidden "FORBIDDEN" FORBIDDEN "security";
-    ServiceUnavailable "SERVICE_UNAVAILABLE" SERVICE_UNAVAILABLE "unavailable";
-    Internal "INTERNAL" INTERNAL_SERVER_ERROR "internal";
-    Configuration "CONFIGURATION" UNPROCESSABLE_ENTITY "configuration";
+    Timeout "TIMEOUT" GATEWAY_TIMEOUT;
+    Cancelled "CANCELLED" CONFLICT;
+    CircuitOpen "CIRCUIT_OPEN" SERVICE_UNAVAILABLE;
+    Retryable "RETRYABLE" SERVICE_UNAVAILABLE;
+    Validation "VALIDATION" BAD_REQUEST;
+    ExprInvalidSyntax "EXPR_INVALID_SYNTAX" BAD_REQUEST;
+    ExprStepNotFound "EXPR_STEP_NOT_FOUND" BAD_REQUEST;
+    ExprStepNotCompleted "EXPR_STEP_NOT_COMPLETED" BAD_REQUEST;
+    ExprPathNotFound "EXPR_PATH_NOT_FOUND" BAD_REQUEST;
+    NotFound "NOT_FOUND" NOT_FOUND;
+    Conflict "CONFLICT" CONFLICT;
+    KeyConflict "IDEMPOTENCY_KEY_CONFLICT" CONFLICT;
+    ResourceExhausted "RESOURCE_EXHAUSTED" TOO_MANY_REQUESTS;
+    PayloadTooLarge "PAYLOAD_TOO_LARGE" PAYLOAD_TOO_LARGE;
+    Forbidden "FORBIDDEN" FORBIDDEN;
+    ServiceUnavailable "SERVICE_UNAVAILABLE" SERVICE_UNAVAILABLE;
+    AgentFailed "AGENT_FAILED" UNPROCESSABLE_ENTITY;
+    Internal "INTERNAL" INTERNAL_SERVER_ERROR;
+    Configuration "CONFIGURATION" UNPROCESSABLE_ENTITY;
 }
 
 /// Whose failure it is decides between two words for the same kind.
@@ -67,6 +66,8 @@ pub(crate) fn word(code: Code, within: Within) -> Word {
         (Kind::Cancelled, _) => Word::Cancelled,
         (Kind::Unavailable, Within::Request) => Word::ServiceUnavailable,
         (Kind::Unavailable, Within::Step) => Word::Retryable,
+        // A tool that failed without a code of its own is no defect of this server.
+        (Kind::Internal, Within::Step) if code == Code::UnknownToolFailure => Word::AgentFailed,
         (Kind::Internal, _) => Word::Internal,
     }
 }
@@ -115,6 +116,7 @@ pub(crate) fn retry_after(code: Code) -> Option<&'static str> {
         | Word::KeyConflict
         | Word::PayloadTooLarge
         | Word::Forbidden
+        | Word::AgentFailed
         | Word::Internal
         | Word::Configuration => None,
     }
@@ -134,6 +136,9 @@ pub(crate) fn execution(resource: &mut Map<String, Value>) {
     if let Some(Value::Array(left)) = compensation {
         left.iter_mut().for_each(inner_error);
     }
+    if let Some(Value::Array(abandoned)) = resource.get_mut("notUndone") {
+        abandoned.iter_mut().for_each(inner_error);
+    }
     if let Some(failed) = resource.get_mut("error") {
         error(failed);
     }
@@ -141,8 +146,12 @@ pub(crate) fn execution(resource: &mut Map<String, Value>) {
 
 /// Puts the error of something that has one into the words of this face: a row of a list, the data of an event.
 pub(crate) fn inner_error(value: &mut Value) {
-    if let Some(failed) = value.as_object_mut().and_then(|value| value.get_mut("error")) {
+    let Some(members) = value.as_object_mut() else { return };
+    if let Some(failed) = members.get_mut("error") {
         error(failed);
+    }
+    if let Some(Value::Array(errors)) = members.get_mut("errors") {
+        errors.iter_mut().for_each(error);
     }
 }
 
@@ -154,12 +163,18 @@ pub(crate) fn code(name: &str) -> Code {
 /// The word for the error of a step: what an agent says may be tried again is RETRYABLE, whatever it was.
 pub(crate) fn step_word(code: Code, retryable: bool) -> Word {
     match word(code, Within::Step) {
-        Word::Internal if retryable => Word::Retryable,
+        Word::Internal | Word::AgentFailed if retryable => Word::Retryable,
         word => word,
     }
 }
 
-/// `{code, message, isRetryable, details?}` in our codes becomes `{code, message, isRetryable, category, cause?, details?}`.
+/// The category that the domain says, or that of the code: entries of earlier versions have none.
+pub(crate) fn category_of(error: &Map<String, Value>, code: Code) -> FailureCategory {
+    let given = error.get("category").and_then(Value::as_str).and_then(FailureCategory::parse);
+    given.unwrap_or_else(|| code.category())
+}
+
+/// `{code, message, isRetryable, category, details?}` in our codes becomes `{code, message, isRetryable, category, cause?, details?}`.
 fn error(value: &mut Value) {
     let Value::Object(error) = value else { return };
     let Some(given) = error.get("code").and_then(Value::as_str) else { return };
@@ -172,7 +187,7 @@ fn error(value: &mut Value) {
         error.insert("code".into(), word.as_str().into());
     }
     error.insert("isRetryable".into(), (retryable && code != Code::CircuitOpen).into());
-    error.insert("category".into(), word.category().into());
+    error.insert("category".into(), category_of(error, code).as_str().into());
 }
 
 #[cfg(test)]
@@ -192,7 +207,7 @@ mod tests {
             vec![
                 word.as_str().to_owned(),
                 status(code).as_str().to_owned(),
-                word.category().to_owned(),
+                code.category().as_str().to_owned(),
                 String::from(if is_retryable(code) { "yes" } else { "no" }),
                 retry_after(code).unwrap_or_default().to_owned(),
                 super::word(code, Within::Step).as_str().to_owned(),
@@ -232,7 +247,7 @@ mod tests {
         let mut resource = json!({
             "errors": [{"stepId": "a", "code": "AGENT_FAILED", "message": "m", "isRetryable": false}],
             "steps": {
-                "a": {"error": {"code": "UNAVAILABLE", "message": "m", "isRetryable": true, "details": {"n": 1}}},
+                "a": {"error": {"code": "UNAVAILABLE", "message": "m", "isRetryable": true, "category": "network", "details": {"n": 1}}},
                 "b": {"error": {"code": "CIRCUIT_OPEN", "message": "m", "isRetryable": true}},
                 "c": {"error": {"code": "E_THEIRS", "message": "m"}},
                 "d": {"status": "completed", "output": {"error": {"code": "UNAVAILABLE"}}},
@@ -242,11 +257,11 @@ mod tests {
         assert_eq!(
             resource,
             json!({
-                "errors": [{"stepId": "a", "code": "INTERNAL", "cause": "AGENT_FAILED", "message": "m", "isRetryable": false, "category": "internal"}],
+                "errors": [{"stepId": "a", "code": "AGENT_FAILED", "message": "m", "isRetryable": false, "category": "business"}],
                 "steps": {
-                    "a": {"error": {"code": "RETRYABLE", "cause": "UNAVAILABLE", "message": "m", "isRetryable": true, "category": "unavailable", "details": {"n": 1}}},
-                    "b": {"error": {"code": "CIRCUIT_OPEN", "message": "m", "isRetryable": false, "category": "unavailable"}},
-                    "c": {"error": {"code": "INTERNAL", "cause": "E_THEIRS", "message": "m", "isRetryable": false, "category": "internal"}},
+                    "a": {"error": {"code": "RETRYABLE", "cause": "UNAVAILABLE", "message": "m", "isRetryable": true, "category": "network", "details": {"n": 1}}},
+                    "b": {"error": {"code": "CIRCUIT_OPEN", "message": "m", "isRetryable": false, "category": "throttled"}},
+                    "c": {"error": {"code": "AGENT_FAILED", "cause": "E_THEIRS", "message": "m", "isRetryable": false, "category": "business"}},
                     "d": {"status": "completed", "output": {"error": {"code": "UNAVAILABLE"}}},
                 },
             })

@@ -1,5 +1,6 @@
 //! The shapes this face writes itself; everything else is what the actions give, translated.
 
+use orchestr8_contract::FailureCategory;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -20,7 +21,9 @@ pub(crate) struct Error<'a> {
     pub code: &'static str,
     pub message: &'a str,
     pub is_retryable: bool,
-    pub category: &'static str,
+    pub category: FailureCategory,
+    /// How often what failed was attempted; 0 for a request that was refused.
+    pub attempts: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<&'a Map<String, Value>>,
     /// The code of docs/errors.md, where this face has another word for it.

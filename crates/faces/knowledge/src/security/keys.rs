@@ -4,7 +4,9 @@ use ed25519_dalek::SigningKey;
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault, canonical};
 use orchestr8_kernel::ledger::store_fault;
-use orchestr8_kernel::ports::store::{Batch, Cell, Error, Link, Row, Store};
+use orchestr8_kernel::ports::store::{Batch, Cell, Error, Link, Row, Statement, Store};
+use orchestr8_kernel::row_seal::RowSeal;
+use orchestr8_kernel::{Kernel, Log};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -30,6 +32,49 @@ pub struct Record {
     pub created_ms: i64,
     /// From then on it signs nothing.
     pub revoked_ms: Option<i64>,
+}
+
+/// The stored keys, and what seals their rows: a key is a credential, so one that was made or changed in the data file is none.
+#[derive(Clone, Copy)]
+pub struct KeyTable<'a> {
+    pub store: &'a dyn Store,
+    pub seal: &'a RowSeal,
+    pub log: &'a Log,
+}
+
+impl<'a> KeyTable<'a> {
+    pub fn of(kernel: &'a Kernel) -> Self {
+        Self { store: &*kernel.ports().store, seal: kernel.row_seal(), log: kernel.log() }
+    }
+}
+
+const TABLE: &str = "a2a_key";
+
+impl Record {
+    fn with_cells<T>(&self, work: impl FnOnce(&[Option<&str>]) -> T) -> T {
+        let (roles, public) = (self.owner.roles.join(" "), jose::encode(&self.public));
+        let (created, revoked) =
+            (self.created_ms.to_string(), self.revoked_ms.map(|at_ms| at_ms.to_string()));
+        work(&[
+            Some(&self.kid),
+            Some(&self.owner.tenant),
+            Some(&self.owner.principal),
+            Some(&roles),
+            Some(&public),
+            Some(&created),
+            revoked.as_deref(),
+        ])
+    }
+
+    fn sealed(&self, keys: KeyTable<'_>) -> Result<Option<String>, Fault> {
+        self.with_cells(|cells| keys.seal.seal(TABLE, cells))
+    }
+
+    /// The statement that ends it at a moment.
+    fn revocation(mut self, keys: KeyTable<'_>, at_ms: i64) -> Result<Statement, Fault> {
+        self.revoked_ms = Some(at_ms);
+        Ok(tables::key_revoke(&self.kid, at_ms, self.sealed(keys)?))
+    }
 }
 
 /// A key with its secret half. It is shown once, to whoever made it.
@@ -94,68 +139,68 @@ pub fn make(kid: &str, owner: Owner, seed: [u8; 32], now_ms: i64) -> (Pair, Reco
 
 /// Makes a key and takes it up.
 pub async fn new(
-    store: &dyn Store,
+    keys: KeyTable<'_>,
     kid: &str,
     owner: Owner,
     seed: [u8; 32],
     now_ms: i64,
 ) -> Result<Pair, Fault> {
     let (pair, record) = make(kid, owner, seed, now_ms);
-    add(store, &record, None).await?;
+    add(keys, &record, None).await?;
     Ok(pair)
 }
 
 /// Takes up a key that somebody else made.
-pub async fn add(store: &dyn Store, record: &Record, audit: Option<Link>) -> Result<(), Fault> {
+pub async fn add(keys: KeyTable<'_>, record: &Record, audit: Option<Link>) -> Result<(), Fault> {
     let mut batch = Batch::new();
-    batch.then_one(insert(record)?);
+    batch.then_one(insert(keys, record)?);
     batch.links.extend(audit);
-    store.commit(batch).await.map_err(|error| taken(error, &record.kid))
+    keys.store.commit(batch).await.map_err(|error| taken(error, &record.kid))
 }
 
 /// Makes a new key for whom the old one speaks; the old one signs for one day more.
 pub async fn rotate(
-    store: &dyn Store,
+    keys: KeyTable<'_>,
     old: &str,
     kid: &str,
     seed: [u8; 32],
     now_ms: i64,
 ) -> Result<Pair, Fault> {
     let (pair, record) = make(kid, Owner::default(), seed, now_ms);
-    replace(store, old, record, None).await?;
+    replace(keys, old, record, None).await?;
     Ok(pair)
 }
 
 /// Puts a key somebody else made in the place of an old one: it speaks for whom that one speaks for.
 pub async fn replace(
-    store: &dyn Store,
+    keys: KeyTable<'_>,
     old: &str,
     mut record: Record,
     audit: Option<Link>,
 ) -> Result<Record, Fault> {
-    let Some(known) = find(store, old).await? else { return Err(unknown(old)) };
+    let Some(known) = find(keys, old).await? else { return Err(unknown(old)) };
     if known.revoked_ms.is_some_and(|revoked_ms| revoked_ms <= record.created_ms) {
         return Err(Fault::new(Code::StateConflict, format!("the key {old} is revoked; make a new one")));
     }
-    record.owner = known.owner;
+    record.owner = known.owner.clone();
     let mut batch = Batch::new();
-    batch.then_one(insert(&record)?);
-    batch.then(tables::key_revoke(old, record.created_ms.saturating_add(limits::ROTATION_GRACE_MS)));
+    batch.then_one(insert(keys, &record)?);
+    batch.then(known.revocation(keys, record.created_ms.saturating_add(limits::ROTATION_GRACE_MS))?);
     batch.links.extend(audit);
-    store.commit(batch).await.map_err(|error| taken(error, &record.kid))?;
+    keys.store.commit(batch).await.map_err(|error| taken(error, &record.kid))?;
     Ok(record)
 }
 
 /// From now on the key signs nothing.
-pub async fn revoke(store: &dyn Store, kid: &str, now_ms: i64, audit: Option<Link>) -> Result<(), Fault> {
-    let Some(known) = find(store, kid).await? else { return Err(unknown(kid)) };
+pub async fn revoke(keys: KeyTable<'_>, kid: &str, now_ms: i64, audit: Option<Link>) -> Result<(), Fault> {
+    let Some(known) = find(keys, kid).await? else { return Err(unknown(kid)) };
     if known.revoked_ms.is_some_and(|revoked_ms| revoked_ms <= now_ms) {
         return Ok(());
     }
     let mut batch = Batch::new();
-    batch.then(tables::key_revoke(kid, now_ms));
+    batch.then(known.revocation(keys, now_ms)?);
     batch.links.extend(audit);
-    store.commit(batch).await.map_err(store_fault)
+    keys.store.commit(batch).await.map_err(store_fault)
 }
 
 /// A page of the keys of one tenant, or with none of all, in order of kid, after one.
@@ -164,12 +209,23 @@ pub async fn list(store: &dyn Store, tenant: Option<&str>, after: &str) -> Resul
     rows.iter().map(record).collect::<Result<_, _>>().map_err(store_fault)
 }
 
-pub async fn find(store: &dyn Store, kid: &str) -> Result<Option<Record>, Fault> {
-    let rows = store.query(tables::key_find(kid)).await.map_err(store_fault)?;
-    rows.first().map(record).transpose().map_err(store_fault)
+/// Fails with `STORE_CORRUPT` if the row is not the one that this server wrote.
+pub async fn find(keys: KeyTable<'_>, kid: &str) -> Result<Option<Record>, Fault> {
+    let rows = keys.store.query(tables::key_find(kid)).await.map_err(store_fault)?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let found = record(row).map_err(store_fault)?;
+    let seal = row.optional_text(7).map_err(store_fault)?;
+    if let Err(fault) = found.with_cells(|cells| keys.seal.check(TABLE, cells, seal)) {
+        keys.log.error(
+            "a key that agents sign with was not written by this server and is refused",
+            json!({"kid": kid}),
+        );
+        return Err(fault);
+    }
+    Ok(Some(found))
 }
 
-fn insert(record: &Record) -> Result<orchestr8_kernel::ports::store::Statement, Fault> {
+fn insert(keys: KeyTable<'_>, record: &Record) -> Result<Statement, Fault> {
     let owner = &record.owner;
     let named = (1..=limits::NAME_BYTES).contains(&record.kid.len())
         && record.kid.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte));
@@ -189,7 +245,8 @@ fn insert(record: &Record) -> Result<orchestr8_kernel::ports::store::Statement, 
     }
     let whose = (owner.tenant.as_str(), owner.principal.as_str(), owner.roles.join(" "));
     let whose = (whose.0, whose.1, whose.2.as_str());
-    Ok(tables::key_insert(&record.kid, whose, record.public.to_vec(), record.created_ms))
+    let seal = record.sealed(keys)?;
+    Ok(tables::key_insert(&record.kid, whose, record.public.to_vec(), record.created_ms, seal))
 }
 
 fn taken(error: Error, kid: &str) -> Fault {
@@ -233,27 +290,33 @@ mod tests {
 
     #[tokio::test]
     async fn keys_are_made_rotated_revoked_and_listed() {
-        let store = memory(&[tables::MIGRATIONS]);
-        let pair = new(&store, "k-1", owner(), [1; 32], 1000).await.unwrap();
+        let (store, seal) = (memory(&[tables::MIGRATIONS]), RowSeal::default());
+        seal.set_key(Some([1; 32]));
+        let log = Log::off();
+        let keys = KeyTable { store: &store, seal: &seal, log: &log };
+        let pair = new(keys, "k-1", owner(), [1; 32], 1000).await.unwrap();
         assert_eq!(Pair::from_jwk(&pair.to_jwk()).unwrap().seed, pair.seed);
         assert!(!format!("{pair:?}").contains("seed"));
-        let twice = new(&store, "k-1", owner(), [2; 32], 1000).await.unwrap_err();
+        let twice = new(keys, "k-1", owner(), [2; 32], 1000).await.unwrap_err();
         assert_eq!(twice.code, Code::StateConflict);
-        rotate(&store, "k-1", "k-2", [2; 32], 2000).await.unwrap();
+        rotate(keys, "k-1", "k-2", [2; 32], 2000).await.unwrap();
         let kept = list(&store, None, "").await.unwrap();
         assert_eq!(kept.iter().map(|key| key.kid.as_str()).collect::<Vec<_>>(), ["k-1", "k-2"]);
         assert_eq!(kept[0].revoked_ms, Some(2000 + limits::ROTATION_GRACE_MS));
         assert_eq!((&kept[1].owner, kept[1].created_ms), (&owner(), 2000));
-        revoke(&store, "k-1", 3000, None).await.unwrap();
-        revoke(&store, "k-1", 4000, None).await.unwrap();
-        assert_eq!(find(&store, "k-1").await.unwrap().unwrap().revoked_ms, Some(3000));
-        assert_eq!(revoke(&store, "unknown", 1, None).await.unwrap_err().code, Code::NotFound);
-        assert_eq!(rotate(&store, "nobody", "k-3", [3; 32], 1).await.unwrap_err().code, Code::NotFound);
+        revoke(keys, "k-1", 3000, None).await.unwrap();
+        revoke(keys, "k-1", 4000, None).await.unwrap();
+        assert_eq!(find(keys, "k-1").await.unwrap().unwrap().revoked_ms, Some(3000));
+        assert_eq!(revoke(keys, "unknown", 1, None).await.unwrap_err().code, Code::NotFound);
+        assert_eq!(rotate(keys, "nobody", "k-3", [3; 32], 1).await.unwrap_err().code, Code::NotFound);
     }
 
     #[tokio::test]
     async fn a_key_that_makes_no_sense_is_not_taken_up() {
-        let store = memory(&[tables::MIGRATIONS]);
+        let (store, seal) = (memory(&[tables::MIGRATIONS]), RowSeal::default());
+        seal.set_key(Some([1; 32]));
+        let log = Log::off();
+        let keys = KeyTable { store: &store, seal: &seal, log: &log };
         let (_, good) = make("k", owner(), [1; 32], 1);
         let with = |change: fn(&mut Record)| {
             let mut record = good.clone();
@@ -268,7 +331,24 @@ mod tests {
             with(|key| key.owner.roles = vec!["king".into()]),
             with(|key| key.public = [0; 32]),
         ] {
-            assert_eq!(add(&store, &wrong, None).await.unwrap_err().code, Code::InvalidArgument, "{wrong:?}");
+            assert_eq!(add(keys, &wrong, None).await.unwrap_err().code, Code::InvalidArgument, "{wrong:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_that_was_made_or_changed_in_the_data_file_is_none() {
+        for change in tables::KEY_CHANGES {
+            let (store, seal) = (memory(&[tables::MIGRATIONS]), RowSeal::default());
+            seal.set_key(Some([1; 32]));
+            let log = Log::off();
+            let keys = KeyTable { store: &store, seal: &seal, log: &log };
+            new(keys, "k-1", owner(), [1; 32], 1000).await.unwrap();
+            revoke(keys, "k-1", 5000, None).await.unwrap();
+            assert_eq!(find(keys, "k-1").await.unwrap().unwrap().revoked_ms, Some(5000));
+            let mut batch = Batch::new();
+            batch.then(Statement::new(change, Vec::new()));
+            store.commit(batch).await.unwrap();
+            assert_eq!(find(keys, "k-1").await.unwrap_err().code, Code::StoreCorrupt, "{change}");
         }
     }
 }

@@ -12,10 +12,11 @@ use orchestr8_edge::Caller;
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::grant::TokenGrant;
 use orchestr8_kernel::ledger::store_fault;
-use orchestr8_kernel::ports::store::{Batch, Error, Store};
+use orchestr8_kernel::ports::store::{Batch, Error};
 use serde_json::Value;
 
 use super::jws::{Opened, Sealed};
+use super::keys::KeyTable;
 use super::{Refused, jwt, keys, roles};
 use crate::envelope::Envelope;
 use crate::failure::Failure;
@@ -57,7 +58,7 @@ pub(crate) enum Kind {
 /// Finds out who sends a request. What comes back beside it is what was signed: the envelope.
 pub(crate) async fn authenticate(
     security: &Security,
-    store: &dyn Store,
+    table: KeyTable<'_>,
     parts: &Parts,
     body: Bytes,
     (kind, now_ms): (Kind, i64),
@@ -65,7 +66,7 @@ pub(crate) async fn authenticate(
     let caller = Caller::of(&parts.extensions);
     match security {
         Security::External => {
-            let (proven, payload) = external(store, parts, &body, kind, now_ms).await?;
+            let (proven, payload) = external(table, parts, &body, kind, now_ms).await?;
             Ok((Who::Proven(proven), payload.unwrap_or(body)))
         }
         Security::Local | Security::Basic(_) if caller.is_some_and(|caller| caller.verified) => {
@@ -148,7 +149,7 @@ fn basic(trust: &jwt::Trust, headers: &HeaderMap, now_ms: i64) -> Result<Proven,
 
 /// A signed request. The payload comes back where it was inside the signature.
 async fn external(
-    store: &dyn Store,
+    table: KeyTable<'_>,
     parts: &Parts,
     body: &Bytes,
     kind: Kind,
@@ -162,7 +163,7 @@ async fn external(
         Some(_) | None => Err(Refused::NoSignature),
     };
     let sealed = sealed.map_err(refuse)?;
-    let key = keys::find(store, &sealed.kid).await?.ok_or_else(|| refuse(Refused::Kid))?;
+    let key = keys::find(table, &sealed.kid).await?.ok_or_else(|| refuse(Refused::Kid))?;
     let opened = sealed.open(&key, now_ms).map_err(refuse)?;
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let address = opened.address.as_ref().map(|(method, target)| (method.as_str(), target.as_str()));
@@ -176,7 +177,7 @@ async fn external(
     }
     let mut batch = Batch::new();
     batch.then_one(tables::nonce_use(&key.kid, &opened.nonce, opened.forget_ms));
-    store.commit(batch).await.map_err(|error| match error {
+    table.store.commit(batch).await.map_err(|error| match error {
         Error::Conflict { .. } => refuse(Refused::Replayed),
         other => store_fault(other).into(),
     })?;

@@ -74,6 +74,19 @@ async fn a_failed_call_is_compensated_on_request() {
     let compensated = world.post(&url.replace('?', "/cancel?"), &json!({})).await.data();
     assert_eq!(compensated["state"], "COMPENSATED");
     assert_eq!(world.get(&url).await.data()["state"], "COMPENSATED");
+    is_recorded(&world, "requests.cancel", "COMPENSATED").await;
+}
+
+/// One entry of the audit trail says who changed the state of the first call, from where, and to what.
+async fn is_recorded(world: &World, action: &str, state: &str) {
+    let entries = world.recorded(action).await;
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    let entry = &entries[0];
+    assert_eq!(entry["object"], "10000000-0000-4000-8000-000000000001", "{entry}");
+    assert_eq!(entry["detail"], json!({"state": state}), "{entry}");
+    assert_eq!((&entry["tenant"], &entry["result"]), (&json!("acme"), &json!("success")), "{entry}");
+    assert_eq!((&entry["transport"], &entry["face"]), (&json!("http"), &json!("knowledge")), "{entry}");
+    assert!(entry["principal"].as_str().is_some_and(|name| name != "server"), "{entry}");
 }
 
 #[tokio::test]
@@ -85,6 +98,8 @@ async fn a_call_the_server_died_under_is_failed_and_may_be_sent_again() {
     let world = world.restart();
     let seen = world.get(&url).await.data();
     assert_eq!((&seen["state"], &seen["answer"]["error"]["code"]), (&json!("FAILED"), &json!("UNAVAILABLE")));
+    world.get(&url).await.data();
+    is_recorded(&world, "requests.settle", "FAILED").await;
 }
 
 #[tokio::test]

@@ -276,6 +276,9 @@ async fn what_waits_can_be_cancelled_and_what_runs_is_seen_running() {
     publish(&world, &published(create(1, 1, "x"))).await;
     let path = "/mcp/requests/10000000-0000-4000-8000-000000000001/cancel?tenant_id=acme";
     assert_eq!(world.post(path, &json!({})).await.data()["state"], "CANCELLED");
+    let recorded = world.recorded("requests.cancel").await;
+    assert_eq!(recorded.len(), 1, "{recorded:?}");
+    assert_eq!(recorded[0]["detail"], json!({"state": "CANCELLED"}), "{recorded:?}");
     world.consume();
     let (seq, reply) = reply(&world, 0).await;
     assert_eq!(

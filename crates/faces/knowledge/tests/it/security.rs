@@ -70,8 +70,8 @@ async fn kno_3_old_revoked_and_unknown_keys_are_refused() {
     };
     world.clock.advance(Duration::from_secs(90 * 86_400 + 1));
     assert_eq!(outcome("nonce-0001").await, "the key is older than 90 days; rotate it");
-    let fresh = keys::rotate(&world.store, "k-1", "k-2", [4; 32], world.clock.now_ms()).await.unwrap();
-    keys::revoke(&world.store, "k-1", world.clock.now_ms(), None).await.unwrap();
+    let fresh = keys::rotate(world.keys(), "k-1", "k-2", [4; 32], world.clock.now_ms()).await.unwrap();
+    keys::revoke(world.keys(), "k-1", world.clock.now_ms(), None).await.unwrap();
     assert_eq!(outcome("nonce-0002").await, "the key is revoked");
     let query = {
         let mut query = envelope(1, "knowledge.query_knowledge", json!({"query": "q"}));

@@ -7,10 +7,14 @@ use axum::Router;
 use http::Method;
 use orchestr8_broker::Embedded;
 use orchestr8_edge::Caller;
+use orchestr8_kernel::Log;
+use orchestr8_kernel::audit::CHAIN;
 use orchestr8_kernel::ports::clock::{Clock, Simulated};
+use orchestr8_kernel::ports::store::{Statement, Store as _};
 use orchestr8_kernel::ports::{ids, random};
+use orchestr8_kernel::row_seal::RowSeal;
 use orchestr8_knowledge_face::security::jws::{self, Claims, Form};
-use orchestr8_knowledge_face::security::keys::{self, Owner, Pair};
+use orchestr8_knowledge_face::security::keys::{self, KeyTable, Owner, Pair};
 use orchestr8_knowledge_face::{Envelopes, PubSub, Security, Settings, tables};
 use orchestr8_stores::Sqlite;
 use orchestr8_testing::{Holding, Parts, memory, request};
@@ -32,6 +36,9 @@ pub struct World {
     pub envelopes: Envelopes,
     /// Whom the edge says is calling, if it says so.
     pub caller: Option<Arc<Caller>>,
+    /// What seals rows; without a key it does not.
+    pub seal: RowSeal,
+    log: Log,
 }
 
 impl World {
@@ -79,9 +86,21 @@ impl World {
         let parts = Parts::on(holding.clone());
         let kernel = Parts { clock: clock.clone(), ids: Arc::new(ids::Random), ..parts }.kernel();
         domain.register(&kernel);
+        let seal = kernel.row_seal().clone();
         let envelopes = Envelopes::new(kernel, settings.clone());
         let router = envelopes.router();
-        Self { store, holding, domain, clock, settings, router, envelopes, caller: None }
+        Self {
+            store,
+            holding,
+            domain,
+            clock,
+            settings,
+            router,
+            envelopes,
+            caller: None,
+            seal,
+            log: Log::off(),
+        }
     }
 
     /// Another process on the same store.
@@ -96,12 +115,26 @@ impl World {
         (world, pair)
     }
 
+    /// The keys as the face knows them.
+    pub fn keys(&self) -> KeyTable<'_> {
+        KeyTable { store: &self.store, seal: &self.seal, log: &self.log }
+    }
+
     pub async fn key(&self, kid: &str, tenant: &str, principal: &str, roles: &[&str]) -> Pair {
         let roles = roles.iter().map(|role| (*role).to_owned()).collect();
         let owner = Owner { tenant: tenant.into(), principal: principal.into(), roles };
         let mut seed = [0; 32];
         seed[..kid.len()].copy_from_slice(kid.as_bytes());
-        keys::new(&self.store, kid, owner, seed, self.clock.now_ms()).await.unwrap()
+        keys::new(self.keys(), kid, owner, seed, self.clock.now_ms()).await.unwrap()
+    }
+
+    /// The entries of the audit trail with this action, the oldest first.
+    pub async fn recorded(&self, action: &str) -> Vec<Value> {
+        let sql =
+            "SELECT body FROM chain WHERE name = ?1 AND json_extract(body, '$.action') = ?2 ORDER BY seq";
+        let statement = Statement::new(sql, vec![CHAIN.into(), action.into()]);
+        let rows = self.store.query(statement).await.unwrap();
+        rows.iter().map(|row| serde_json::from_str(row.text(0).unwrap()).unwrap()).collect()
     }
 
     pub async fn send(&self, envelope: &Value) -> Answer {

@@ -5,7 +5,7 @@ use orchestr8_kernel::Args;
 use serde_json::Value;
 
 use super::text;
-use crate::actions::{CANCEL, FORK, PAUSE, RESOLVE, RESUME, RETRY, SIGNAL};
+use crate::actions::{CANCEL, FORK, PAUSE, RESOLVE, RESUME, RETRY, SEND_EVENT, SIGNAL};
 use crate::answer;
 use crate::call::{Call, Given, Outcome};
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use orchestr8_edge::ask::Body;
 const STEP: usize = 256;
 
 /// 202 while it is being stopped; 200 with its status when nothing changes: it had ended before (decisions: cancel of a finished
-/// one), or it is rolled back, which cancel does not stop.
+/// one), or it is rolled back or runs its handlers, which cancel does not stop.
 pub(crate) async fn cancel(call: Call) -> Outcome {
     call.query(&[])?;
     let body = call.read_if_any(&["reason", "graceful", "force"])?;
@@ -25,7 +25,7 @@ pub(crate) async fn cancel(call: Call) -> Outcome {
     if let Some(Value::Array(left)) = given.value.get_mut("notUndone") {
         left.iter_mut().for_each(to_wire::inner_error);
     }
-    let goes_on = text(&given.value, "status") == "compensating";
+    let goes_on = text(&given.value, "status") == "compensating" || given.value.contains_key("handlers");
     reply(if ended || goes_on { StatusCode::OK } else { StatusCode::ACCEPTED }, &given)
 }
 
@@ -50,7 +50,7 @@ pub(crate) async fn retry(call: Call) -> Outcome {
 
 pub(crate) async fn fork(call: Call) -> Outcome {
     let query = call.query(&["fromStep"])?;
-    let mut body = call.read_if_any(&["inputs", "variables", "workflow"])?;
+    let mut body = call.read_if_any(&["inputs", "variables", "workflow", "tags"])?;
     let Some(step) = query.bounded("fromStep", STEP)? else {
         return Err(Failure::invalid("?fromStep", "say from which step to go on anew"));
     };
@@ -63,6 +63,13 @@ pub(crate) async fn signal(call: Call) -> Outcome {
     call.query(&[])?;
     let body = call.read(&["name", "payload", "id"])?;
     reply(StatusCode::ACCEPTED, &act(&call, SIGNAL, body).await?)
+}
+
+/// `POST /events`: to the executions that wait for a key.
+pub(crate) async fn send_by_key(call: Call) -> Outcome {
+    call.query(&[])?;
+    let body = call.read(&["name", "key", "payload", "id", "to", "keepMs"])?;
+    reply(StatusCode::ACCEPTED, &call.once(SEND_EVENT, Args::new(body.members)).await?)
 }
 
 pub(crate) async fn resolve(call: Call) -> Outcome {

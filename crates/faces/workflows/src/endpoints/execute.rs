@@ -17,7 +17,8 @@ use crate::settings::SYNC_BYTES;
 use crate::to_wire;
 use crate::wire::{Accepted, Completed};
 
-const MEMBERS: [&str; 7] = ["workflow", "workflowId", "version", "revision", "inputs", "context", "priority"];
+const MEMBERS: [&str; 8] =
+    ["workflow", "workflowId", "version", "revision", "inputs", "context", "priority", "tags"];
 
 /// Polling sooner helps nobody (ADR-003); with a full queue it is worth waiting longer.
 const RETRY_AFTER_S: u64 = 5;
@@ -34,7 +35,14 @@ pub(crate) async fn execute(mut call: Call) -> Outcome {
         return Err(Failure::invalid("/", "give either workflow or workflowId").correlated(call.correlation));
     }
     let outcome = match call.once(EXECUTE, Args::read(body.members, body.text_bytes)).await {
-        Ok(given) if is_sync => finish(&call, given, began_us).await,
+        Ok(given) if is_sync => {
+            let replayed = given.replayed;
+            // Also where it joined an execution that has not ended, or failed.
+            finish(&call, given, began_us).await.map_err(|failure| match replayed {
+                true => failure.header(answer::REPLAYED, HeaderValue::from_static("true")),
+                false => failure,
+            })
+        }
         Ok(given) => Ok(accept(&call, &given)),
         Err(failure) => Err(failure),
     };
@@ -98,10 +106,7 @@ async fn finish(call: &Call, given: Given, began_us: u64) -> Outcome {
             Err(failure) => return Err(failure.about(id).pointing_to(&call.execution_url(id))),
         };
         if is_final(text(&resource, "status")) {
-            let mut response = conclude(call, id, &mut resource).map_err(|failure| match given.replayed {
-                true => failure.header(answer::REPLAYED, HeaderValue::from_static("true")),
-                false => failure,
-            })?;
+            let mut response = conclude(call, id, &mut resource)?;
             answer::mark_replayed(&mut response, given.replayed);
             return Ok(response);
         }

@@ -1,13 +1,13 @@
 //! `GET /executions/{id}`: one execution, with its tag, and with a wait if asked to (ADR-003).
 
 use axum::response::Response;
-use http::header::{CACHE_CONTROL, ETAG};
+use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use orchestr8_contract::{Code, Fault};
 use serde_json::{Map, Value};
 
 use super::{Arguments, is_final, text};
-use crate::actions::{DEFINITION, EXECUTION};
+use crate::actions::{ARTIFACT, DEFINITION, EXECUTION};
 use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::etag::{self, Condition};
@@ -46,6 +46,30 @@ pub(crate) async fn definition(call: Call) -> Outcome {
     let args = Arguments::of("executionId", id).into_map();
     let given = call.ask(DEFINITION, args).await.map_err(|failure| failure.about(id))?;
     Ok(answer::json(StatusCode::OK, &given))
+}
+
+/// `GET /executions/{id}/artifacts/{artifact}`: a result that was kept as an artifact. It is a file to keep, never a page to show.
+pub(crate) async fn artifact(call: Call) -> Outcome {
+    call.query(&[])?;
+    let id = call.param("id")?;
+    let args = Arguments::of("executionId", id).with("artifactId", call.param("artifact")?).into_map();
+    let mut given = call.ask(ARTIFACT, args).await.map_err(|failure| failure.about(id))?;
+    let content_type = HeaderValue::from_str(text(&given, "contentType"));
+    let tag = HeaderValue::from_str(&format!("\"{}\"", text(&given, "sha256")));
+    let body = match given.remove("body") {
+        Some(Value::String(body)) => body,
+        Some(_) | None => String::new(),
+    };
+    let mut response = Response::new(body.into());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    headers.insert(CACHE_CONTROL, ONCE_FINAL);
+    for (name, value) in [(CONTENT_TYPE, content_type), (ETAG, tag)] {
+        if let Ok(value) = value {
+            headers.insert(name, value);
+        }
+    }
+    Ok(response)
 }
 
 /// An execution as clients see it, and its tag.

@@ -14,8 +14,8 @@ use crate::call::{Call, Outcome};
 use crate::failure::Failure;
 use orchestr8_edge::ask::Body;
 
-const MEMBERS: [&str; 8] =
-    ["id", "workflowId", "cron", "timeZone", "inputs", "overlap", "backfill", "paused"];
+const MEMBERS: [&str; 9] =
+    ["id", "workflowId", "cron", "timeZone", "inputs", "tags", "overlap", "backfill", "paused"];
 
 pub(crate) async fn list(call: Call) -> Outcome {
     let query = call.query(&["cursor", "limit"])?;

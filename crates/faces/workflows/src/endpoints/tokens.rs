@@ -70,7 +70,7 @@ async fn answer_with(
     Ok(response)
 }
 
-fn refuse_key(call: &Call) -> Result<(), Failure> {
+pub(super) fn refuse_key(call: &Call) -> Result<(), Failure> {
     match call.headers().contains_key("idempotency-key") {
         true => Err(Failure::invalid(
             "Idempotency-Key",
@@ -80,7 +80,7 @@ fn refuse_key(call: &Call) -> Result<(), Failure> {
     }
 }
 
-fn random<const BYTES: usize>() -> Result<[u8; BYTES], Failure> {
+pub(super) fn random<const BYTES: usize>() -> Result<[u8; BYTES], Failure> {
     let mut bytes = [0; BYTES];
     match aws_lc_rs::rand::fill(&mut bytes) {
         Ok(()) => Ok(bytes),

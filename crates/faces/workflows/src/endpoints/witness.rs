@@ -21,7 +21,7 @@ pub(crate) async fn list(call: Call) -> Outcome {
 /// `POST /witness/heads`: a head that contradicts the stored one is answered 409 with the stored one.
 pub(crate) async fn submit(call: Call) -> Outcome {
     call.query(&[])?;
-    let body = call.read(&["key", "heads"])?;
+    let body = call.read(&["key", "heads", "proofs"])?;
     let given = call.once(SUBMIT_HEADS, Args::new(body.members)).await?;
     Ok(answer::json(StatusCode::OK, &given.value))
 }

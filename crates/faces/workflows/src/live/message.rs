@@ -63,7 +63,7 @@ pub(crate) fn error(at: &str, failure: &Failure) -> String {
         "type": "error",
         "timestamp": at,
         "error": {
-            "code": word.as_str(), "message": failure.message(), "isRetryable": false, "category": word.category(),
+            "code": word.as_str(), "message": failure.message(), "isRetryable": false, "category": failure.category(), "attempts": 0,
         },
     })
     .to_string()

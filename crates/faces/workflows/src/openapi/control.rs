@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Path;
 use super::operation::{Operation, schema, text_of};
-use super::shapes::{any_object, closed, list, one_of, open, text, truth};
+use super::shapes::{any_object, closed, list, one_of, open, tags, text, truth};
 
 const TAG: &str = "executions";
 
@@ -75,7 +75,7 @@ fn retry() -> Operation {
 fn fork() -> Operation {
     let body = closed(
         json!({
-            "inputs": any_object(), "variables": any_object(), "workflow": schema("Definition"),
+            "inputs": any_object(), "variables": any_object(), "workflow": schema("Definition"), "tags": tags(),
         }),
         &[],
     );
@@ -94,6 +94,21 @@ fn signal() -> Operation {
     on_execution("sendEvent", "Tells an execution of an event it may wait for.")
         .body(closed(body, &["name"]))
         .gives(202, "It is kept for the execution.", done)
+}
+
+pub(super) fn send_by_key() -> Operation {
+    let body = json!({"name": text_of(256), "key": text_of(512), "payload": true, "id": text_of(256),
+                      "to": one_of(&["one", "all"]), "keepMs": {"type": "integer", "minimum": 1, "maximum": 604_800_000}});
+    let done = open(
+        json!({"accepted": truth(), "name": text(), "key": text(), "executions": {"type": "array", "items": text()},
+               "kept": truth(), "keptUntil": {"type": ["string", "null"]}, "duplicate": truth()}),
+        &["accepted", "executions", "kept", "duplicate"],
+    );
+    Operation::new("sendEventByKey", TAG, "Sends an event to the executions that wait for its key.")
+        .about("Without an execution that waits it is kept for one that will.")
+        .keyed()
+        .body(closed(body, &["name", "key"]))
+        .gives(202, "It is durable.", done)
 }
 
 fn resolve() -> Operation {

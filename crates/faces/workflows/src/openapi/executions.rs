@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Path;
 use super::operation::{Operation, number_of, schema, text_of};
-use super::shapes::{any_object, closed, list, moment, one_of, open, text, whole};
+use super::shapes::{any_object, closed, list, moment, one_of, open, tags, text, whole};
 use crate::endpoints::lists::STATUSES;
 use crate::settings::{ENTRIES_LIMIT, PAGE_LIMIT};
 
@@ -21,6 +21,7 @@ pub(super) fn paths() -> Vec<Path> {
         ("/executions/retry", vec![("post", retry_many())]),
         ("/executions/{id}", vec![("get", show())]),
         ("/executions/{id}/workflow", vec![("get", definition())]),
+        ("/executions/{id}/artifacts/{artifact}", vec![("get", artifact())]),
         ("/executions/{id}/journal", vec![("get", journal())]),
     ]
 }
@@ -34,7 +35,7 @@ fn execute() -> Operation {
     );
     let more = |name: &str, value: Value| {
         let mut properties = json!({
-            "version": text(), "inputs": any_object(), "context": context,
+            "version": text(), "inputs": any_object(), "context": context, "tags": tags(),
             "priority": {"type": "integer", "minimum": -100, "maximum": 100},
         });
         properties[name] = value;
@@ -76,10 +77,22 @@ pub(super) fn hello() -> Value {
 }
 
 fn listing(id: &str, summary: &str) -> Operation {
+    let pair = json!({"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}=[^\\x00-\\x1f\\x7f-\\x9f]{1,64}$"});
+    let conditions = json!({"type": "array", "items": pair, "maxItems": 16});
     Operation::new(id, TAG, summary)
+        .query(
+            "id",
+            text_of(256),
+            "The id, at least eight characters of its beginning, or last for the newest.",
+        )
         .query("status", one_of(&STATUSES), "Only those with this status.")
         .query("workflowId", text_of(256), "Only those of this workflow.")
         .query("correlationId", text_of(256), "Only those with this correlation id.")
+        .query(
+            "where",
+            conditions,
+            "Only those with this tag, such as customer=42; given several times, with all of them.",
+        )
         .query("since", moment(), "Created at or after this.")
         .query("until", moment(), "Created before this.")
         .query(
@@ -95,7 +108,7 @@ fn retry_many() -> Operation {
     let body = closed(
         json!({
             "status": one_of(&["failed", "cancelled", "compensated"]), "workflowId": text_of(256), "correlationId": text_of(256),
-            "since": moment(), "until": moment(), "limit": number_of(1, PAGE_LIMIT),
+            "where": tags(), "since": moment(), "until": moment(), "limit": number_of(1, PAGE_LIMIT),
         }),
         &[],
     );
@@ -139,6 +152,15 @@ fn definition() -> Operation {
     .path("id", "The execution.")
     .gives(200, "The workflow.", shown)
     .fails(&[404])
+}
+
+fn artifact() -> Operation {
+    Operation::new("getArtifact", TAG, "A result that a step with output artifact has kept.")
+        .path("id", "The execution.")
+        .path("artifact", "The id that the output of the step names in $artifact.")
+        .gives_as(200, "The result: JSON, or a text.", "application/json", json!(true))
+        .gives_as(200, "The result: JSON, or a text.", "text/plain", json!({"type": "string"}))
+        .fails(&[404])
 }
 
 fn journal() -> Operation {

@@ -1,9 +1,11 @@
 //! The description of this API: OpenAPI 3.1, built here, committed as `schemas/openapi.json`, served as it is.
 
 mod approvals;
+mod bulk;
 mod control;
 mod definition;
 mod executions;
+mod limits;
 mod operation;
 mod program;
 mod schedules;
@@ -11,6 +13,7 @@ mod schemas;
 mod secrets;
 mod shapes;
 mod tokens;
+mod triggers;
 mod witness;
 mod workers;
 mod workflows;
@@ -48,6 +51,8 @@ pub fn document() -> Value {
             {"name": "workflows", "description": "Definitions, checked or stored."},
             {"name": "approvals", "description": "What waits for a person's word."},
             {"name": "schedules", "description": "What runs at which times."},
+            {"name": "limits", "description": "Limits of queues, agents and tenants, changed while the server runs."},
+            {"name": "triggers", "description": "What starts workflows from outside."},
             {"name": "secrets", "description": "Values that steps send to bound destinations, and that no answer shows."},
             {"name": "witness", "description": "Signed heads of other servers' audit logs, which this server remembers for them."},
             {"name": "workers", "description": "The protocol of programs that do the work of steps."},
@@ -73,10 +78,13 @@ Errors have one shape; `cause` is the code of docs/errors.md where `error.code` 
 fn all() -> Vec<Path> {
     let mut paths = executions::paths();
     paths.extend(control::paths());
+    paths.extend(bulk::paths());
     paths.extend(workflows::paths());
     paths.extend(approvals::paths());
     paths.extend(schedules::paths());
+    paths.extend(triggers::paths());
     paths.extend(secrets::paths());
+    paths.extend(limits::paths());
     paths.extend(witness::paths());
     paths.extend(workers::paths());
     paths.extend(tokens::paths());

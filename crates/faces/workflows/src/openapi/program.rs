@@ -11,7 +11,7 @@ const TAG: &str = "program";
 
 pub(super) fn paths() -> Vec<Path> {
     vec![
-        ("/events", vec![("get", events())]),
+        ("/events", vec![("get", events()), ("post", super::control::send_by_key())]),
         ("/ws", vec![("get", socket())]),
         ("/dashboard/metrics", vec![("get", figures("metrics", "How much runs, and how it went lately."))]),
         (

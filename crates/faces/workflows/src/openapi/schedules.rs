@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Path;
 use super::operation::{Operation, number_of, schema, text_of};
-use super::shapes::{any_object, closed, list, one_of, open, or_null, text, truth};
+use super::shapes::{any_object, closed, list, one_of, open, or_null, tags, text, truth};
 use crate::settings::PAGE_LIMIT;
 
 const TAG: &str = "schedules";
@@ -29,7 +29,7 @@ pub(super) fn paths() -> Vec<Path> {
 fn members() -> Value {
     json!({
         "id": {"type": "string", "pattern": ID}, "workflowId": text_of(128),
-        "cron": {"type": "string", "maxLength": 256, "pattern": "^\\S+( \\S+){4,6}$", "examples": ["0 8 * * 1-5"]}, "timeZone": text_of(128), "inputs": any_object(),
+        "cron": {"type": "string", "maxLength": 256, "pattern": "^\\S+( \\S+){4,6}$", "examples": ["0 8 * * 1-5"]}, "timeZone": text_of(128), "inputs": any_object(), "tags": tags(),
         "overlap": one_of(&["skip", "queue", "cancel", "allow"]), "backfill": one_of(&["none", "one", "all"]),
         "paused": truth(),
     })

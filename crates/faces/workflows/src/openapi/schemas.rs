@@ -1,5 +1,6 @@
 //! The shapes that several operations share.
 
+use orchestr8_contract::FailureCategory;
 use serde_json::{Map, Value, json};
 
 use super::definition;
@@ -34,16 +35,15 @@ pub(super) fn all() -> Map<String, Value> {
 
 fn errors() -> Map<String, Value> {
     let words: Vec<&str> = Word::ALL.iter().map(|word| word.as_str()).collect();
-    let mut categories: Vec<&str> = Word::ALL.iter().map(|word| word.category()).collect();
-    categories.sort_unstable();
-    categories.dedup();
+    let categories = FailureCategory::ALL.map(FailureCategory::as_str);
     let fault = json!({
         "code": one_of(&words), "message": text(), "isRetryable": truth(), "category": one_of(&categories),
+        "attempts": whole(),
         "details": any_object(), "cause": text(),
     });
     let mut step_fault = fault.clone();
     step_fault["stepId"] = text();
-    let required = ["code", "message", "isRetryable", "category"];
+    let required = ["code", "message", "isRetryable", "category", "attempts"];
     let body = json!({
         "error": {"type": "object", "properties": fault, "required": required, "additionalProperties": false},
         "timestamp": moment(), "correlationId": text(), "executionId": text(),
@@ -64,8 +64,8 @@ fn executions() -> Map<String, Value> {
         "steps": map_of(schema("Step")), "stepOrder": list(text()), "outputs": any_object(),
         "errors": list(schema("ExecutionError")), "variables": any_object(), "createdAt": moment(),
         "startedAt": or_null(moment()), "completedAt": or_null(moment()), "duration": or_null(whole()),
-        "correlationId": text(), "parentExecutionId": text(), "forkedFrom": text(), "pauseReason": text(),
-        "cancelReason": text(), "compensation": schema("Compensation"), "budget": any_object(), "usage": any_object(), "lastSequence": whole(),
+        "correlationId": text(), "tags": map_of(text()), "parentExecutionId": text(), "detached": truth(), "forkedFrom": text(), "pauseReason": text(),
+        "cancelReason": text(), "schedule": schema("ScheduledMoment"), "compensation": schema("Compensation"), "notUndone": list(schema("NotUndone")), "handlers": schema("Handlers"), "budget": any_object(), "usage": any_object(), "lastSequence": whole(),
     });
     let shown = [
         "executionId",
@@ -83,16 +83,19 @@ fn executions() -> Map<String, Value> {
         "lastSequence",
     ];
     let step = json!({
-        "status": one_of(&STEP_STATUSES), "attempts": whole(), "output": true, "error": schema("ExecutionError"),
+        "status": one_of(&STEP_STATUSES), "attempts": whole(), "attemptTimes": list(schema("StepAttempt")), "output": true, "error": schema("ExecutionError"),
         "aliasFor": text(), "skipReason": text(), "startTime": moment(), "endTime": moment(), "nextRetryAt": moment(),
         "waitingFor": any_object(), "childExecutionId": text(), "items": any_object(), "compensated": truth(),
-        "compensating": truth(),
+        "compensating": truth(), "handler": one_of(&["onFailure", "finally"]),
+    });
+    let attempt = json!({
+        "attempt": whole(), "startTime": moment(), "endTime": moment(), "duration": whole(), "code": text(),
     });
     let workflow = json!({"id": text(), "name": text(), "version": text()});
     let row = json!({
         "executionId": text(), "status": schema("Status"), "workflow": open(workflow, &["id", "name", "version"]),
-        "correlationId": text(), "createdAt": moment(), "startedAt": or_null(moment()), "completedAt": or_null(moment()),
-        "duration": or_null(whole()), "error": or_null(schema("ExecutionError")),
+        "correlationId": text(), "tags": map_of(text()), "createdAt": moment(), "startedAt": or_null(moment()), "completedAt": or_null(moment()),
+        "duration": or_null(whole()), "error": or_null(schema("ExecutionError")), "schedule": schema("ScheduledMoment"),
     });
     let accepted = json!({
         "executionId": text(), "status": one_of(&["running", "queued"]), "message": text(), "checkUrl": text(),
@@ -104,6 +107,8 @@ fn executions() -> Map<String, Value> {
     let page = json!({"executions": list(schema("ExecutionSummary")), "nextCursor": or_null(text())});
     named([
         ("Status", one_of(&STATUSES)),
+        ("ScheduledMoment", open(json!({"id": text(), "time": moment()}), &["id", "time"])),
+        ("StepAttempt", open(attempt, &["attempt", "startTime"])),
         ("Execution", open(execution, &shown)),
         ("Step", open(step, &["status", "attempts"])),
         ("ExecutionSummary", open(row, &["executionId", "status", "workflow", "correlationId", "createdAt"])),
@@ -123,12 +128,17 @@ fn executions() -> Map<String, Value> {
 fn compensation() -> Map<String, Value> {
     let left = json!({
         "stepId": text(), "index": whole(), "outcome": {"const": "unknown"}, "error": schema("ExecutionError"),
+        "generation": whole(),
     });
     let compensation = json!({
         "cause": one_of(&["failed", "cancelled"]), "undone": whole(), "remaining": whole(),
         "notUndone": list(schema("NotUndone")),
     });
+    let handlers = json!({
+        "outcome": schema("Status"), "running": or_null(one_of(&["onFailure", "finally"])), "failed": list(text()),
+    });
     named([
+        ("Handlers", open(handlers, &["outcome", "running", "failed"])),
         ("Compensation", open(compensation, &["cause", "undone", "remaining", "notUndone"])),
         ("NotUndone", open(left, &["stepId"])),
     ])
@@ -198,9 +208,9 @@ fn others() -> Map<String, Value> {
         "url": text(), "expiresAt": or_null(moment()), "form": or_null(any_object()),
     });
     let schedule = json!({
-        "id": text(), "workflowId": text(), "cron": text(), "timeZone": or_null(text()), "inputs": or_null(any_object()),
+        "id": text(), "workflowId": text(), "cron": text(), "timeZone": or_null(text()), "inputs": or_null(any_object()), "tags": map_of(text()),
         "overlap": one_of(&["skip", "queue", "cancel", "allow"]), "backfill": one_of(&["none", "one", "all"]),
-        "paused": truth(), "nextAt": or_null(moment()), "lastAt": or_null(moment()), "lastExecutionId": or_null(text()),
+        "paused": truth(), "nextAt": or_null(moment()), "waiting": whole(), "lastAt": or_null(moment()), "lastExecutionId": or_null(text()),
     });
     let secret = json!({
         "name": text(), "version": whole(), "workflows": list(text()), "agents": list(text()), "to": list(text()),
@@ -229,6 +239,7 @@ fn others() -> Map<String, Value> {
         ("Approval", open(approval, &["executionId", "stepId", "token"])),
         ("Secret", open(secret, &["name", "version", "workflows", "agents", "to", "source"])),
         ("Schedule", open(schedule, &["id", "workflowId", "cron", "paused"])),
+        ("Trigger", super::triggers::trigger()),
         (
             "Task",
             open(

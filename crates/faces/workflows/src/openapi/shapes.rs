@@ -59,6 +59,16 @@ pub(super) fn map_of(value: Value) -> Value {
     json!({"type": "object", "additionalProperties": value})
 }
 
+/// Tags of an execution, within their limits.
+pub(super) fn tags() -> Value {
+    let value =
+        json!({"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[^\\x00-\\x1f\\x7f-\\x9f]*$"});
+    json!({
+        "type": "object", "propertyNames": {"pattern": "^[A-Za-z0-9_.-]{1,64}$"}, "maxProperties": 16,
+        "additionalProperties": value, "examples": [{"customer": "42"}],
+    })
+}
+
 /// Names with their schemas.
 pub(super) fn named<const N: usize>(schemas: [(&str, Value); N]) -> Map<String, Value> {
     schemas.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()

@@ -28,13 +28,19 @@ fn listing() -> Operation {
 
 fn submit() -> Operation {
     let note = json!({"type": "string", "minLength": 1, "maxLength": 2048});
-    let members = json!({
+    let mut members = json!({
         "key": {"type": "string", "minLength": 1, "maxLength": 2048, "description": "The public key that verifies the heads, as `audit key` prints it."},
         "heads": {"type": "array", "minItems": 1, "maxItems": 16, "items": note},
     });
+    let proof = closed(
+        json!({"origin": text_of(256), "from": whole(), "hashes": {"type": "array", "maxItems": 65, "items": {"type": "string", "pattern": "^[0-9a-f]{64}$"}}}),
+        &["origin", "from", "hashes"],
+    );
+    members["proofs"] = json!({"type": "array", "maxItems": 16, "items": proof,
+        "description": "That a log has grown from the size `from` that is remembered of it (RFC 9162, 2.1.4)."});
     let kept = open(json!({"origin": text(), "size": whole()}), &["origin", "size"]);
     Operation::new("submitHeads", TAG, "Remembers the signed heads of another server's logs.")
-        .about("A head that is smaller than the stored one, or has the same size and another root, or another key, is answered 409 with the stored one.")
+        .about("A head that is smaller than the stored one, or has the same size and another root, or another key, is answered 409 with the stored one. A larger one comes with the consistency proof from the stored size; without it the 409 has the reason `consistency_proof_missing` and that size as `from`.")
         .body(closed(members, &["key", "heads"]))
         .gives(200, "They are remembered.", open(json!({"heads": list(kept)}), &["heads"]))
         .fails(&[409])

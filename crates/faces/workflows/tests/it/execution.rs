@@ -43,10 +43,9 @@ async fn errors_inside_speak_the_words_of_the_contract_wf_19_8() {
         json!([{"stepId": "a", "code": "EXPR_PATH_NOT_FOUND", "message": "m", "isRetryable": false}]);
     world.gives("executions.get", failed);
     let body = world.get("/v1/executions/e1").await.json();
-    assert_eq!(body["errors"][0]["category"], "expression");
-    let expected = json!({
-        "code": "INTERNAL", "cause": "AGENT_FAILED", "category": "internal", "message": "m", "isRetryable": false,
-    });
+    assert_eq!(body["errors"][0]["category"], "validation");
+    let expected =
+        json!({"code": "AGENT_FAILED", "category": "business", "message": "m", "isRetryable": false});
     assert_eq!(body["steps"]["a"]["error"], expected);
 }
 

@@ -72,7 +72,12 @@ impl Drop for Real {
 }
 
 fn kernel() -> Kernel {
-    let migrations = [orchestr8_kernel::tables::MIGRATIONS, orchestr8_workflows::tables::MIGRATIONS].concat();
+    let migrations = [
+        orchestr8_kernel::tables::MIGRATIONS,
+        orchestr8_workflows::tables::MIGRATIONS,
+        orchestr8_secrets::tables::MIGRATIONS,
+    ]
+    .concat();
     let migrations = migrations.iter().map(|(name, sql)| Migration { name, sql }).collect();
     let store = sqlite::open(Options::new(Place::Memory, migrations)).unwrap();
     let clock: Arc<dyn clock::Clock> = Arc::new(clock::Simulated::new());

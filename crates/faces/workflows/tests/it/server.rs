@@ -38,7 +38,8 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let voices = vec![orchestr8_workflows_face::voice(&world.kernel)];
-        let settings = edge::Settings { auth, voices, ..edge::Settings::new(world.ids()) };
+        let settings =
+            edge::Settings { auth, voices, trust_this_process: true, ..edge::Settings::new(world.ids()) };
         tokio::spawn(edge::serve(listener, world.router.clone(), settings, stop.clone()));
         Self { address, world, feed, stop }
     }

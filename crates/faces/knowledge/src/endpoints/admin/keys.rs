@@ -11,7 +11,7 @@ use crate::call::{Call, Outcome};
 use crate::failure::Failure;
 use crate::limits::KEY_LIFE_MS;
 use crate::security::jose;
-use crate::security::keys::{self, Owner, Record};
+use crate::security::keys::{self, KeyTable, Owner, Record};
 
 pub(crate) async fn list(call: Call) -> Outcome {
     let query = call.query(&["after"])?;
@@ -42,7 +42,7 @@ pub(crate) async fn add(call: Call) -> Outcome {
     let record = record(&call, &body, owner)?;
     let detail = json!({"principal": record.owner.principal, "roles": record.owner.roles});
     let audit = audited(&call, "keys.add", Some(&of), &record.kid, detail);
-    keys::add(&*call.face.kernel.ports().store, &record, Some(audit)).await?;
+    keys::add(KeyTable::of(&call.face.kernel), &record, Some(audit)).await?;
     Ok(answer::success(StatusCode::CREATED, &shown(&record, call.face.now_ms())))
 }
 
@@ -54,24 +54,24 @@ pub(crate) async fn rotate(call: Call) -> Outcome {
     let record = record(&call, &body, Owner::default())?;
     let of = Tenant::parse(&old.owner.tenant).ok();
     let audit = audited(&call, "keys.rotate", of.as_ref(), &old.kid, json!({"newKid": record.kid}));
-    let record = keys::replace(&*call.face.kernel.ports().store, &old.kid, record, Some(audit)).await?;
+    let record = keys::replace(KeyTable::of(&call.face.kernel), &old.kid, record, Some(audit)).await?;
     Ok(answer::success(StatusCode::CREATED, &shown(&record, call.face.now_ms())))
 }
 
 pub(crate) async fn revoke(call: Call) -> Outcome {
     let old = known(&call).await?;
-    let (store, now_ms) = (&call.face.kernel.ports().store, call.face.now_ms());
+    let (table, now_ms) = (KeyTable::of(&call.face.kernel), call.face.now_ms());
     let of = Tenant::parse(&old.owner.tenant).ok();
     let audit = audited(&call, "keys.revoke", of.as_ref(), &old.kid, Value::Null);
-    keys::revoke(&**store, &old.kid, now_ms, Some(audit)).await?;
-    let record = keys::find(&**store, &old.kid).await?.unwrap_or(old);
+    keys::revoke(table, &old.kid, now_ms, Some(audit)).await?;
+    let record = keys::find(table, &old.kid).await?.unwrap_or(old);
     Ok(answer::success(StatusCode::OK, &shown(&record, now_ms)))
 }
 
 /// The key of the path, if it is for this caller to see.
 async fn known(call: &Call) -> Result<Record, Failure> {
     let (of, kid) = (whose(call).await?, call.param("kid")?);
-    let found = keys::find(&*call.face.kernel.ports().store, kid).await?;
+    let found = keys::find(KeyTable::of(&call.face.kernel), kid).await?;
     found
         .filter(|key| of.as_ref().is_none_or(|of| of.as_str() == key.owner.tenant))
         .ok_or_else(|| Failure::not_found(format!("there is no key {kid}")))

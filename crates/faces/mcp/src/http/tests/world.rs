@@ -76,6 +76,7 @@ impl World {
         let edge_settings = edge::Settings {
             auth: plan.auth,
             body_limit_bytes: 64 * 1024 * 1024,
+            trust_this_process: true,
             ..edge::Settings::new(Arc::new(ids::Random))
         };
         let serving =

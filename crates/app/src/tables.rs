@@ -124,7 +124,7 @@ pub fn audit_entries(chain: &'static str, before: AuditPlace, filter: &AuditFilt
 }
 
 /// What is deleted once it is old. Rows that carry their own expiry are kept zero milliseconds beyond it.
-pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 5] {
+pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 8] {
     [
         Sweep {
             name: "ledger",
@@ -156,7 +156,34 @@ pub fn sweeps(journal_kept_ms: i64) -> [Sweep; 5] {
             count_sql: orchestr8_workflows::tables::GONE_OLD,
             delete_sql: orchestr8_workflows::tables::GONE_SWEEP,
         },
+        Sweep {
+            name: "keys of deliveries",
+            keep_ms: 0,
+            count_sql: orchestr8_workflows::tables::KEYS_OLD,
+            delete_sql: orchestr8_workflows::tables::KEYS_SWEEP,
+        },
+        Sweep {
+            name: "events by key",
+            keep_ms: 0,
+            count_sql: orchestr8_workflows::tables::EVENTS_OLD,
+            delete_sql: orchestr8_workflows::tables::EVENTS_SWEEP,
+        },
+        Sweep {
+            name: "notifications that were given up",
+            keep_ms: 7 * 24 * 3_600_000,
+            count_sql: orchestr8_workflows::tables::NOTIFICATIONS_OLD,
+            delete_sql: orchestr8_workflows::tables::NOTIFICATIONS_SWEEP,
+        },
     ]
+}
+
+/// The entries of the audit trail with an action, the oldest first. Column: body.
+#[cfg(test)]
+pub fn recorded(action: &str) -> orchestr8_kernel::ports::store::Statement {
+    orchestr8_kernel::ports::store::Statement::new(
+        "SELECT body FROM chain WHERE name = ?1 AND json_extract(body, '$.action') = ?2 ORDER BY seq",
+        vec![orchestr8_kernel::audit::CHAIN.into(), action.into()],
+    )
 }
 
 #[cfg(test)]
@@ -189,6 +216,52 @@ mod tests {
     async fn numbers(store: &Sqlite, sql: &'static str) -> Vec<i64> {
         let rows = store.query(Statement::new(sql, vec![])).await.unwrap();
         rows.iter().map(|row| row.int(0).unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn an_execution_that_was_deleted_by_hand_goes_whatever_its_age_and_the_log_keeps_its_root() {
+        let options = Options { logs: LOGS.to_vec(), ..Options::new(Place::Memory, migrations()) };
+        let store = open(options).unwrap();
+        let execution = "INSERT INTO wf_executions (num, tenant, id, workflow, name, version, hash, status, awake, priority,
+                correlation, given, created_ms, ended_ms) VALUES (?1, 't', ?1 || '', 'w', 'w', '1', 'h', 'completed', 0, 0, 'c',
+                '{\"tags\":{\"customer\":\"42\"}}', 9, 9)";
+        let entry = "INSERT INTO wf_journal (execution, seq, at_ms, kind, level, data) VALUES (?1, ?2, 9, 'k', 'info', '{}')";
+        let tag = "INSERT INTO wf_tags (tenant, key, value, execution) VALUES ('t', 'customer', '42', ?1)";
+        let mut batch = Batch::new();
+        for num in 1..=3 {
+            batch.then(Statement::new(execution, vec![num.into()]));
+            batch.then(Statement::new(tag, vec![num.into()]));
+            for seq in 1..=600 {
+                batch.then(Statement::new(entry, vec![num.into(), seq.into()]));
+            }
+        }
+        for num in [1, 3] {
+            batch.then_one(orchestr8_workflows::bulk::tables::execution_hide("t", num, 10));
+        }
+        store.commit(batch).await.unwrap();
+        let rule = |covered| PruneRule { before_ms: 0, covered, sign: &|_| String::new() };
+        let whole = store.verify_log(JOURNAL_LOG, Vec::new(), |_| None).await.unwrap();
+        assert_eq!(
+            prune_executions(&store, &JOURNAL_LOG, &rule(500)).await.unwrap(),
+            0,
+            "no head covers all of it"
+        );
+        // The third has the newest entry of all: it waits until there is a newer one.
+        assert_eq!(prune_executions(&store, &JOURNAL_LOG, &rule(9_999)).await.unwrap(), 1);
+        assert_eq!(numbers(&store, "SELECT num FROM wf_executions ORDER BY num").await, [2, 3]);
+        assert_eq!(
+            numbers(&store, "SELECT DISTINCT execution FROM wf_journal ORDER BY execution").await,
+            [2, 3]
+        );
+        assert_eq!(numbers(&store, "SELECT execution FROM wf_tags ORDER BY execution").await, [2, 3]);
+        let rest = store.verify_log(JOURNAL_LOG, Vec::new(), |_| None).await.unwrap();
+        assert_eq!((rest.root, rest.pruned, rest.difference), (whole.root, 600, None));
+        let mut batch = Batch::new();
+        batch.then(Statement::new(entry, vec![2.into(), 601.into()]));
+        store.commit(batch).await.unwrap();
+        assert_eq!(prune_executions(&store, &JOURNAL_LOG, &rule(9_999)).await.unwrap(), 1);
+        assert_eq!(numbers(&store, "SELECT num FROM wf_executions").await, [2]);
+        store.close().await;
     }
 
     #[tokio::test]

@@ -6,8 +6,7 @@ use std::ffi::OsString;
 const WITH_VALUE: [&str; 2] = ["--config", "--color"];
 
 /// Commands with commands in them.
-const GROUPS: &str =
-    "create agents sessions knowledge dlq keys tokens workflows schedule models tools config audit store";
+const GROUPS: &str = "create agents sessions knowledge dlq keys tokens workflows schedule triggers models tools config audit store limits";
 
 /// `create:agent` is `create agent`: some people are used to it. Only the command itself is looked at.
 pub fn spaced(args: impl Iterator<Item = OsString>) -> Vec<OsString> {

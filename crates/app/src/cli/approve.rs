@@ -9,7 +9,7 @@ use super::follow::sequence;
 use super::going::Going;
 use super::reaching::{Intent, Reaching};
 use super::words::text;
-use super::{Shell, inputs};
+use super::{Shell, execution_id, inputs};
 use crate::failure::Failure;
 use crate::reach::{self, Reach, escape};
 use crate::terminal::visible_line;
@@ -78,7 +78,8 @@ impl Approve {
         if reply.status != StatusCode::NOT_FOUND {
             return reply.accepted();
         }
-        let path = reach::path("/v1/approvals", &[("executionId", Some(self.which.clone()))]);
+        let id = execution_id::resolve(reach, &self.which).await?;
+        let path = reach::path("/v1/approvals", &[("executionId", Some(id))]);
         let own = reach.get(&path).await?;
         let own: Vec<&Value> = own["approvals"]
             .as_array()

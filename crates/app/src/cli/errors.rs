@@ -58,7 +58,7 @@ fn find(name: &str) -> Result<Code, Failure> {
 }
 
 fn explain(code: Code) -> Value {
-    json!({"code": code, "kind": kind(code.kind()), "retryable": code.retry() == Retry::Later, "advice": code.advice()})
+    json!({"code": code, "kind": kind(code.kind()), "category": code.category(), "retryable": code.retry() == Retry::Later, "advice": code.advice()})
 }
 
 fn again(code: Code) -> &'static str {
@@ -97,8 +97,9 @@ pub fn markdown() -> String {
     for code in Code::ALL {
         let (kind, exit) = (kind(code.kind()), Failure::new(*code, "").exit_code());
         page.push_str(&format!(
-            "\n## {code}\n\n{}\n\nKind: {kind}. {} Exit code of the command line: {exit}.\n",
+            "\n## {code}\n\n{}\n\nKind: {kind}. Category: {}. {} Exit code of the command line: {exit}.\n",
             code.advice(),
+            code.category().as_str(),
             again(*code)
         ));
     }

@@ -4,9 +4,9 @@ use clap::Args;
 use orchestr8_contract::Code;
 use serde_json::Value;
 
-use super::Shell;
 use super::reaching::{Intent, Reaching};
 use super::words::{moment, text};
+use super::{Shell, execution_id};
 use crate::failure::Failure;
 use crate::reach::{self, Event, Reach};
 use crate::terminal::{DIM, PLAIN, styled_line};
@@ -16,7 +16,7 @@ pub struct Events {
     /// Go on as things happen, until Ctrl-C. Needs a server.
     #[arg(long, short)]
     follow: bool,
-    /// Only what happens to this execution.
+    /// Only what happens to this execution: its id, at least eight characters of its beginning, or `last`.
     #[arg(long, value_name = "ID")]
     execution: Option<String>,
     /// Only what came after the event with this id.
@@ -36,9 +36,13 @@ impl Events {
 
     async fn print(&self, shell: &Shell, reach: &Reach) -> Result<(), Failure> {
         let left = self.limit.unwrap_or(u64::MAX);
+        let execution = match &self.execution {
+            Some(given) => Some(execution_id::resolve(reach, given).await?),
+            None => None,
+        };
         match (self.follow, reach.is_embedded()) {
-            (false, _) => self.past(shell, reach, left).await,
-            (true, false) => self.future(shell, reach, left).await,
+            (false, _) => self.past(shell, reach, execution, left).await,
+            (true, false) => self.future(shell, reach, execution, left).await,
             (true, true) => Err(Failure::new(
                 Code::Unavailable,
                 "no server runs, so nothing happens that could be followed",
@@ -49,7 +53,13 @@ impl Events {
 
     /// What has happened until this moment. The stream has no end, but its greeting says how far it has come; so this reads
     /// all events up to there and leaves out the others itself.
-    async fn past(&self, shell: &Shell, reach: &Reach, mut left: u64) -> Result<(), Failure> {
+    async fn past(
+        &self,
+        shell: &Shell,
+        reach: &Reach,
+        execution: Option<String>,
+        mut left: u64,
+    ) -> Result<(), Failure> {
         let now = match reach.events(EVENTS, None).await?.next().await? {
             Some(greeting) => number(&greeting.id),
             None => 0,
@@ -61,7 +71,7 @@ impl Events {
             let Some(event) = events.next().await? else { return Ok(()) };
             last = number(&event.id);
             let Some(value) = read(&event) else { continue };
-            if self.execution.as_ref().is_none_or(|id| text(&value, "executionId") == id) {
+            if execution.as_ref().is_none_or(|id| text(&value, "executionId") == id) {
                 show(shell, &event, &value);
                 left -= 1;
             }
@@ -70,8 +80,14 @@ impl Events {
     }
 
     /// What happens. A connection that breaks goes on where it was.
-    async fn future(&self, shell: &Shell, reach: &Reach, mut left: u64) -> Result<(), Failure> {
-        let path = reach::path(EVENTS, &[("executionId", self.execution.clone())]);
+    async fn future(
+        &self,
+        shell: &Shell,
+        reach: &Reach,
+        execution: Option<String>,
+        mut left: u64,
+    ) -> Result<(), Failure> {
+        let path = reach::path(EVENTS, &[("executionId", execution)]);
         let mut after = self.after.clone();
         while left > 0 {
             let mut events = reach.events(&path, after.as_deref()).await?;

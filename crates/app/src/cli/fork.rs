@@ -7,13 +7,13 @@ use super::going::Going;
 use super::inputs::Inputs;
 use super::reaching::{Intent, Reaching};
 use super::words::text;
-use super::{Shell, files};
+use super::{Shell, execution_id, files};
 use crate::failure::Failure;
 use crate::reach::{self, escape};
 
 #[derive(Args)]
 pub struct Fork {
-    /// The execution.
+    /// The execution: its id, at least eight characters of its beginning, or `last`.
     execution: String,
     /// The first step that runs anew; what does not depend on it keeps its output.
     #[arg(long, value_name = "STEP")]
@@ -40,12 +40,12 @@ impl Fork {
             body["workflow"] = Value::clone(&files::workflow(file)?.source);
         }
         let step = Some(self.from_step.clone());
-        let path =
-            reach::path(&format!("/v1/executions/{}/fork", escape(&self.execution)), &[("fromStep", step)]);
         self.reaching.run(shell, Intent::Execute, async |reach| {
+            let from = execution_id::resolve(reach, &self.execution).await?;
+            let path = reach::path(&format!("/v1/executions/{}/fork", escape(&from)), &[("fromStep", step)]);
             let answer = reach.post(&path, &body).await?;
             let id = text(&answer, "executionId").to_owned();
-            shell.terminal.note(&format!("execution {id} is forked from {}", self.execution));
+            shell.terminal.note(&format!("execution {id} is forked from {from}"));
             self.going.go_on(shell, reach, &id, &answer, 0).await
         })
     }

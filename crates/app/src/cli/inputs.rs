@@ -42,6 +42,23 @@ impl Inputs {
     }
 }
 
+/// Options such as `--tag customer=42`, one text for each name.
+pub fn pairs(option: &str, given: &[String]) -> Result<Map<String, Value>, Failure> {
+    let mut pairs = Map::new();
+    for pair in given {
+        let Some((name, value)) = pair.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            let text = format!("{option} {pair}: there is no '=' after a name");
+            return Err(
+                Failure::new(Code::InvalidArgument, text).hinting(format!("write {option} customer=42"))
+            );
+        };
+        if pairs.insert(name.to_owned(), Value::from(value)).is_some() {
+            return Err(Failure::new(Code::InvalidArgument, format!("{option} names {name} twice")));
+        }
+    }
+    Ok(pairs)
+}
+
 /// JSON if it is JSON, else the text itself.
 pub fn value_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))

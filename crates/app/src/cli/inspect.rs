@@ -5,17 +5,17 @@ use orchestr8_kernel::ports::Clock;
 use orchestr8_kernel::ports::clock::Real;
 use serde_json::Value;
 
-use super::Shell;
 use super::follow::{mark, rollback, waiting};
 use super::reaching::{Intent, Reaching};
 use super::words::{self, moment, moment_ms, text};
+use super::{Shell, execution_id};
 use crate::failure::Failure;
 use crate::reach::{self, escape};
 use crate::terminal::{DIM, PLAIN, styled_lines};
 
 #[derive(Args)]
 pub struct Inspect {
-    /// The execution.
+    /// The execution: its id, at least eight characters of its beginning, or `last`.
     execution: String,
     /// As it was after this entry of its journal.
     #[arg(long, value_name = "SEQUENCE")]
@@ -30,8 +30,10 @@ const BAR: usize = 32;
 impl Inspect {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
         let at = self.at.map(|sequence| sequence.to_string());
-        let path = reach::path(&format!("/v1/executions/{}", escape(&self.execution)), &[("at", at)]);
-        let execution = self.reaching.run(shell, Intent::Record, async |reach| reach.get(&path).await)?;
+        let execution = self.reaching.run(shell, Intent::Record, async |reach| {
+            let id = execution_id::resolve(reach, &self.execution).await?;
+            reach.get(&reach::path(&format!("/v1/executions/{}", escape(&id)), &[("at", at)])).await
+        })?;
         match shell.terminal.json {
             true => shell.terminal.value(&execution),
             false => shell.terminal.data(&describe(&execution, Real::new().now_ms())),
@@ -94,6 +96,10 @@ fn head(execution: &Value) -> Vec<String> {
     for (name, who) in ["started by", "defined by", "edited by", "scheduled by"].into_iter().zip(who) {
         row(name, who.to_owned());
     }
+    let schedule = &execution["schedule"];
+    if schedule.is_object() {
+        row("schedule", format!("{}, for {}", text(schedule, "id"), moment(&schedule["time"])));
+    }
     row("tool limit", tool_limit(&execution["toolLimit"]));
     row("created", moment(&execution["createdAt"]));
     row("started", moment(&execution["startedAt"]));
@@ -146,7 +152,7 @@ fn table(ids: &[&str], execution: &Value, span: (i64, i64), now_ms: i64) -> Vec<
         let (color, sign) = mark(status, 0);
         let started = moment_ms(&step["startTime"]);
         let bar = match started {
-            Some(from) => bar(span, from, moment_ms(&step["endTime"]).unwrap_or(now_ms)),
+            Some(from) => bars(span, &attempts(step, from, now_ms)),
             None => " ".repeat(BAR),
         };
         let detail = super::follow::detail(step, Some(now_ms));
@@ -156,14 +162,29 @@ fn table(ids: &[&str], execution: &Value, span: (i64, i64), now_ms: i64) -> Vec<
     lines
 }
 
-/// Where in the whole time a step ran. Even the shortest is seen.
-fn bar((from, to): (i64, i64), start: i64, end: i64) -> String {
+/// When the attempts of a step began and ended; of one without a list of them, when the step did.
+fn attempts(step: &Value, started: i64, now_ms: i64) -> Vec<(i64, i64)> {
+    let end = |of: &Value| moment_ms(&of["endTime"]).unwrap_or(now_ms);
+    let times: Vec<(i64, i64)> = step["attemptTimes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|attempt| Some((moment_ms(&attempt["startTime"])?, end(attempt))))
+        .collect();
+    if times.is_empty() { vec![(started, end(step))] } else { times }
+}
+
+/// Where in the whole time the attempts of a step ran. Even the shortest is seen.
+fn bars((from, to): (i64, i64), attempts: &[(i64, i64)]) -> String {
     let whole = (to - from).max(1);
     let place =
         |moment: i64| usize::try_from((moment - from).clamp(0, whole) * BAR as i64 / whole).unwrap_or(0);
-    let first = place(start).min(BAR - 1);
-    let last = place(end).clamp(first + 1, BAR);
-    format!("{}{}{}", " ".repeat(first), "━".repeat(last - first), " ".repeat(BAR - last))
+    let mut drawn = [' '; BAR];
+    for (start, end) in attempts {
+        let first = place(*start).min(BAR - 1);
+        drawn[first..place(*end).clamp(first + 1, BAR)].fill('━');
+    }
+    drawn.iter().collect()
 }
 
 #[cfg(test)]
@@ -175,6 +196,13 @@ mod tests {
     #[test]
     fn bars_stand_where_the_steps_ran() {
         let whole = (1000, 2000);
+        let bar = |span, start, end| bars(span, &[(start, end)]);
+        let retried = bars(whole, &[(1000, 1250), (1750, 2000)]);
+        assert_eq!(
+            retried,
+            format!("{}{}{}", "━".repeat(8), " ".repeat(16), "━".repeat(8)),
+            "backoff is no work"
+        );
         assert_eq!(bar(whole, 1000, 2000), "━".repeat(32));
         assert_eq!(bar(whole, 1500, 1500).trim(), "━", "the shortest is seen");
         assert_eq!(bar(whole, 1500, 2000), format!("{}{}", " ".repeat(16), "━".repeat(16)));

@@ -6,6 +6,7 @@ use orchestr8_kernel::ports::clock::Real;
 use serde_json::Value;
 
 use super::Shell;
+use super::inputs::pairs;
 use super::reaching::{Intent, Reaching};
 use super::words::{self, cut, moment, text};
 use crate::failure::Failure;
@@ -23,6 +24,9 @@ pub struct List {
     /// Only those with this correlation id.
     #[arg(long, value_name = "ID")]
     correlation: Option<String>,
+    /// Only those with this tag. Given several times: with all of them.
+    #[arg(long = "where", value_name = "NAME=VALUE")]
+    tags: Vec<String>,
     /// Only those created since: a moment, a day, or how long ago (2h).
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
@@ -45,18 +49,18 @@ impl List {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
         let now_ms = Real::new().now_ms();
         let when = |text: &Option<String>| text.as_deref().map(|text| words::since(text, now_ms)).transpose();
-        let path = reach::path(
-            "/v1/executions",
-            &[
-                ("status", self.status.clone()),
-                ("workflowId", self.workflow.clone()),
-                ("correlationId", self.correlation.clone()),
-                ("since", when(&self.since)?),
-                ("until", when(&self.until)?),
-                ("cursor", self.cursor.clone()),
-                ("limit", Some(self.limit.to_string())),
-            ],
-        );
+        pairs("--where", &self.tags)?;
+        let mut query = vec![
+            ("status", self.status.clone()),
+            ("workflowId", self.workflow.clone()),
+            ("correlationId", self.correlation.clone()),
+            ("since", when(&self.since)?),
+            ("until", when(&self.until)?),
+            ("cursor", self.cursor.clone()),
+            ("limit", Some(self.limit.to_string())),
+        ];
+        query.extend(self.tags.iter().map(|tag| ("where", Some(tag.clone()))));
+        let path = reach::path("/v1/executions", &query);
         let page = self.reaching.run(shell, Intent::Record, async |reach| reach.get(&path).await)?;
         if shell.terminal.json {
             shell.terminal.value(&page);

@@ -3,17 +3,17 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::Shell;
 use super::follow::{Seen, look};
 use super::reaching::{Intent, Reaching};
 use super::words::{self, is_final, text};
+use super::{Shell, execution_id};
 use crate::failure::Failure;
 use crate::reach::{self, Reach, escape};
 use crate::terminal::{DIM, PLAIN, RED, YELLOW, styled_line};
 
 #[derive(Args)]
 pub struct Logs {
-    /// The execution.
+    /// The execution: its id, at least eight characters of its beginning, or `last`.
     execution: String,
     /// Go on until it ends.
     #[arg(long, short)]
@@ -40,19 +40,19 @@ impl Logs {
     }
 
     async fn print(&self, shell: &Shell, reach: &Reach) -> Result<(), Failure> {
+        let id = &execution_id::resolve(reach, &self.execution).await?;
         let mut last = self.since;
         let mut seen: Option<Seen> = None;
         loop {
             // The state is read before the journal: what the state counts is then in it.
-            if let Some(next) = look(reach, &self.execution, seen.as_ref()).await? {
-                last = self.page_through(shell, reach, last).await?;
+            if let Some(next) = look(reach, id, seen.as_ref()).await? {
+                last = self.page_through(shell, reach, id, last).await?;
                 let is_over = is_final(text(&next.execution, "status"));
                 seen = Some(next);
                 if !self.follow || is_over {
                     return Ok(());
                 }
                 if reach.is_embedded() {
-                    let id = &self.execution;
                     shell.terminal.note(&format!(
                         "nothing more comes: no server runs; go on with orchestr8 resume {id}"
                     ));
@@ -63,10 +63,10 @@ impl Logs {
     }
 
     /// Everything after `since`, page by page.
-    async fn page_through(&self, shell: &Shell, reach: &Reach, since: u64) -> Result<u64, Failure> {
+    async fn page_through(&self, shell: &Shell, reach: &Reach, id: &str, since: u64) -> Result<u64, Failure> {
         let mut last = since;
         let mut cursor: Option<String> = None;
-        let journal = format!("/v1/executions/{}/journal", escape(&self.execution));
+        let journal = format!("/v1/executions/{}/journal", escape(id));
         loop {
             let types = (!self.types.is_empty()).then(|| self.types.join(","));
             let query = [

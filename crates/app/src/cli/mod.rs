@@ -8,6 +8,7 @@ mod approve;
 mod audit;
 mod audit_list;
 mod backup;
+mod bulk;
 mod cancel;
 mod chat;
 mod completions;
@@ -15,11 +16,13 @@ mod config;
 mod confine;
 mod confirm;
 mod create;
+mod delete;
 mod demo;
 mod dlq;
 mod doctor;
 mod errors;
 mod events;
+mod execution_id;
 mod files;
 mod follow;
 mod fork;
@@ -31,6 +34,7 @@ mod install;
 mod interrupts;
 mod keys;
 mod knowledge;
+mod limits;
 mod list;
 mod logs;
 mod man;
@@ -57,6 +61,7 @@ mod telling;
 mod test;
 mod tokens;
 mod tools;
+mod triggers;
 mod trust;
 mod validate;
 mod version;
@@ -119,12 +124,17 @@ enum Command {
     Test(test::Test),
     /// List executions.
     List(list::List),
+    /// Change limits of queues, agents and tenants while the server runs.
+    #[command(subcommand)]
+    Limits(limits::Limits),
     /// Show one execution: its steps in time, its errors, what it waits for.
     Inspect(inspect::Inspect),
     /// Print the journal of an execution.
     Logs(logs::Logs),
-    /// Stop an execution.
-    Cancel(cancel::Cancel),
+    /// Stop an execution, or all that match.
+    Cancel(Box<cancel::Cancel>),
+    /// Delete executions that have ended.
+    Delete(Box<delete::Delete>),
     /// Let an execution begin no new steps until it is resumed.
     Pause(pause::Pause),
     /// Go on with an execution that is paused or was left unfinished.
@@ -170,6 +180,9 @@ enum Command {
     /// Run stored workflows by the clock.
     #[command(subcommand)]
     Schedule(schedule::Schedule),
+    /// Start stored workflows from outside: webhooks.
+    #[command(subcommand)]
+    Triggers(triggers::Triggers),
     /// Manage named secrets: values that steps send to bound destinations.
     #[command(subcommand)]
     Secrets(secrets::Secrets),
@@ -312,9 +325,11 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Validate(command) => command.run(shell),
         Command::Test(command) => command.run(shell),
         Command::List(command) => command.run(shell).map(ok),
+        Command::Limits(command) => command.run(shell).map(ok),
         Command::Inspect(command) => command.run(shell).map(ok),
         Command::Logs(command) => command.run(shell).map(ok),
         Command::Cancel(command) => command.run(shell),
+        Command::Delete(command) => command.run(shell),
         Command::Pause(command) => command.run(shell).map(ok),
         Command::Resume(command) => command.run(shell),
         Command::Retry(command) => command.run(shell),
@@ -334,6 +349,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Agents(command) => command.run(shell),
         Command::Workflows(command) => command.run(shell).map(ok),
         Command::Schedule(command) => command.run(shell),
+        Command::Triggers(command) => command.run(shell),
         Command::Secrets(command) => command.run(shell).map(ok),
         Command::Witness(command) => command.run(shell).map(ok),
         Command::Events(command) => command.run(shell).map(ok),

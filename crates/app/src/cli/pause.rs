@@ -3,16 +3,16 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Shell;
 use super::follow::{Follow, sequence};
 use super::reaching::{Intent, Reaching};
 use super::words::text;
+use super::{Shell, execution_id};
 use crate::failure::Failure;
 use crate::reach::escape;
 
 #[derive(Args)]
 pub struct Pause {
-    /// The execution.
+    /// The execution: its id, at least eight characters of its beginning, or `last`.
     execution: String,
     /// Why, for whoever resumes it.
     #[arg(long)]
@@ -27,25 +27,22 @@ impl Pause {
         if let Some(reason) = &self.reason {
             body["reason"] = Value::from(reason.as_str());
         }
-        let path = format!("/v1/executions/{}", escape(&self.execution));
-        let answer = self.reaching.run(shell, Intent::Execute, async |reach| {
+        let (id, answer) = self.reaching.run(shell, Intent::Execute, async |reach| {
+            let id = execution_id::resolve(reach, &self.execution).await?;
+            let path = format!("/v1/executions/{}", escape(&id));
             let after = sequence(&reach.get(&path).await?);
             let answer = reach.post(&format!("{path}/pause"), &body).await?;
             if reach.is_embedded() {
                 // Heard by the execution before this process ends.
-                Follow { shell: &shell.quiet(), reach, limit: None, after }
-                    .to_the_end(&self.execution)
-                    .await?;
+                Follow { shell: &shell.quiet(), reach, limit: None, after }.to_the_end(&id).await?;
             }
-            Ok(answer)
+            Ok((id, answer))
         })?;
         match shell.terminal.json {
             true => shell.terminal.value(&answer),
             false => shell.terminal.data(&format!(
-                "execution {} is {}; go on with orchestr8 resume {}",
-                self.execution,
-                text(&answer, "status"),
-                self.execution
+                "execution {id} is {}; go on with orchestr8 resume {id}",
+                text(&answer, "status")
             )),
         }
         Ok(())

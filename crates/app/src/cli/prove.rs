@@ -1,4 +1,5 @@
-//! `orchestr8 prove`: exports the proof that an execution or an entry of the audit trail is in the signed log.
+//! `orchestr8 prove`: exports the proof that an execution or an entry of the audit trail is in the signed log, or that a log has
+//! grown from what it was.
 
 use std::path::PathBuf;
 
@@ -21,8 +22,14 @@ use crate::tables::JOURNAL_LOG;
 #[derive(Args)]
 pub struct Prove {
     /// The id of an execution, or the number of an entry of the audit trail.
-    #[arg(value_name = "EXECUTION|ENTRY")]
-    what: String,
+    #[arg(value_name = "EXECUTION|ENTRY", required_unless_present = "since")]
+    what: Option<String>,
+    /// Instead: prove that a log has grown from this size, that of a head that was kept elsewhere.
+    #[arg(long, value_name = "SIZE", conflicts_with = "what")]
+    since: Option<u64>,
+    /// The log that has grown.
+    #[arg(long, requires = "since", default_value = AUDIT_LOG.name, value_parser = [AUDIT_LOG.name, JOURNAL_LOG.name])]
+    log: String,
     /// Write the proof to this file, which must not exist, instead of stdout.
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -36,17 +43,22 @@ impl Prove {
         // The heads first: whatever they cover is in the data file by then.
         let signed = SignedLogs::local(shell, self.data_dir.clone())?;
         let (path, look) = super::look(shell, self.data_dir.clone())?;
+        if let Some(from) = self.since {
+            let source = if self.log == JOURNAL_LOG.name { JOURNAL_LOG } else { AUDIT_LOG };
+            return write(shell, self.out.as_deref(), &growth(&signed, &look, &source, from)?);
+        }
+        let what = self.what.as_deref().unwrap_or_default();
         let missing = || {
-            Failure::new(Code::NotFound, format!("{} is not in {}", self.what, path.display()))
+            Failure::new(Code::NotFound, format!("{what} is not in {}", path.display()))
                 .hinting("see `orchestr8 list` for executions and `orchestr8 audit tail` for entries")
         };
-        let (source, numbers): (LogSource, Vec<u64>) = match self.what.parse::<u64>() {
+        let (source, numbers): (LogSource, Vec<u64>) = match what.parse::<u64>() {
             Ok(number) => {
                 let newest = look.newest(CHAIN).map_err(failed)?.unsigned_abs();
                 (AUDIT_LOG, Some(number).filter(|number| (1..=newest).contains(number)).into_iter().collect())
             }
             Err(_) => {
-                let rows = look.query(&journals::numbers_of(&self.what)).map_err(failed)?;
+                let rows = look.query(&journals::numbers_of(what)).map_err(failed)?;
                 let numbers: Result<_, store::Error> =
                     rows.iter().map(|row| Ok(row.int(0)?.unsigned_abs())).collect();
                 (JOURNAL_LOG, numbers.map_err(failed)?)
@@ -54,17 +66,23 @@ impl Prove {
         };
         let last = *numbers.last().ok_or_else(missing)?;
         let mut proof = proof(&signed, &look, &source, &numbers, last, &missing)?;
-        proof["target"] = self.what.as_str().into();
+        proof["target"] = what.into();
         if source.name == JOURNAL_LOG.name {
-            let rows = look.query(&journals::execution_row(&self.what)).map_err(failed)?;
+            let rows = look.query(&journals::execution_row(what)).map_err(failed)?;
             let text = |column| rows.first().and_then(|row| row.text(column).ok());
             proof["execution"] = json!({
                 "id": text(0), "tenant": text(1), "workflow": text(2), "status": text(3), "given": text(4),
             });
         }
+        if source.name == JOURNAL_LOG.name {
+            shell.terminal.note(CONTENT);
+        }
         write(shell, self.out.as_deref(), &proof)
     }
 }
+
+/// A leaf is the row itself, so its proof has all of it.
+const CONTENT: &str = "the proof holds what steps gave and were given, also what the journal hides: give it only to people who may see that";
 
 fn proof(
     signed: &SignedLogs,
@@ -100,6 +118,30 @@ fn proof(
     }
     Ok(json!({
         "format": "orchestr8-proof/1", "log": source.name, "head": note, "entries": proven,
+        "key": signed.key().map(ToString::to_string),
+    }))
+}
+
+/// The proof that a log has grown from a size to that of its newest signed head (RFC 9162, 2.1.4).
+fn growth(signed: &SignedLogs, look: &Look, source: &LogSource, from: u64) -> Result<Value, Failure> {
+    let log = source.name;
+    let uncovered = || {
+        Failure::new(Code::NotFound, format!("no signed head of the log `{log}` has the size {from} or more"))
+            .hinting("SIZE is the second line of a head")
+    };
+    let head = signed.covering(log, from).ok_or_else(uncovered)?;
+    let note = signed.note_of(head).ok_or_else(uncovered)?;
+    let proof = look.prove_growth(source, (from, head.size)).map_err(failed)?;
+    let hashes = proof.ok_or_else(|| {
+        Failure::new(
+            Code::NotFound,
+            format!("the log `{log}` no longer has what proves its growth from {from}"),
+        )
+        .hinting("entries were deleted for their age; compare with a newer head")
+    })?;
+    Ok(json!({
+        "format": "orchestr8-consistency/1", "log": log, "from": from, "head": note,
+        "hashes": hashes.iter().map(|hash| hex(hash)).collect::<Vec<_>>(),
         "key": signed.key().map(ToString::to_string),
     }))
 }

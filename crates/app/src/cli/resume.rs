@@ -8,13 +8,13 @@ use super::follow::sequence;
 use super::going::Going;
 use super::reaching::{Intent, Reaching};
 use super::words::{is_final, text};
-use super::{Shell, inputs};
+use super::{Shell, execution_id, inputs};
 use crate::failure::Failure;
 use crate::reach::{Reach, escape};
 
 #[derive(Args)]
 pub struct Resume {
-    /// The execution.
+    /// The execution: its id, at least eight characters of its beginning, or `last`.
     execution: String,
     /// Raise a budget: wallClockMs, steps, tokens or cost. Can be given again.
     #[arg(long, value_name = "NAME=VALUE")]
@@ -40,13 +40,12 @@ impl Resume {
     pub fn run(&self, shell: &Shell) -> Result<u8, Failure> {
         let budget = budget(&self.budget)?;
         self.reaching.run(shell, Intent::Execute, async |reach| {
-            let path = format!("/v1/executions/{}", escape(&self.execution));
+            let id = &execution_id::resolve(reach, &self.execution).await?;
+            let path = format!("/v1/executions/{}", escape(id));
             let before = reach.get(&path).await?;
             match self.resume(reach, &path, &before, budget).await? {
-                Some(answer) => {
-                    self.going.go_on(shell, reach, &self.execution, &answer, sequence(&before)).await
-                }
-                None => self.going.go_on(shell, reach, &self.execution, &before, 0).await,
+                Some(answer) => self.going.go_on(shell, reach, id, &answer, sequence(&before)).await,
+                None => self.going.go_on(shell, reach, id, &before, 0).await,
             }
         })
     }
@@ -68,12 +67,13 @@ impl Resume {
         }
         let status = text(execution, "status");
         if is_final(status) {
-            let message = format!("execution {} is {status} already", self.execution);
+            let id = text(execution, "executionId");
+            let message = format!("execution {id} is {status} already");
             let hint = match status {
                 "completed" => {
-                    format!("run a part of it anew with orchestr8 fork {} --from-step STEP", self.execution)
+                    format!("run a part of it again with orchestr8 fork {id} --from-step STEP")
                 }
-                _ => format!("go on from its failed steps with orchestr8 retry {}", self.execution),
+                _ => format!("go on from its failed steps with orchestr8 retry {id}"),
             };
             return Err(Failure::new(Code::IdConflict, message).hinting(hint));
         }

@@ -5,18 +5,18 @@ use orchestr8_kernel::ports::Clock;
 use orchestr8_kernel::ports::clock::Real;
 use serde_json::{Map, Value, json};
 
-use super::Shell;
 use super::confirm::confirm;
 use super::follow::{Follow, exit_code, sequence};
 use super::going::Going;
 use super::reaching::{Intent, Reaching};
 use super::words::{self, text};
+use super::{Shell, execution_id};
 use crate::failure::{Failure, exit};
 use crate::reach::{self, Reach, escape};
 
 #[derive(Args)]
 pub struct Retry {
-    /// The execution.
+    /// The execution: its id, at least eight characters of its beginning, or `last`.
     #[arg(required_unless_present = "all")]
     execution: Option<String>,
     /// All that match.
@@ -50,6 +50,7 @@ impl Retry {
     pub fn run(&self, shell: &Shell) -> Result<u8, Failure> {
         let Some(id) = &self.execution else { return self.many(shell) };
         self.reaching.run(shell, Intent::Execute, async |reach| {
+            let id = &execution_id::resolve(reach, id).await?;
             let path = format!("/v1/executions/{}", escape(id));
             let before = sequence(&reach.get(&path).await?);
             let answer = reach.post(&format!("{path}/retry"), &json!({})).await?;

@@ -6,7 +6,7 @@ use orchestr8_contract::Code;
 use serde_json::{Value, json};
 
 use super::going::Going;
-use super::inputs::Inputs;
+use super::inputs::{Inputs, pairs};
 use super::reaching::{Intent, Reaching};
 use super::words::text;
 use super::{Shell, files};
@@ -26,6 +26,9 @@ pub struct Run {
     /// The id under which all that belongs together is found again.
     #[arg(long, value_name = "ID")]
     correlation: Option<String>,
+    /// A tag that the execution is found by: orchestr8 list --where NAME=VALUE. Can be given again.
+    #[arg(long = "tag", value_name = "NAME=VALUE")]
+    tags: Vec<String>,
     /// Higher goes first, from -100 to 100.
     #[arg(long, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-100..=100))]
     priority: Option<i32>,
@@ -73,6 +76,9 @@ impl Run {
         let inputs = self.inputs.read()?;
         if !inputs.is_empty() {
             body["inputs"] = Value::Object(inputs);
+        }
+        if !self.tags.is_empty() {
+            body["tags"] = Value::Object(pairs("--tag", &self.tags)?);
         }
         if let Some(version) = &self.workflow_version {
             body["version"] = Value::from(version.as_str());

@@ -56,7 +56,7 @@ pub struct One {
 
 #[derive(Args)]
 pub struct Apply {
-    /// A JSON file with id, workflowId, cron, timeZone, inputs, overlap, backfill; or the id of the schedule.
+    /// A JSON file with id, workflowId, cron, timeZone, inputs, tags, overlap, backfill; or the id of the schedule.
     #[arg(value_name = "FILE|ID")]
     which: String,
     /// The stored workflow it runs.
@@ -77,6 +77,9 @@ pub struct Apply {
     /// Store it without starting it.
     #[arg(long)]
     paused: bool,
+    /// A tag of what it starts. Can be given again.
+    #[arg(long = "tag", value_name = "NAME=VALUE")]
+    tags: Vec<String>,
     #[command(flatten)]
     inputs: Inputs,
     #[command(flatten)]
@@ -144,6 +147,9 @@ impl Apply {
         let inputs = self.inputs.read()?;
         if !inputs.is_empty() {
             schedule.insert("inputs".into(), Value::Object(inputs));
+        }
+        if !self.tags.is_empty() {
+            schedule.insert("tags".into(), Value::Object(inputs::pairs("--tag", &self.tags)?));
         }
         let Some(id) = schedule.get("id").and_then(Value::as_str).map(str::to_owned) else {
             return Err(Failure::new(Code::InvalidArgument, format!("{} has no id", self.which))

@@ -8,6 +8,7 @@ use clap::Args;
 use orchestr8_contract::Code;
 use orchestr8_edge as edge;
 use orchestr8_kernel::log::Level;
+use orchestr8_knowledge_face::Security;
 use orchestr8_mcp::http;
 use orchestr8_sessions_face::Face;
 use serde_json::json;
@@ -241,9 +242,12 @@ fn edge_settings(runtime: &Runtime) -> edge::Settings {
         own_credentials: [
             &orchestr8_knowledge_face::OWN_CREDENTIALS[..],
             &orchestr8_workflows_face::APPROVAL_LINKS,
+            &orchestr8_workflows_face::HOOKS,
             &[INSTANCE_PATH],
         ]
         .concat(),
+        foreign_credentials: !matches!(settings.knowledge.security, Security::Local),
+        trust_this_process: false,
         auth: edge::Auth { stored: Some(runtime.tokens.table()), ..settings.auth.clone() },
         faces: FACES.to_vec(),
         on_login_failure: None,

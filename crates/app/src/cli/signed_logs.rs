@@ -247,7 +247,7 @@ pub fn entry_json(number: u64, values: &[Cell], chain: Option<&str>, look: &Look
         Cell::Null => Value::Null,
         Cell::Int(int) => (*int).into(),
         Cell::Real(real) => json!({"real": real}),
-        Cell::Text(text) => text.as_str().into(),
+        Cell::Text(text) => (**text).into(),
         Cell::Blob(blob) => json!({"blob": hex(blob)}),
     };
     let mut entry = json!({"number": number, "values": values.iter().map(value).collect::<Vec<_>>()});

@@ -22,14 +22,15 @@ pub fn ask(
     named: Option<&str>,
     key: &LogPublicKey,
 ) -> Result<WitnessedHeads, Failure> {
-    let token = audit.witnesses.witnesses.first().and_then(|witness| witness.token.clone());
+    let known = audit.witnesses.witnesses.first();
+    let token = known.and_then(|witness| witness.token.clone());
     let witnesses = match named {
-        Some(url) => vec![crate::settings::witness(url, token)?],
+        Some(url) => vec![crate::settings::witness(url, token, audit.witness_authorities.clone())?],
         None => audit.witnesses.witnesses.clone(),
     };
-    let (client, mut found) = (Client::trusted(), WitnessedHeads::default());
+    let mut found = WitnessedHeads::default();
     for witness in &witnesses {
-        match crate::runtime::block_on(heads_of(witness, &client, &audit.origin, key))? {
+        match crate::runtime::block_on(heads_of(witness, &witness.client(), &audit.origin, key))? {
             Ok(heads) => found.heads.extend(heads),
             Err(cause) if named.is_some() => {
                 return Err(Failure::new(Code::Unavailable, format!("the {witness}: {cause}"))

@@ -298,6 +298,7 @@ pub struct Audit {
     pub head_entries: u64,
     pub witnesses: Vec<String>,
     pub witness_token_env_var: Option<String>,
+    pub witness_ca_file: Option<PathBuf>,
     pub require_witness: bool,
 }
 

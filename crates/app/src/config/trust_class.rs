@@ -131,6 +131,7 @@ const CLASSES: [(TrustClass, &[&str]); 3] = [
             "audit.headEntries",
             "audit.witnesses",
             "audit.witnessTokenEnvVar",
+            "audit.witnessCaFile",
             "audit.requireWitness",
             "secrets.key.env",
             "secrets.key.file",

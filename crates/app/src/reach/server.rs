@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use http::{HeaderMap, Method, StatusCode};
 use orchestr8_contract::Code;
+use orchestr8_outbound::ExtraAuthorities;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -66,11 +67,12 @@ impl Server {
             )
             .hinting("write it as http://127.0.0.1:8088"));
         }
+        let authorities = ca.map(authorities).transpose()?.unwrap_or_default();
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .connect_timeout(CONNECT_LIMIT)
-            .tls_certs_merge(ca.map(certificates).transpose()?.unwrap_or_default())
+            .tls_certs_merge(authorities.certificates().iter().cloned())
             .build()
             .map_err(|error| Failure::new(Code::Internal, format!("no HTTP client: {error}")))?;
         let token = token.map(str::to_owned);
@@ -229,7 +231,7 @@ impl Server {
     }
 }
 
-fn certificates(file: &Path) -> Result<Vec<reqwest::Certificate>, Failure> {
+fn authorities(file: &Path) -> Result<ExtraAuthorities, Failure> {
     let wrong = |cause: String| {
         Failure::new(
             Code::InvalidArgument,
@@ -238,8 +240,7 @@ fn certificates(file: &Path) -> Result<Vec<reqwest::Certificate>, Failure> {
         .hinting("--ca and ORCHESTR8_CA_FILE name a PEM file with the certificates to trust")
     };
     let text = std::fs::read(file).map_err(|cause| wrong(cause.to_string()))?;
-    let found = reqwest::Certificate::from_pem_bundle(&text).map_err(|cause| wrong(cause.to_string()))?;
-    if found.is_empty() { Err(wrong(String::from("it holds none"))) } else { Ok(found) }
+    ExtraAuthorities::parse(&text).map_err(wrong)
 }
 
 fn unreachable(base: &str, error: &reqwest::Error) -> Failure {

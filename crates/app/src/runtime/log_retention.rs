@@ -1,4 +1,4 @@
-//! Deletes old executions: their journals first, whose hashes the log keeps, then they themselves.
+//! Deletes old executions, and those that were deleted by hand: their journals first, whose hashes the log keeps, then they themselves.
 //!
 //! An execution never goes before its journal, so one that is missing while its journal is there was deleted by someone else.
 
@@ -6,9 +6,10 @@ use orchestr8_kernel::ports::store::{Batch, Error, Guard, Store};
 use orchestr8_stores::merkle::{LogSource, PrunedSet};
 use orchestr8_stores::pruning::PruneRule;
 use orchestr8_stores::retention::{SLICE_ROWS, SLICES_MAX};
+use orchestr8_workflows::bulk::tables::executions_hidden;
 use orchestr8_workflows::merkle::tables;
 
-/// Deletes the executions that ended before the moment of the rule, and gives how many.
+/// Deletes the executions that were deleted by hand and those that ended before the moment of the rule, and gives how many.
 pub async fn prune_executions(
     store: &dyn Store,
     source: &LogSource,
@@ -18,7 +19,10 @@ pub async fn prune_executions(
     let mut set = PrunedSet::load(store, source).await?;
     let mut deleted = 0;
     for _ in 0..SLICES_MAX {
-        let due = store.query(tables::executions_due(rule.before_ms, covered, SLICE_ROWS)).await?;
+        let mut due = store.query(executions_hidden(covered, SLICE_ROWS)).await?;
+        if due.is_empty() {
+            due = store.query(tables::executions_due(rule.before_ms, covered, SLICE_ROWS)).await?;
+        }
         if due.is_empty() {
             break;
         }

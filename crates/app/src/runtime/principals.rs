@@ -15,11 +15,13 @@ use orchestr8_kernel::submission::RESERVED_NAMES;
 pub struct ServerPrincipals {
     configured: HashMap<(Tenant, String), RoleSet>,
     stored: TokenTable,
+    /// The person at this machine.
+    local: Principal,
 }
 
 impl ServerPrincipals {
     pub fn of(auth: &Auth, stored: TokenTable) -> Self {
-        Self { configured: by_name(&auth.tokens), stored }
+        Self { configured: by_name(&auth.tokens), stored, local: Principal::local() }
     }
 }
 
@@ -33,8 +35,8 @@ fn by_name(tokens: &[Token]) -> HashMap<(Tenant, String), RoleSet> {
 impl PrincipalDirectory for ServerPrincipals {
     fn standing(&self, tenant: &Tenant, name: &str) -> Standing {
         // Those the program itself uses have no tokens; the person at this machine is the owner of the local tenant.
-        if name == &*Principal::local().name && *tenant == Tenant::local() {
-            return Standing::Active(Principal::local().roles);
+        if *name == *self.local.name && *tenant == self.local.tenant {
+            return Standing::Active(self.local.roles);
         }
         if RESERVED_NAMES.contains(&name) || name.starts_with("svc:") {
             return Standing::Unknown;

@@ -69,28 +69,31 @@ async fn keep_short(
             () = kernel.ports().clock.sleep(wait) => {}
         }
         wait = EVERY;
-        match clear(&store, &kept, heads.as_ref(), kernel.ports().clock.now_ms()).await {
-            Err(error) => {
-                kernel.log().warn("old records could not be deleted", json!({"cause": error.to_string()}))
-            }
-            Ok(deleted) if deleted.values().all(|rows| *rows == 0) => {}
-            Ok(rows) => {
-                kernel.log().info("old records were deleted", json!({"rows": rows}));
-                let tenant = Tenant::local();
-                let change = StateChange {
-                    detail: json!({"rows": rows}),
-                    ..StateChange::by_server("retention.delete", tenant.as_str(), None)
-                };
-                if let Err(fault) = kernel.record_change(&change).await {
-                    kernel.log().warn("a deletion could not be audited", json!({"cause": fault.message}));
-                }
-                if let Err(error) = store.shrink(SHRINK_PAGES).await {
-                    kernel
-                        .log()
-                        .warn("the data file could not be made smaller", json!({"cause": error.to_string()}));
-                }
-            }
+        delete_expired(&kernel, &store, &kept, heads.as_ref()).await;
+    }
+}
+
+/// Deletes what is old, and puts on record how many rows of what went.
+async fn delete_expired(kernel: &Kernel, store: &Sqlite, kept: &Kept, heads: Option<&HeadRecorder>) {
+    let rows = match clear(store, kept, heads, kernel.ports().clock.now_ms()).await {
+        Err(error) => {
+            kernel.log().warn("old records could not be deleted", json!({"cause": error.to_string()}));
+            return;
         }
+        Ok(deleted) if deleted.values().all(|rows| *rows == 0) => return,
+        Ok(deleted) => deleted,
+    };
+    kernel.log().info("old records were deleted", json!({"rows": rows}));
+    let tenant = Tenant::local();
+    let change = StateChange {
+        detail: json!({"rows": rows}),
+        ..StateChange::by_server("retention.delete", tenant.as_str(), None)
+    };
+    if let Err(fault) = kernel.record_change(&change).await {
+        kernel.log().warn("a deletion could not be audited", json!({"cause": fault.message}));
+    }
+    if let Err(error) = store.shrink(SHRINK_PAGES).await {
+        kernel.log().warn("the data file could not be made smaller", json!({"cause": error.to_string()}));
     }
 }
 
@@ -121,8 +124,12 @@ async fn clear(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use orchestr8_kernel::ports::store::{Batch, Link, Store as _};
     use orchestr8_stores::sqlite::{self, Options, Place};
+    use orchestr8_testing::Parts;
+    use serde_json::Value;
 
     use super::*;
 
@@ -150,6 +157,34 @@ mod tests {
             "two that are young, and the word of the server"
         );
         assert_eq!(clear(&store, &kept, None, 453 * DAY_MS).await.unwrap()["audit"], 0);
+        store.close().await;
+    }
+
+    /// The entries of the audit trail with this action.
+    async fn recorded(store: &Sqlite, action: &str) -> Vec<Value> {
+        let found = store.query(tables::recorded(action)).await;
+        found.unwrap().iter().map(|row| serde_json::from_str(row.text(0).unwrap()).unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_deletion_is_on_record_and_a_sweep_that_deletes_nothing_is_not() {
+        let store = sqlite::open(Options::new(Place::Memory, tables::migrations())).unwrap();
+        let kernel = Parts::on(Arc::new(store.clone())).kernel();
+        let mut batch = Batch::new();
+        for _ in 0..3 {
+            batch.link(Link { chain: audit::CHAIN.into(), at_ms: DAY_MS, body: "{}".into() });
+        }
+        let now_ms = kernel.ports().clock.now_ms();
+        batch.link(Link { chain: audit::CHAIN.into(), at_ms: now_ms, body: "{}".into() });
+        store.commit(batch).await.unwrap();
+        let kept = Kept { sweeps: Vec::new(), journal_ms: DAY_MS, audit_ms: 400 * DAY_MS };
+        delete_expired(&kernel, &store, &kept, None).await;
+        delete_expired(&kernel, &store, &kept, None).await;
+        let entries = recorded(&store, "retention.delete").await;
+        assert_eq!(entries.len(), 1, "{entries:?}");
+        let entry = &entries[0];
+        assert_eq!((&entry["principal"], &entry["result"]), (&json!("server"), &json!("success")), "{entry}");
+        assert_eq!(entry["detail"]["rows"], json!({"audit": 3, "executions": 0}), "{entry}");
         store.close().await;
     }
 }

@@ -39,6 +39,7 @@ pub fn register(
             queue_wait_ms: own.queue_wait_ms,
             grace_ms: own.grace_ms,
             env: own.env.clone(),
+            http: agents.http.clone(),
             ..orchestr8_workflows::Settings::default()
         },
     );

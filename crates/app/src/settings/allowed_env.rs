@@ -44,6 +44,8 @@ pub fn reserved(config: &Config) -> Vec<(String, String)> {
     named(config.knowledge.vectors.key_variable.as_ref(), String::from("knowledge.vectors.keyVariable"));
     named(config.tools.admin_policy.token_env_var.as_ref(), String::from("tools.adminPolicy.tokenEnvVar"));
     named(Some(&config.workspace.bootstrap_secret_env_var), String::from("workspace.bootstrapSecretEnvVar"));
+    named(config.audit.key_env_var.as_ref(), String::from("audit.keyEnvVar"));
+    named(config.audit.witness_token_env_var.as_ref(), String::from("audit.witnessTokenEnvVar"));
     named(config.store.key.env.as_ref(), String::from("store.key.env"));
     named(config.secrets.key.env.as_ref(), String::from("secrets.key.env"));
     for (secret, written) in &config.secrets.named {

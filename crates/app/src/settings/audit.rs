@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use orchestr8_contract::Code;
 use orchestr8_contract::canonical::hex;
+use orchestr8_outbound::ExtraAuthorities;
 use orchestr8_tlog::recorder::WitnessSettings;
 use orchestr8_tlog::{Anchor, HeadFile, LogKey, Witness, WitnessToken};
 use reqwest::Url;
@@ -39,6 +40,8 @@ pub struct AuditSettings {
     pub every: Duration,
     pub every_entries: u64,
     pub witnesses: WitnessSettings,
+    /// Who may have signed the certificates of witnesses, beside the authorities of the system.
+    pub witness_authorities: ExtraAuthorities,
     /// What the origin of every head begins with.
     pub origin: String,
 }
@@ -64,7 +67,8 @@ impl AuditSettings {
         if files.len() > 1 {
             return Err(wrong("audit.anchors", "names more than one file"));
         }
-        let witnesses = witnesses(config, environment)?;
+        let witness_authorities = witness_authorities(config)?;
+        let witnesses = witnesses(config, &witness_authorities, environment)?;
         anchors.extend(witnesses.iter().cloned().map(Anchor::Witness));
         let id = data.as_ref().map(|data| id_of(data)).unwrap_or_default();
         let beside = match &key {
@@ -87,6 +91,7 @@ impl AuditSettings {
             every: Duration::from_secs(config.head_seconds),
             every_entries: config.head_entries,
             witnesses: WitnessSettings { witnesses, require: config.require_witness },
+            witness_authorities,
             origin: format!("orchestr8/{id}"),
         })
     }
@@ -119,7 +124,11 @@ fn key(
 }
 
 /// The witnesses, all known by one token.
-fn witnesses(config: &config::Audit, environment: &Environment) -> Result<Vec<Witness>, Failure> {
+fn witnesses(
+    config: &config::Audit,
+    authorities: &ExtraAuthorities,
+    environment: &Environment,
+) -> Result<Vec<Witness>, Failure> {
     let token = match &config.witness_token_env_var {
         None => None,
         Some(variable) => match environment.get(variable).filter(|token| !token.trim().is_empty()) {
@@ -135,11 +144,24 @@ fn witnesses(config: &config::Audit, environment: &Environment) -> Result<Vec<Wi
     if config.require_witness && config.witnesses.is_empty() {
         return Err(wrong("audit.requireWitness", "needs a witness: set audit.witnesses"));
     }
-    config.witnesses.iter().map(|url| witness(url, token.clone())).collect()
+    config.witnesses.iter().map(|url| witness(url, token.clone(), authorities.clone())).collect()
+}
+
+fn witness_authorities(config: &config::Audit) -> Result<ExtraAuthorities, Failure> {
+    let Some(path) = &config.witness_ca_file else { return Ok(ExtraAuthorities::default()) };
+    let read = std::fs::read(path).map_err(|cause| cause.to_string());
+    read.and_then(|pem| ExtraAuthorities::parse(&pem)).map_err(|cause| {
+        let path = path.display();
+        wrong("audit.witnessCaFile", &format!("names {path}, which cannot be read as certificates: {cause}"))
+    })
 }
 
 /// A token is sent over TLS, or stays on this machine.
-pub fn witness(url: &str, token: Option<WitnessToken>) -> Result<Witness, Failure> {
+pub fn witness(
+    url: &str,
+    token: Option<WitnessToken>,
+    authorities: ExtraAuthorities,
+) -> Result<Witness, Failure> {
     let parsed =
         Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let Some(url) = parsed else {
@@ -148,7 +170,7 @@ pub fn witness(url: &str, token: Option<WitnessToken>) -> Result<Witness, Failur
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_local = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
     match url.scheme() == "https" || is_local {
-        true => Ok(Witness { url, token }),
+        true => Ok(Witness { url, token, authorities }),
         false => Err(wrong("audit.witnesses", "takes http:// for this machine only; use https://")),
     }
 }
@@ -207,6 +229,7 @@ mod tests {
             head_entries: 0,
             witnesses: Vec::new(),
             witness_token_env_var: None,
+            witness_ca_file: None,
             require_witness: false,
             anchors: keys.iter().map(|key| (*key).to_owned()).collect(),
             head_seconds: 10,

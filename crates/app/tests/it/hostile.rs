@@ -1,5 +1,7 @@
 //! Hostile and broken input: there is always an answer, with the id where it can be read, and the server lives.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::program::Place;
@@ -122,4 +124,25 @@ fn broken_requests_over_http_are_answered() {
     let answer = server.connect().send(&head, "").unwrap();
     assert_eq!(answer.status, 413);
     assert_eq!(server.connect().get("/healthz").status, 200);
+}
+
+/// `http.client` of Python sends all of a body before it reads, as many clients do.
+#[test]
+fn a_body_over_the_limit_is_refused_so_that_python_can_read_it() {
+    let place = Place::new();
+    let server = Server::start(&place, &["--ephemeral"]);
+    let script = "import http.client, sys\n\
+                  c = http.client.HTTPConnection(sys.argv[1], timeout=30)\n\
+                  c.request('POST', sys.argv[2], body=b'x' * int(sys.argv[3]), headers={'Content-Type': 'application/json'})\n\
+                  r = c.getresponse()\n\
+                  print(r.status, r.getheader('X-Error-Code'), r.read().decode())";
+    for (path, mib) in [("/v1/workflows/execute", 5), ("/v1/workflows/execute", 32), ("/mcp", 5)] {
+        let mut command = Command::new("python3");
+        let bytes = (mib * 1024 * 1024).to_string();
+        let output = command.args(["-c", script, &server.address.to_string(), path, &bytes]).output();
+        let output = output.expect("python3 is needed");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.starts_with("413 "), "{path}, {mib} MiB: {said} {output:?}");
+        assert!(path == "/mcp" || said.contains("PAYLOAD_TOO_LARGE"), "{said}");
+    }
 }

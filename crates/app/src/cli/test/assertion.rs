@@ -37,7 +37,7 @@ const MEMBERS: [&str; 4] = ["type", "path", "expected", "operator"];
 /// Values longer than this are cut in what people read.
 const SHOWN: usize = 200;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Assertion {
     subject: Subject,
     path: String,

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 /// How long a workflow under test may take, unless its test says otherwise.
 const TIMEOUT_MS: u64 = 30_000;
 
+#[derive(Clone)]
 pub struct Case {
     pub file: PathBuf,
     pub id: String,

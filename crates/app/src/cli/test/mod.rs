@@ -2,6 +2,7 @@
 
 mod assertion;
 mod case;
+mod junit;
 
 use std::path::{Path, PathBuf};
 
@@ -29,6 +30,9 @@ pub struct Test {
     /// Run the workflows on this server; without it they run in this process, and nothing of them is kept.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
+    /// Also write the results to this file as JUnit XML, for CI systems.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
 }
 
 /// What became of one test.
@@ -38,6 +42,8 @@ struct Verdict {
     execution: String,
     /// Nothing: it passed.
     problems: Vec<String>,
+    /// The workflow was refused or did not end, so that nothing could be checked.
+    is_error: bool,
 }
 
 impl Test {
@@ -51,16 +57,27 @@ impl Test {
         let running = Running { ephemeral: self.server.is_none(), ..Running::default() };
         let reaching =
             Reaching { server: self.server.clone(), embedded: self.server.is_none(), ca: None, running };
-        let verdicts = reaching.run(shell, Intent::Execute, async |reach| {
+        let report = self.junit.as_deref().map(junit::Report::create).transpose()?;
+        let (verdicts, failure) = reaching.run(shell, Intent::Execute, async |reach| {
             let mut verdicts = Vec::new();
-            for case in cases {
-                let verdict = judge(shell, reach, case).await?;
-                tell(shell, &verdict);
-                verdicts.push(verdict);
+            for case in &cases {
+                match judge(shell, reach, case.clone()).await {
+                    Ok(verdict) => {
+                        tell(shell, &verdict);
+                        verdicts.push(verdict);
+                    }
+                    Err(failure) => return Ok((verdicts, Some(failure))),
+                }
             }
-            Ok(verdicts)
+            Ok((verdicts, None))
         })?;
-        Ok(summary(shell, &verdicts))
+        if let Some(report) = report {
+            report.write(&verdicts, &cases[verdicts.len()..])?;
+        }
+        match failure {
+            Some(failure) => Err(failure),
+            None => Ok(summary(shell, &verdicts)),
+        }
     }
 
     fn cases(&self) -> Result<Vec<Case>, Failure> {
@@ -106,28 +123,25 @@ async fn judge(shell: &Shell, reach: &Reach, case: Case) -> Result<Verdict, Fail
         Ok(started) => started,
         Err(failure) => {
             let problems = [vec![failure.message], failure.lines].concat();
-            return Ok(Verdict { case, duration_ms: 0, execution: String::new(), problems });
+            return Ok(Verdict { case, duration_ms: 0, execution: String::new(), problems, is_error: true });
         }
     };
     let id = text(&started, "executionId").to_owned();
     let follow = Follow { shell: &quiet, reach, limit: Some(case.timeout), after: 0 };
     let Followed { end, execution } = follow.to_the_end(&id).await?;
     let duration_ms = execution["duration"].as_u64().unwrap_or(0);
-    let problems = match end {
-        End::Final => case.check(&execution),
+    let (problems, is_error) = match end {
+        End::Final => (case.check(&execution), false),
         End::Interrupted => return Err(Failure::new(Code::Cancelled, "the tests were interrupted")),
         End::TimedOut | End::Blocked => {
             reach
                 .post(&format!("/v1/executions/{}/cancel", escape(&id)), &json!({"graceful": false}))
                 .await?;
-            vec![format!(
-                "it is still {} after {}",
-                text(&execution, "status"),
-                words::duration(u64::try_from(case.timeout.as_millis()).unwrap_or(u64::MAX))
-            )]
+            let limit = words::duration(u64::try_from(case.timeout.as_millis()).unwrap_or(u64::MAX));
+            (vec![format!("it is still {} after {limit}", text(&execution, "status"))], true)
         }
     };
-    Ok(Verdict { case, duration_ms, execution: id, problems })
+    Ok(Verdict { case, duration_ms, execution: id, problems, is_error })
 }
 
 fn tell(shell: &Shell, verdict: &Verdict) {

@@ -104,15 +104,19 @@ fn a_limit_holds_after_a_crash_and_for_what_is_retried_or_forked() {
     server.kill();
     // Not even a server without the setting lifts it.
     let server = serve(&place, &people());
-    let open = expect(&server, "alice", ("GET", "/v1/approvals"), None, 200);
-    let path = format!("/v1/approvals/{}", open["approvals"][0]["token"].as_str().unwrap());
-    expect(&server, "alice", ("POST", &path), Some(json!({"decision": "approve"})), 200);
+    let approve = || {
+        let open = expect(&server, "alice", ("GET", "/v1/approvals"), None, 200);
+        let path = format!("/v1/approvals/{}", open["approvals"][0]["token"].as_str().unwrap());
+        expect(&server, "alice", ("POST", &path), Some(json!({"decision": "approve"})), 200);
+    };
+    approve();
     assert_limited(&end_of(&server, &id));
     let retried = ask(&server, "alice", "POST", &format!("/v1/executions/{id}/retry"), None);
     assert!(retried.status < 300, "{retried:?}");
     assert_limited(&end_of(&server, &id));
     let forked = ask(&server, "alice", "POST", &format!("/v1/executions/{id}/fork?fromStep=s"), None);
     assert!(forked.status < 300, "{forked:?}");
+    approve();
     let forked = end_of(&server, forked.json()["executionId"].as_str().unwrap());
     assert_limited(&forked);
     assert_eq!(forked["toolLimit"], json!(["run_workflow", "get_status"]), "{forked}");

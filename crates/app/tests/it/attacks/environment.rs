@@ -169,4 +169,5 @@ fn variables_that_hold_credentials_cannot_be_allowed() {
     wrong("BOOT", json!({"workspace": {"bootstrapSecretEnvVar": "BOOT"}}));
     let admin = json!({"tools": {"adminPolicy": {"mode": "token", "tokenEnvVar": "MY_DB_PASSWORD"}}});
     wrong("MY_DB_PASSWORD", admin);
+    wrong("QDRANT_KEY", json!({"audit": {"witnessTokenEnvVar": "QDRANT_KEY"}}));
 }

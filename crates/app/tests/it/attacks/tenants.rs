@@ -1,5 +1,8 @@
 //! Attacks across tenants: worker queues, ids, keys and subscriptions of another tenant.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+
 use serde_json::json;
 
 use super::actors::{ask, echo, expect, serve, tokens, workflow};
@@ -102,4 +105,40 @@ fn addresses_of_other_servers_are_shown_without_credentials() {
     let shown = shown.unwrap().to_string();
     assert!(!shown.contains("hunter2") && !shown.contains("canary-key"), "{shown}");
     assert!(shown.contains("127.0.0.1:9"), "{shown}");
+}
+
+#[test]
+fn credentials_for_other_servers_are_not_shown_when_those_repeat_them() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // Refuses every request with the credentials that it was sent.
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut key = String::new();
+            loop {
+                let mut line = String::new();
+                if reader.read_line(&mut line).unwrap_or(0) <= 2 {
+                    break;
+                }
+                if line.to_ascii_lowercase().starts_with("authorization:") {
+                    key = line.trim().to_owned();
+                }
+            }
+            let body = format!("{{\"error\":\"bad key {key}\"}}");
+            let head = "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\nconnection: close\r\n";
+            let _ = write!(&stream, "{head}content-length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    let place = Place::new();
+    let upstream = format!(
+        "[mcpServers.up]\nurl = 'http://{address}/mcp'\nheaders = {{ Authorization = 'Bearer canary-header' }}\n"
+    );
+    let server = serve(&place, &format!("{}{upstream}", tokens()));
+    let shown = (0..20_000).find_map(|_| {
+        let shown = expect(&server, "eve", ("GET", "/v1/dashboard/servers"), None, 200);
+        shown["servers"][0]["problem"].is_string().then_some(shown)
+    });
+    let shown = shown.unwrap().to_string();
+    assert!(shown.contains("bad key") && !shown.contains("canary-header"), "{shown}");
 }

@@ -11,10 +11,10 @@ use rustix::process::Signal;
 use crate::program::{PATIENCE, Place, signal};
 
 /// An authority of the test.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
@@ -31,14 +31,14 @@ impl Authority {
     }
 }
 
-struct TlsServer {
+pub(super) struct TlsServer {
     child: Child,
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
     log: std::sync::mpsc::Receiver<String>,
 }
 
 impl TlsServer {
-    fn start(place: &Place) -> Self {
+    pub(super) fn start(place: &Place) -> Self {
         let mut command: Command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
         let mut child = command.stdin(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
@@ -76,7 +76,7 @@ impl Drop for TlsServer {
     }
 }
 
-fn place(authority: &Authority) -> Place {
+pub(super) fn place(authority: &Authority) -> Place {
     let place = Place::new();
     std::fs::write(place.path().join("ca.pem"), authority.0.pem()).unwrap();
     authority.issue(place.path(), "first.example.org");

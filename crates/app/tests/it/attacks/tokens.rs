@@ -186,8 +186,8 @@ fn a_rotated_token_works_with_both_secrets_until_the_grace_ends() {
     assert_eq!(ask(&server, last.out.trim(), "GET", "/v1/executions", None).status, 200);
     assert_eq!(
         ask(&server, "o8_abcdefghijkl_x", "GET", "/v1/executions", None).status,
-        200,
-        "no token of ours: the person here"
+        401,
+        "no token of ours is no one"
     );
 }
 

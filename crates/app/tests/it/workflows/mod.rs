@@ -2,6 +2,7 @@
 
 mod agents;
 mod demo;
+mod execution_ids;
 mod files;
 mod guide;
 mod killed;

@@ -193,3 +193,61 @@ fn data_of_a_process_that_does_not_answer_is_left_alone() {
     let named = place.run(&["list", "--server", "http://127.0.0.1:1"]);
     assert_eq!(named.code, Some(7), "{named:?}");
 }
+
+#[test]
+fn executions_are_found_by_their_tags() {
+    let place = alone();
+    let run = |tags: &[&str]| {
+        let options: Vec<&str> = tags.iter().flat_map(|tag| ["--tag", tag]).collect();
+        let said = place.run(&[&["run", "examples/hello-world.json", "--json"], options.as_slice()].concat());
+        json_of(&said)["executionId"].as_str().unwrap().to_owned()
+    };
+    let (first, second) = (run(&["customer=42", "region=eu"]), run(&["customer=42"]));
+    run(&[]);
+    let found = |conditions: &[&str]| {
+        let options: Vec<&str> = conditions.iter().flat_map(|condition| ["--where", condition]).collect();
+        let page = json_of(&place.run(&[&["list", "--json"], options.as_slice()].concat()));
+        let rows = page["executions"].as_array().unwrap().clone();
+        rows.iter().map(|row| row["executionId"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&["customer=42"]), [second, first.clone()]);
+    assert_eq!(found(&["customer=42", "region=eu"]), [first]);
+    assert!(found(&["customer=4"]).is_empty());
+    for wrong in ["customer", "=42", "bad key=1"] {
+        assert_eq!(place.run(&["list", "--where", wrong]).code, Some(2), "{wrong}");
+        assert_eq!(place.run(&["run", "examples/hello-world.json", "--tag", wrong]).code, Some(2), "{wrong}");
+    }
+}
+
+#[test]
+fn many_executions_are_cancelled_and_deleted_after_a_plan() {
+    let place = alone();
+    let waiting = write(&place, "waiting", &json!([{"id": "w", "wait": {"durationMs": 600_000}}]));
+    for customer in ["42", "42", "7"] {
+        let tag = format!("customer={customer}");
+        assert_eq!(place.run(&["run", &waiting, "--tag", &tag, "--timeout", "50ms"]).code, Some(6));
+    }
+    let count = |status: &str| {
+        let page = json_of(&place.run(&["list", "--json", "--status", status]));
+        page["executions"].as_array().unwrap().len()
+    };
+    let dry = place.run(&["cancel", "--where", "customer=42", "--dry-run"]);
+    assert_eq!(dry.code, Some(0), "{dry:?}");
+    assert!(dry.out.starts_with("cancel 2 executions\n  exec-"), "{}", dry.out);
+    let unasked = place.run(&["cancel", "--where", "customer=42"]);
+    assert_eq!(unasked.code, Some(2), "there is no terminal to ask on: {unasked:?}");
+    assert!(unasked.err.contains("--yes"), "{}", unasked.err);
+    assert_eq!(count("running"), 3, "nothing was changed");
+    let said = place.run(&["cancel", "--where", "customer=42", "--yes"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(0), "cancelled 2\n"), "{said:?}");
+    assert_eq!((count("running"), count("cancelled")), (1, 2));
+    assert_eq!(place.run(&["cancel"]).code, Some(2), "which?");
+    let running = newest(&place, &[]);
+    assert_eq!(place.run(&["delete", &running, "--yes"]).code, Some(5), "it runs");
+    assert_eq!(place.run(&["delete", "exec-none", "--yes"]).code, Some(3));
+    let deleted = json_of(&place.run(&["delete", "--status", "cancelled", "--yes", "--json"]));
+    assert_eq!(deleted["count"], 2, "{deleted}");
+    assert_eq!((count("running"), count("cancelled")), (1, 0));
+    let nothing = place.run(&["delete", "--where", "customer=42", "--yes"]);
+    assert_eq!((nothing.code, nothing.out.as_str()), (Some(0), "delete 0 executions\n"), "{nothing:?}");
+}

@@ -52,3 +52,55 @@ fn what_is_not_a_test_is_refused_and_nothing_runs() {
     assert_eq!(place.run(&["test", "examples"]).code, Some(0), "folders in folders are looked into");
     assert_eq!(place.run(&["test", "examples", "--filter", "nothing like it"]).code, Some(3));
 }
+
+/// Reads a report with expat, a strict parser, and gives suites, cases and what is in them.
+const READ_REPORT: &str = r#"
+import json, sys, xml.etree.ElementTree as tree
+root = tree.parse(sys.argv[1]).getroot()
+def read(element):
+    return {"tag": element.tag, "text": element.text, **{"@" + name: value for name, value in element.attrib.items()},
+            "inside": [read(inner) for inner in element]}
+print(json.dumps(read(root)))
+"#;
+
+fn report(file: &std::path::Path) -> serde_json::Value {
+    let output = std::process::Command::new("python3").args(["-c", READ_REPORT]).arg(file).output();
+    let output = output.expect("python3 is needed");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_junit_report_is_xml_that_a_strict_parser_reads() {
+    let place = alone();
+    let name = "angle <b> & \"quoted\" 'single' \u{1b}[31m \u{0}\u{7} \u{fffe} tab\tline\nend ]]> ü 🙂";
+    let step = json!([{"id": "a", "agentId": "@orchestr8/echo", "input": {"x": "<&>\u{1}"}}]);
+    let passes = json!({"id": "p", "name": name, "steps": step, "assertions": [{"type": "status", "expected": "completed"}]});
+    let fails = json!({"id": "f", "steps": step, "assertions": [{"type": "output", "path": "a.x", "expected": "</failure>"}]});
+    let refused = json!({"id": "r", "steps": [{"id": "a", "agentId": "@orchestr8/echo", "input": {"x": "${steps.no.output}"}}],
+        "assertions": [{"type": "status", "expected": "completed"}]});
+    place.write("tests/1.test.json", &json!([passes, fails]).to_string());
+    place.write("tests/2.test.json", &refused.to_string());
+    let said = place.run(&["test", "--junit", "report.xml"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let root = report(&place.path().join("report.xml"));
+    let counts = |of: &serde_json::Value| ["@tests", "@failures", "@errors"].map(|name| of[name].clone());
+    assert_eq!((root["tag"].as_str(), counts(&root)), (Some("testsuites"), ["3", "1", "1"].map(Into::into)));
+    let [first, second] = [0, 1].map(|at| root["inside"][at].clone());
+    assert_eq!(
+        (&first["@name"], counts(&first)),
+        (&json!("tests/1.test.json"), ["2", "1", "0"].map(Into::into))
+    );
+    assert_eq!(first["@skipped"], "0");
+    let shown = "angle <b> & \"quoted\" 'single' \\u{1b}[31m \\u{0}\\u{7} \\u{fffe} tab\tline\nend ]]> ü 🙂";
+    let passed = &first["inside"][0];
+    assert_eq!((&passed["@name"], &passed["inside"][0]["tag"]), (&json!(shown), &json!("system-out")));
+    assert!(passed["@time"].as_str().unwrap().parse::<f64>().is_ok());
+    let failure = &first["inside"][1]["inside"][0];
+    assert_eq!((failure["tag"].as_str(), failure["@type"].as_str()), (Some("failure"), Some("assertion")));
+    assert!(failure["text"].as_str().unwrap().contains("\"</failure>\" does not hold for"), "{failure}");
+    let error = &second["inside"][0]["inside"][0];
+    assert_eq!((error["tag"].as_str(), error["@type"].as_str()), (Some("error"), Some("execution")));
+    let nowhere = place.run(&["test", "--junit", "no/such/folder/report.xml"]);
+    assert_eq!(nowhere.code, Some(2), "{nowhere:?}");
+}

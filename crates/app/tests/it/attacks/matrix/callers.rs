@@ -148,6 +148,16 @@ impl Caller {
         let is_open = action == "open";
         let over_mcp = matches!(request, Request::Mcp { .. } | Request::LegacyMcp { .. });
         match self.kind {
+            // Attackers do not know the secret, and the name of a caller is not asked.
+            Kind::Revoked
+            | Kind::OtherActions
+            | Kind::Stranger
+            | Kind::ClaimsByHeader { .. }
+            | Kind::ClaimsByMember { .. }
+                if matches!(request, Request::Delivery { .. }) =>
+            {
+                Expected::Unauthenticated
+            }
             Kind::Role(role) if allows(action, role) => Expected::Allowed,
             Kind::Role(role) if governed || (over_mcp && is_governed(role)) => Expected::NotFound,
             Kind::Role(_) => Expected::Refused,

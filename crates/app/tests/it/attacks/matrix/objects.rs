@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 
 use super::content::{document, echo, envelope, key, secret, workflow};
-use super::wire::{Request, Verdict, Wire, get, http, post};
+use super::wire::{Request, Verdict, Wire, done, get, http, post};
 use crate::program::PATIENCE;
 
 /// In the content of every object of the tenant under attack, and in none of its ids.
@@ -20,6 +20,9 @@ pub const DYNAMIC_TOOL: &str = "dynamic";
 
 /// The tenant under attack.
 pub const TENANT: &str = "acme";
+
+/// What the senders of deliveries sign with.
+const HOOK_SECRET: &str = "a secret of the sender";
 
 /// A task that a worker has leased.
 #[derive(Debug, Clone)]
@@ -33,6 +36,7 @@ pub struct Leased {
 pub struct Shared {
     workflow: String,
     schedule: String,
+    trigger: String,
     execution: String,
     approval: String,
     task: Option<Leased>,
@@ -84,6 +88,7 @@ impl Objects {
         objects.shared = Some(Shared {
             workflow: objects.workflow(),
             schedule: objects.schedule(),
+            trigger: objects.trigger(),
             execution: objects.execution(),
             approval: objects.approval(),
             task: Some(task),
@@ -170,6 +175,25 @@ impl Objects {
         })
     }
 
+    pub fn trigger(&self) -> String {
+        self.shared(|shared| &shared.trigger).unwrap_or_else(|| {
+            let (id, workflow) = (self.fresh("trigger"), self.fresh("triggered"));
+            self.own(&http("PUT", "/v1/workflows", Some(json!({"workflow": echo(&workflow, CANARY)}))));
+            let body = json!({"workflowId": workflow, "webhook": {}, "inputs": {}, "secret": {"value": HOOK_SECRET}});
+            self.own(&http("PUT", format!("/v1/triggers/{id}"), Some(body)));
+            id
+        })
+    }
+
+    /// A delivery to a trigger: signed, unless it is an attacker's, who does not know the secret.
+    pub fn delivery(&self) -> Request {
+        let secret = if self.shared.is_some() { "a guess of an attacker" } else { HOOK_SECRET };
+        let target = format!("/v1/hooks/{}.{TENANT}", self.trigger());
+        let body = String::from("{}");
+        let signature = orchestr8_outbound::signature(secret, &body).unwrap();
+        Request::Delivery { target, body, signature }
+    }
+
     fn waiting(&self, who: Value) -> String {
         let step = json!({"id": "ask", "approval": {"message": CANARY, "who": who}});
         let definition = workflow(&self.fresh("waiting"), json!([step]));
@@ -192,6 +216,19 @@ impl Objects {
             let said: Value = serde_json::from_str(&said).unwrap();
             said["executionId"].as_str().unwrap().to_owned()
         })
+    }
+
+    /// The path of an artifact: `execution/artifacts/id`.
+    pub fn artifact(&self) -> String {
+        if let Some(shared) = self.shared(|shared| &shared.execution) {
+            return format!("{shared}/artifacts/none");
+        }
+        let step = json!({"id": "a", "agentId": "@orchestr8/echo", "input": {"n": 1}, "output": "artifact"});
+        let body = json!({"workflow": workflow(&self.fresh("kept"), json!([step]))});
+        let said = self.owner.borrow_mut().ask(&post("/v1/workflows/execute?mode=sync", body)).text;
+        let said: Value = serde_json::from_str(&said).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        format!("{}/artifacts/{}", text(&said["executionId"]), text(&said["outputs"]["a"]["$artifact"]))
     }
 
     /// The token of an approval that the caller may decide.
@@ -358,10 +395,4 @@ impl Objects {
         done(&mut self.admin.borrow_mut(), &super::wire::tool("admin.registerTool", arguments));
         name
     }
-}
-
-fn done(wire: &mut Wire, request: &Request) -> Value {
-    let reply = wire.ask(request);
-    assert_eq!(reply.verdict, Verdict::Done, "{request:?}: {}", reply.text);
-    serde_json::from_str(&reply.text).unwrap_or_default()
 }

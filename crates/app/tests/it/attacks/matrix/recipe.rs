@@ -36,6 +36,9 @@ impl Recipe {
         let moved = move |target: String| target.replacen("/v1/", "/api/v1/", 1);
         let request = Box::new(move |objects: &Objects| match request(objects) {
             Request::Http { method, target, body } => Request::Http { method, target: moved(target), body },
+            Request::Delivery { target, body, signature } => {
+                Request::Delivery { target: moved(target), body, signature }
+            }
             Request::Stream { target } => Request::Stream { target: moved(target) },
             Request::Socket { target } => Request::Socket { target: moved(target) },
             other @ (Request::Mcp { .. } | Request::LegacyMcp { .. } | Request::Command(_)) => other,

@@ -7,10 +7,19 @@ use super::recipe::{Recipe, of};
 use super::wire::{Request, get, http, post};
 
 pub fn all() -> Vec<Recipe> {
-    [definitions(), executions(), schedules(), approvals(), workers(), administration(), observation()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        definitions(),
+        executions(),
+        schedules(),
+        triggers(),
+        approvals(),
+        workers(),
+        administration(),
+        observation(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn definitions() -> Vec<Recipe> {
@@ -54,6 +63,9 @@ fn executions() -> Vec<Recipe> {
         read("", "executions.get"),
         read("/journal", "executions.journal"),
         read("/workflow", "executions.definition"),
+        of("GET /v1/executions/{id}/artifacts/{artifact}", "executions.artifact", |o| {
+            get(format!("/v1/executions/{}", o.artifact()))
+        }),
         act("cancel", "executions.cancel"),
         act("pause", "executions.pause"),
         of("POST /v1/executions/{id}/resume", "executions.resume", |o| {
@@ -69,6 +81,9 @@ fn executions() -> Vec<Recipe> {
         of("POST /v1/executions/{id}/events", "executions.signal", |o| {
             post(format!("/v1/executions/{}/events", o.execution()), json!({"name": "paid"}))
         }),
+        of("POST /v1/events", "events.send", |o| {
+            post("/v1/events", json!({"name": "paid", "key": o.fresh("key")}))
+        }),
         // Only a step whose outcome is not known can be resolved.
         of("POST /v1/executions/{id}/steps/{step}/resolve", "executions.resolve", |o| {
             post(format!("/v1/executions/{}/steps/ask/resolve", o.execution()), json!({"action": "fail"}))
@@ -76,6 +91,12 @@ fn executions() -> Vec<Recipe> {
         .ends(&["409 CONFLICT"]),
         of("POST /v1/executions/retry", "executions.retry_many", |_| {
             post("/v1/executions/retry", json!({"workflowId": "none"}))
+        }),
+        of("POST /v1/executions/cancel", "executions.cancel_many", |_| {
+            post("/v1/executions/cancel", json!({"workflowId": "none"}))
+        }),
+        of("POST /v1/executions/delete", "executions.delete_many", |_| {
+            post("/v1/executions/delete", json!({"workflowId": "none"}))
         }),
     ]
 }
@@ -111,6 +132,41 @@ fn schedules() -> Vec<Recipe> {
         act("pause", "schedules.pause"),
         act("resume", "schedules.resume"),
         act("trigger", "schedules.trigger"),
+    ]
+}
+
+fn triggers() -> Vec<Recipe> {
+    let body = |id: Option<String>, workflow: String| {
+        let mut body = json!({"workflowId": workflow, "webhook": {}});
+        if let Some(id) = id {
+            body["id"] = json!(id);
+        }
+        Some(body)
+    };
+    let act = |verb: &'static str, action| {
+        Recipe::new(format!("POST /v1/triggers/{{id}}/{verb}"), action, move |o| {
+            http("POST", format!("/v1/triggers/{}/{verb}", o.trigger()), None)
+        })
+    };
+    vec![
+        of("GET /v1/triggers", "triggers.list", |_| get("/v1/triggers")),
+        of("PUT /v1/triggers", "triggers.apply", move |o| {
+            http("PUT", "/v1/triggers", body(Some(o.fresh("put")), o.workflow()))
+        }),
+        of("POST /v1/triggers", "triggers.apply", move |o| {
+            http("POST", "/v1/triggers", body(Some(o.fresh("posted")), o.workflow()))
+        }),
+        of("PUT /v1/triggers/{id}", "triggers.apply", move |o| {
+            http("PUT", format!("/v1/triggers/{}", o.fresh("named")), body(None, o.workflow()))
+        }),
+        of("GET /v1/triggers/{id}", "triggers.show", |o| get(format!("/v1/triggers/{}", o.trigger()))),
+        of("DELETE /v1/triggers/{id}", "triggers.delete", |o| {
+            http("DELETE", format!("/v1/triggers/{}", o.trigger()), None)
+        }),
+        act("pause", "triggers.pause"),
+        act("resume", "triggers.resume"),
+        act("redrive", "triggers.redrive"),
+        of("POST /v1/hooks/{hook}", "hooks.deliver", |o| o.delivery()),
     ]
 }
 
@@ -176,6 +232,14 @@ fn administration() -> Vec<Recipe> {
         }),
         of("DELETE /v1/secrets/{name}", "secrets.delete", |o| {
             http("DELETE", format!("/v1/secrets/{}", o.secret()), None)
+        }),
+        of("GET /v1/limits", "limits.list", |_| get("/v1/limits")),
+        of("PUT /v1/limits", "limits.set", |_| {
+            let body = json!({"scope": "queue", "name": "empty", "value": 7});
+            http("PUT", "/v1/limits", Some(body))
+        }),
+        of("DELETE /v1/limits", "limits.unset", |_| {
+            http("DELETE", String::from("/v1/limits?scope=queue&name=empty"), None)
         }),
         of("GET /v1/audit", "audit.entries", |_| get("/v1/audit?limit=500")),
         of("GET /v1/audit/verify", "audit.verify", |_| get("/v1/audit/verify")),

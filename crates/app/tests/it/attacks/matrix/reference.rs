@@ -19,7 +19,7 @@ const RIGHTS: &[Right] = &[
     // Reads the data of a tenant.
     Right { roles: &["viewer", "agent", "operator", "editor", "approver", "owner"], actions: &[
         "aacp.message", "aacp.pairs", "aacp.request_status", "aacp.requests", "agent.getState", "agent.list", "agents.list",
-        "analyze_workflow", "create_workflow", "execution", "executions.approvals", "executions.definition", "executions.events",
+        "analyze_workflow", "create_workflow", "execution", "executions.approvals", "executions.artifact", "executions.definition", "executions.events",
         "executions.get", "executions.journal", "executions.list", "get_document", "get_session", "get_status",
         "knowledge.document", "knowledge.document_history", "knowledge.get_document", "knowledge.get_many", "knowledge.list",
         "knowledge.list_children", "knowledge.query_knowledge", "knowledge.replies", "list_documents", "peers.list",
@@ -28,7 +28,7 @@ const RIGHTS: &[Right] = &[
         "session.get_fork_messages", "session.get_last_assistant_text", "session.get_messages", "session.get_session_stats",
         "session.get_skills", "session.get_startup_recovery", "session.get_state", "session.get_tools", "session.get_tree",
         "session.list_session_files", "session.list_sessions", "session.list_stored_sessions", "session.switch_session",
-        "tool_search", "witness.heads", "workflow", "workflows.list", "workflows.metrics", "workflows.show", "workflows.validate",
+        "tool_search", "triggers.list", "triggers.show", "witness.heads", "workflow", "workflows.list", "workflows.metrics", "workflows.show", "workflows.validate",
     ]},
     // Reads how the server is, which tells nothing of a tenant's data.
     Right { roles: &["viewer", "agent", "operator", "editor", "approver", "admin", "owner"], actions: &[
@@ -52,14 +52,15 @@ const RIGHTS: &[Right] = &[
     Right { roles: &["agent", "editor", "owner"], actions: &["artifacts.create", "knowledge.create_document"] },
     // Runs.
     Right { roles: &["operator", "owner"], actions: &[
-        "executions.cancel", "executions.fork", "executions.pause", "executions.resolve", "executions.resume",
+        "events.send", "executions.cancel", "executions.cancel_many", "executions.fork", "executions.pause", "executions.resolve", "executions.resume",
         "executions.retry", "executions.retry_many", "executions.signal", "schedules.pause", "schedules.resume",
-        "schedules.trigger", "session.bash", "workflows.execute",
+        "schedules.trigger", "session.bash", "triggers.pause", "triggers.redrive", "triggers.resume", "workflows.execute",
     ]},
     // Changes definitions, schedules, documents.
     Right { roles: &["editor", "owner"], actions: &[
         "knowledge.delete_document", "knowledge.edit", "knowledge.move_document", "knowledge.restore_document",
-        "knowledge.update_document", "schedules.apply", "schedules.delete", "workflows.apply", "workflows.delete",
+        "knowledge.update_document", "schedules.apply", "schedules.delete", "triggers.apply", "triggers.delete",
+        "workflows.apply", "workflows.delete",
     ]},
     Right { roles: &["approver", "owner"], actions: &["executions.approve"] },
     Right { roles: &["worker", "owner"], actions: &[
@@ -67,7 +68,7 @@ const RIGHTS: &[Right] = &[
     ]},
     // Manages servers, tokens, secrets, keys; reads the audit trail.
     Right { roles: &["admin", "owner"], actions: &[
-        "audit.entries", "audit.verify", "keys.manage", "secrets.delete", "secrets.list", "secrets.rotate", "secrets.set",
+        "audit.entries", "audit.verify", "keys.manage", "limits.list", "limits.set", "limits.unset", "secrets.delete", "secrets.list", "secrets.rotate", "secrets.set",
         "tokens.create", "tokens.list", "tokens.revoke", "tokens.rotate", "tools.quarantined", "witness.forget",
     ]},
     // In token mode the tools of admins ask for the role itself, as seed 000 has it.
@@ -76,15 +77,15 @@ const RIGHTS: &[Right] = &[
     ]},
     // Decides what of a tenant's data leaves the server; repairs its indexes.
     Right { roles: &["owner"], actions: &[
-        "knowledge.delete_due", "knowledge.reindex", "knowledge.verify", "knowledge.webhooks_add", "knowledge.webhooks_list",
+        "executions.delete_many", "knowledge.delete_due", "knowledge.reindex", "knowledge.verify", "knowledge.webhooks_add", "knowledge.webhooks_list",
         "knowledge.webhooks_remove",
     ]},
     // What is the same for all tenants: for those who administer the machine, who are not in this tenant.
     Right { roles: &[], actions: &["admin.acceptTool", "server.objectives", "tools.accept"] },
     // An address without the signature of the server.
     Right { roles: &[], actions: &["link"] },
-    // Descriptions, and results whose address is the proof.
-    Right { roles: &ROLES, actions: &["mcp.result", "open"] },
+    // Descriptions, results whose address is the proof, and deliveries whose signature is.
+    Right { roles: &ROLES, actions: &["hooks.deliver", "mcp.result", "open"] },
 ];
 
 /// The tools of a governed workspace.

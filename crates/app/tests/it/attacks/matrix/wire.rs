@@ -20,6 +20,12 @@ pub enum Request {
         target: String,
         body: Option<Value>,
     },
+    /// A delivery to a webhook trigger, with its signature.
+    Delivery {
+        target: String,
+        body: String,
+        signature: String,
+    },
     /// A method of MCP over HTTP in the modern era.
     Mcp {
         method: &'static str,
@@ -102,6 +108,7 @@ impl Wire {
     pub fn ask(&mut self, request: &Request) -> Reply {
         match self.forged(request.clone()) {
             Request::Http { method, target, body } => self.http(method, &target, body),
+            Request::Delivery { target, body, signature } => self.deliver(&target, &body, &signature),
             Request::Mcp { method, params } => self.mcp(method, params),
             Request::LegacyMcp { method, params } => self.legacy_mcp(method, params),
             Request::Command(command) => self.command(command),
@@ -129,7 +136,10 @@ impl Wire {
                 }
             }
             Request::Command(command) => into(command),
-            Request::Http { body: None, .. } | Request::Stream { .. } | Request::Socket { .. } => {}
+            Request::Http { body: None, .. }
+            | Request::Delivery { .. }
+            | Request::Stream { .. }
+            | Request::Socket { .. } => {}
         }
         request
     }
@@ -157,6 +167,13 @@ impl Wire {
     fn http(&mut self, method: &str, target: &str, body: Option<Value>) -> Reply {
         let body = body.map(|body| body.to_string());
         let (status, text) = self.send(|http, more| http.request(method, target, more, body.as_deref()));
+        Reply { verdict: of_status(status, &text), text }
+    }
+
+    fn deliver(&mut self, target: &str, body: &str, signature: &str) -> Reply {
+        let head = format!("X-Hub-Signature-256: {signature}\r\n");
+        let (status, text) =
+            self.send(|http, more| http.request("POST", target, &format!("{head}{more}"), Some(body)));
         Reply { verdict: of_status(status, &text), text }
     }
 
@@ -312,4 +329,11 @@ fn of_command(said: &Value) -> Verdict {
         (false, "NOT_FOUND") => Verdict::NotFound,
         (false, code) => Verdict::Failed(code.to_owned()),
     }
+}
+
+/// Asks for something that must be done.
+pub fn done(wire: &mut Wire, request: &Request) -> Value {
+    let reply = wire.ask(request);
+    assert_eq!(reply.verdict, Verdict::Done, "{request:?}: {}", reply.text);
+    serde_json::from_str(&reply.text).unwrap_or_default()
 }

@@ -48,6 +48,13 @@ fn the_independent_verifier_accepts_proofs_and_finds_what_was_changed_in_them() 
         changed(&|proof| drop(proof["entries"][0]["path"].as_array_mut().unwrap().pop()));
         changed(&|proof| proof["head"] = json!(proof["head"].as_str().unwrap().replace("event ", "event x")));
         changed(&|proof| proof["entries"] = json!([]));
+        changed(&|proof| drop(proof["entries"].as_array_mut().unwrap().pop()));
+        changed(&|proof| drop(proof["entries"].as_array_mut().unwrap().remove(0)));
+        changed(&|proof| proof["target"] = json!("8"));
+        changed(&|proof| drop(proof.as_object_mut().unwrap().remove("target")));
+        changed(&|proof| proof["key"] = json!("another"));
+        changed(&|proof| proof["head"] = json!(format!("{}more\n", proof["head"].as_str().unwrap())));
+        changed(&|proof| proof["head"] = json!(format!("{}more", proof["head"].as_str().unwrap())));
     }
     let other = "orchestr8-log-00000000+00000000+AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     let proof = place.path().join("entry.json");
@@ -105,6 +112,44 @@ fn the_independent_verifier_checks_a_whole_log_against_heads_kept_elsewhere() {
     fs::copy(other.heads(), place.path().join("foreign.heads")).unwrap();
     let (ok, out) = check(&lines, "foreign.heads", &key);
     assert!(!ok && out.contains("foreign key"), "{out}");
+}
+
+#[test]
+fn the_independent_verifier_accepts_a_log_that_has_grown_and_no_other() {
+    let installation = Installation::new();
+    let (place, key) = (&installation.place, installation.public_key());
+    fs::copy(installation.heads(), place.path().join("anchored.heads")).unwrap();
+    let anchored = place.read("anchored.heads");
+    let newest: Value = serde_json::from_str(anchored.lines().last().unwrap()).unwrap();
+    let mut notes = newest["heads"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
+    let note = notes.find(|note| note.lines().next().unwrap().ends_with("/audit")).unwrap();
+    let from = note.lines().nth(1).unwrap();
+    let server = Server::start(place, &["--conformance"]);
+    (12..19).for_each(|number| super::append(&server, number));
+    assert_eq!(server.terminate().code(), Some(0));
+    let said = place.run(&["prove", "--since", from, "--out", "growth.json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let check = |file: &str| {
+        let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+        verifier(&["growth", &at(file), "--heads", &at("anchored.heads"), "--key", &key])
+    };
+    let (ok, out) = check("growth.json");
+    assert!(ok && out.contains(&format!("has grown from {from} to ")), "{out}");
+    let growth: Value = serde_json::from_str(&place.read("growth.json")).unwrap();
+    let fails = |change: &dyn Fn(&mut Value)| {
+        let mut changed = growth.clone();
+        change(&mut changed);
+        place.write("changed.json", &changed.to_string());
+        let (ok, out) = check("changed.json");
+        assert!(!ok && out.starts_with("FAIL: "), "{out}");
+    };
+    fails(&|proof| proof["hashes"][0] = json!("00".repeat(32)));
+    fails(&|proof| drop(proof["hashes"].as_array_mut().unwrap().pop()));
+    fails(&|proof| proof["hashes"].as_array_mut().unwrap().push(json!("00".repeat(32))));
+    fails(&|proof| proof["from"] = json!(1));
+    fails(&|proof| proof["log"] = json!("journal"));
+    fails(&|proof| proof["head"] = json!(proof["head"].as_str().unwrap().replace("event ", "event x")));
+    assert_eq!(place.run(&["prove", "--since", "9999"]).code, Some(3));
 }
 
 /// A server on another machine, as far as this one knows: it keeps the bodies that it is posted.

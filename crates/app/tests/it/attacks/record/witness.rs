@@ -7,9 +7,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::super::tls::{Authority, TlsServer, place as tls_place};
 use super::append;
 use crate::program::{Place, Said};
-use crate::server::Server;
+use crate::server::{Answer, Server};
 
 /// A witness, and a server whose heads it remembers.
 struct Witnessed {
@@ -19,9 +20,13 @@ struct Witnessed {
 }
 
 fn watched(address: SocketAddr, token: &str) -> Place {
+    watched_at(&format!("http://{address}"), token)
+}
+
+fn watched_at(url: &str, token: &str) -> Place {
     Place::new()
         .with("ORCHESTR8_HTTP_LISTEN", "127.0.0.1:0")
-        .with("ORCHESTR8_AUDIT_WITNESSES", &format!("http://{address}"))
+        .with("ORCHESTR8_AUDIT_WITNESSES", url)
         .with("ORCHESTR8_AUDIT_WITNESS_TOKEN_ENV_VAR", "WITNESS_TOKEN")
         .with("WITNESS_TOKEN", token)
 }
@@ -29,14 +34,23 @@ fn watched(address: SocketAddr, token: &str) -> Place {
 impl Witnessed {
     fn new() -> Self {
         let witness_place = Place::new();
-        let scope =
-            ["tokens", "create", "--name", "prod", "--role", "agent", "--scope", "witness.*", "--json"];
-        let made = witness_place.run(&scope);
-        assert_eq!(made.code, Some(0), "{made:?}");
-        let token = serde_json::from_str::<Value>(&made.out).unwrap()["token"].as_str().unwrap().to_owned();
+        let token = new_token(&witness_place);
         let witness = Server::start(&witness_place, &[]);
         let place = watched(witness.address, &token);
         Self { witness_place, witness, place }
+    }
+
+    /// What the server shows the witness.
+    fn bearer(&self) -> String {
+        let command = self.place.command(&[]);
+        let token = command.get_envs().find(|(name, _)| *name == "WITNESS_TOKEN").unwrap().1.unwrap();
+        format!("Authorization: Bearer {}\r\n", token.to_str().unwrap())
+    }
+
+    /// Sends heads as the server does.
+    fn send(&self, body: &Value) -> Answer {
+        let mut witness = self.witness.connect();
+        witness.request("POST", "/v1/witness/heads", &self.bearer(), Some(&body.to_string())).unwrap()
     }
 
     fn at_witness(&self, args: &[&str]) -> Said {
@@ -56,6 +70,22 @@ impl Witnessed {
             .cloned()
             .unwrap_or_default()
     }
+}
+
+/// A token of the witness that can do what a witness is for, and nothing else.
+fn new_token(witness: &Place) -> String {
+    let scope = ["tokens", "create", "--name", "prod", "--role", "agent", "--scope", "witness.*", "--json"];
+    let made = witness.run(&scope);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    serde_json::from_str::<Value>(&made.out).unwrap()["token"].as_str().unwrap().to_owned()
+}
+
+/// The lines of the head file, the oldest first.
+fn signed_heads(place: &Place) -> Vec<Value> {
+    let files = fs::read_dir(place.path().join("home/.local/state/orchestr8/audit")).unwrap();
+    let mut files = files.map(|file| file.unwrap().path());
+    let file = files.find(|path| path.extension().is_some_and(|end| end == "heads")).unwrap();
+    fs::read_to_string(file).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// Appends entries, and stops in good order: the last head is anchored by then.
@@ -121,24 +151,11 @@ fn a_rollback_of_data_heads_and_key_together_is_found_through_the_witness() {
 fn a_witness_refuses_heads_that_contradict_it_and_answers_with_its_own() {
     let world = Witnessed::new();
     work(&world.place, 0..3);
-    let heads = fs::read_dir(world.place.path().join("home/.local/state/orchestr8/audit")).unwrap();
-    let heads = heads
-        .map(|file| file.unwrap().path())
-        .find(|path| path.extension().is_some_and(|end| end == "heads"));
-    let lines = fs::read_to_string(heads.unwrap()).unwrap();
-    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    let first = signed_heads(&world.place).swap_remove(0);
     work(&world.place, 3..6);
     let newest = world.remembered();
-    let (key, token) = (newest["key"].clone(), world.place.command(&[]));
-    let token = token.get_envs().find(|(name, _)| *name == "WITNESS_TOKEN").unwrap().1.unwrap();
-    let bearer = format!("Authorization: Bearer {}\r\n", token.to_str().unwrap());
-    let send = |body: Value| {
-        world
-            .witness
-            .connect()
-            .request("POST", "/v1/witness/heads", &bearer, Some(&body.to_string()))
-            .unwrap()
-    };
+    let (key, bearer) = (newest["key"].clone(), world.bearer());
+    let send = |body: Value| world.send(&body);
     let smaller = send(json!({"key": key, "heads": first["heads"]}));
     assert_eq!(smaller.status, 409, "{smaller:?}");
     assert!(smaller.body.contains("the log has become smaller"), "{}", smaller.body);
@@ -156,6 +173,44 @@ fn a_witness_refuses_heads_that_contradict_it_and_answers_with_its_own() {
     assert_eq!(without_role.unwrap().status, 403);
     let said = world.at_witness(&["audit", "list", "--json", "--action", "witness.submit"]);
     assert!(said.out.contains("\"prod\""), "{said:?}");
+}
+
+/// The key is stolen, the log rewritten and then made longer: size and signature are right, only the history is not.
+#[test]
+fn a_longer_log_with_another_history_is_refused_although_the_key_has_signed_it() {
+    let world = Witnessed::new();
+    let (home, old) = (world.place.path().join("home/.local"), world.place.path().join("old"));
+    work(&world.place, 0..2);
+    copy(&home, &old);
+    work(&world.place, 2..4);
+    let remembered = world.remembered();
+    fs::remove_dir_all(&home).unwrap();
+    copy(&old, &home);
+    let mut unwatched = world.place.command(&["serve", "--listen", "127.0.0.1:0", "--conformance"]);
+    unwatched.env_remove("ORCHESTR8_AUDIT_WITNESSES").env_remove("ORCHESTR8_AUDIT_WITNESS_TOKEN_ENV_VAR");
+    let server = Server::of(unwatched);
+    (10..20).for_each(|number| append(&server, number));
+    assert_eq!(server.terminate().code(), Some(0));
+    let forged = signed_heads(&world.place).pop().unwrap();
+    let origin = remembered["origin"].as_str().unwrap();
+    let note =
+        forged["heads"].as_array().unwrap().iter().find(|note| note.as_str().unwrap().starts_with(origin));
+    let (note, from) = (note.unwrap(), remembered["size"].as_u64().unwrap());
+    let size: u64 = note.as_str().unwrap().lines().nth(1).unwrap().parse().unwrap();
+    assert!(size > from, "{size} and {from}");
+    let plain = world.send(&json!({"key": remembered["key"], "heads": [note]}));
+    assert_eq!(plain.status, 409, "{plain:?}");
+    let details = serde_json::from_str::<Value>(&plain.body).unwrap()["error"]["details"].clone();
+    assert_eq!((&details["reason"], &details["from"]), (&json!("consistency_proof_missing"), &json!(from)));
+    // The best that the forger can prove: that the log has grown from its own past.
+    let said = world.place.run(&["prove", "--since", &from.to_string(), "--out", "growth.json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let growth: Value = serde_json::from_str(&world.place.read("growth.json")).unwrap();
+    let proof = json!({"origin": origin, "from": from, "hashes": growth["hashes"]});
+    let proven = world.send(&json!({"key": remembered["key"], "heads": [note], "proofs": [proof]}));
+    assert_eq!(proven.status, 409, "{proven:?}");
+    assert!(proven.body.contains("has not grown from the one that is remembered"), "{}", proven.body);
+    assert_eq!(world.remembered(), remembered);
 }
 
 /// Answers every request with this.
@@ -259,4 +314,27 @@ fn heads_are_signed_after_so_many_entries_and_the_key_can_come_from_a_command() 
     let key_of = |out: &str| serde_json::from_str::<Value>(out).unwrap()["key"].clone();
     assert_eq!(key_of(&shown(&place)), key_of(&shown(&first)));
     assert_eq!(place.run(&["audit", "verify"]).code, Some(0));
+}
+
+#[test]
+fn a_witness_with_a_certificate_of_an_own_authority_is_believed_only_once_that_is_trusted() {
+    let authority = Authority::new();
+    let witness_place = tls_place(&authority);
+    let token = new_token(&witness_place);
+    let witness = TlsServer::start(&witness_place);
+    let url = format!("https://{}", witness.address);
+    let place = watched_at(&url, &token).with("ORCHESTR8_AUDIT_REQUIRE_WITNESS", "true");
+    let refused = serve(&place);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    assert!(refused.err.contains("audit.requireWitness is set"), "{}", refused.err);
+    let ca = witness_place.path().join("ca.pem");
+    let place = place.with("ORCHESTR8_AUDIT_WITNESS_CA_FILE", ca.to_str().unwrap());
+    work(&place, 0..2);
+    let verified = place.run(&["audit", "verify", "--witness", &url]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    let key = witness_place.path().join("key.pem");
+    let place = place.with("ORCHESTR8_AUDIT_WITNESS_CA_FILE", key.to_str().unwrap());
+    let wrong = place.run(&["config", "check"]);
+    assert_ne!(wrong.code, Some(0), "{wrong:?}");
+    assert!(wrong.err.contains("audit.witnessCaFile"), "{}", wrong.err);
 }

@@ -19,6 +19,8 @@ export interface Entry {
   object?: string | null
   argsHash?: string
   hash: string
+  /** False: the entry is not what was written. */
+  intact: boolean
 }
 
 export interface Proof {

@@ -37,7 +37,7 @@ export class Failure extends Error {
 
 export interface Asked {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  query?: Record<string, string | number | undefined | null>
+  query?: Record<string, string | number | string[] | undefined | null>
   body?: unknown
   headers?: Record<string, string>
   signal?: AbortSignal
@@ -80,9 +80,10 @@ export function authorization(): Record<string, string> {
 }
 
 function address(path: string, query: Asked['query']): string {
-  const pairs = Object.entries(query ?? {}).filter((pair) => pair[1] !== undefined && pair[1] !== null && pair[1] !== '')
+  const given = Object.entries(query ?? {}).filter((pair) => pair[1] !== undefined && pair[1] !== null && pair[1] !== '')
+  const pairs = given.flatMap(([name, value]) => (Array.isArray(value) ? value : [String(value)]).map((one) => [name, one]))
   if (pairs.length === 0) return path
-  return `${path}?${new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]))}`
+  return `${path}?${new URLSearchParams(pairs)}`
 }
 
 async function failure(response: Response): Promise<Failure> {

@@ -10,6 +10,8 @@ export interface NewToken {
   roles: string[]
   scope: string[]
   expiresAt?: string
+  /** Takes over what belongs to the name of a revoked token. */
+  reuseName?: true
 }
 
 const at = (id: string, what: string): string => `/v1/tokens/${encodeURIComponent(id)}/${what}`

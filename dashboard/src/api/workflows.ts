@@ -14,9 +14,12 @@ import {
 } from './client'
 
 export interface Filter {
+  id?: string | undefined
   status?: string | undefined
   workflowId?: string | undefined
   correlationId?: string | undefined
+  /** Tags that executions must have, such as `customer=42`. */
+  where?: string[] | undefined
   since?: string | undefined
   until?: string | undefined
 }
@@ -138,6 +141,8 @@ export interface Definition {
   context?: { variables?: Record<string, Json> }
   inputs?: Json
   steps: DefinitionStep[]
+  onFailure?: DefinitionStep[]
+  finally?: DefinitionStep[]
 }
 
 export interface DefinitionStep {

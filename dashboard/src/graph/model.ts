@@ -24,10 +24,32 @@ export function kindOf(step: DefinitionStep): string {
   return base
 }
 
+/** Steps that lead to no other, and steps that wait for none: where one list of a definition ends and the next begins. */
+const ends = (steps: DefinitionStep[], edges: Edge[]) => steps.filter((step) => !edges.some((edge) => edge.from === step.id))
+const beginnings = (steps: DefinitionStep[], edges: Edge[]) => steps.filter((step) => !edges.some((edge) => edge.to === step.id))
+
 export function graphOf(definition: Definition): { nodes: Node[]; edges: Edge[] } {
-  const known = new Set(definition.steps.map((step) => step.id))
+  const lists: [string, DefinitionStep[]][] = [
+    ['on failure', definition.onFailure ?? []],
+    ['finally', definition.finally ?? []],
+  ]
+  const { nodes, edges } = graphOfSteps(definition.steps)
+  const last = ends(definition.steps, edges)
+  for (const [label, steps] of lists) {
+    const own = graphOfSteps(steps)
+    nodes.push(...own.nodes.map((node) => ({ ...node, kind: `${node.kind}, ${label}` })))
+    for (const to of beginnings(steps, own.edges)) {
+      edges.push(...last.map((from): Edge => ({ from: from.id, to: to.id, label, isDashed: true })))
+    }
+    edges.push(...own.edges)
+  }
+  return { nodes, edges }
+}
+
+function graphOfSteps(steps: DefinitionStep[]): { nodes: Node[]; edges: Edge[] } {
+  const known = new Set(steps.map((step) => step.id))
   const edges: Edge[] = []
-  for (const step of definition.steps) {
+  for (const step of steps) {
     for (const before of [...(step.dependencies ?? []), ...(step.dependsOn ?? [])]) {
       if (known.has(before)) edges.push({ from: before, to: step.id })
     }
@@ -38,7 +60,7 @@ export function graphOf(definition: Definition): { nodes: Node[]; edges: Edge[] 
       edges.push({ from: step.id, to: step.fallbackStepId, label: 'if it fails', isDashed: true })
     }
   }
-  return { nodes: definition.steps.map((step) => ({ id: step.id, name: step.id, kind: kindOf(step) })), edges }
+  return { nodes: steps.map((step) => ({ id: step.id, name: step.id, kind: kindOf(step) })), edges }
 }
 
 function branches(step: DefinitionStep): [string, string][] {

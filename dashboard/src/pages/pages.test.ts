@@ -23,6 +23,16 @@ test('a graph has what steps wait for, choose, and fall back to', () => {
   expect(edges.map((edge) => `${edge.from}>${edge.to}:${edge.label ?? ''}`)).toEqual(['a>d:if it fails', 'a>b:', 'b>c:x', 'b>d:else', 'b>c:'])
 })
 
+test('handlers follow the last steps of the body', () => {
+  const { nodes, edges } = graphOf({
+    steps: [{ id: 'a' }, { id: 'b', dependsOn: ['a'] }],
+    onFailure: [{ id: 'tell', agentId: '@orchestr8/http' }, { id: 'told', dependsOn: ['tell'] }],
+    finally: [{ id: 'clean' }],
+  })
+  expect(nodes.map((node) => node.kind)).toEqual(['step', 'step', 'http, on failure', 'step, on failure', 'step, finally'])
+  expect(edges.map((edge) => `${edge.from}>${edge.to}:${edge.label ?? ''}`)).toEqual(['a>b:', 'b>tell:on failure', 'tell>told:', 'b>clean:finally'])
+})
+
 test('a long edge is drawn from its first point to its last', () => {
   const [a, b, c, d] = [{ x: 0, y: 0 }, { x: 10, y: 10 }, { x: 10, y: 30.04 }, { x: 0, y: 40 }]
   expect(pathOf([a, d])).toBe('M0,0 L0,40')

@@ -7,7 +7,7 @@ import { useQueryValue } from '../../app/router'
 import { Button, Copy, Empty, PageHead, Panel, Trouble, Waiting } from '../../ui/basics'
 import { Code } from '../../ui/code'
 import { Dialog } from '../../ui/dialog'
-import { StateBadge } from '../../ui/state'
+import { Badge, StateBadge } from '../../ui/state'
 import { Table, type Column } from '../../ui/table'
 import { Ago } from '../../ui/time'
 
@@ -20,12 +20,22 @@ const STATES: Record<string, string> = {
 
 const COLUMNS: Column<Entry>[] = [
   { name: '#', width: '4.5rem', right: true, wideOnly: true, cell: (entry) => <span className="figures text-xs text-faint">{entry.id}</span> },
-  { name: 'Action', width: 'minmax(10rem, 1.5fr)', cell: (entry) => <span className="font-medium">{entry.action}</span> },
+  { name: 'Action', width: 'minmax(10rem, 1.5fr)', cell: (entry) => <Action entry={entry} /> },
   { name: 'Who', width: 'minmax(0, 1fr)', wideOnly: true, cell: (entry) => <span className="text-soft">{entry.principal}</span> },
   { name: 'Over', width: '6rem', wideOnly: true, cell: (entry) => <span className="text-soft">{entry.transport}</span> },
   { name: 'End', width: 'minmax(6.5rem, 8.5rem)', cell: (entry) => <StateBadge state={STATES[entry.end] ?? entry.end} label={entry.errorCode ?? entry.end} /> },
   { name: 'When', width: '6.5rem', right: true, cell: (entry) => <span className="text-soft"><Ago at={entry.at} /></span> },
 ]
+
+/** An entry that is not what was written is marked: nothing of it can be relied on. */
+function Action({ entry }: { entry: Entry }) {
+  return (
+    <span className="flex min-w-0 items-center gap-2">
+      <span className="truncate font-medium">{entry.action}</span>
+      {!entry.intact && <Badge hue="bad">Changed</Badge>}
+    </span>
+  )
+}
 
 export default function Audit() {
   const [action, setAction] = useQueryValue('action')
@@ -69,7 +79,12 @@ export default function Audit() {
           />
         )}
       </div>
-      {open && <Dialog title={`Entry ${open.id}`} close={() => setOpen(null)} wide><Code value={open} label="Entry" /></Dialog>}
+      {open && (
+        <Dialog title={`Entry ${open.id}`} close={() => setOpen(null)} wide>
+          {!open.intact && <p role="alert" className="mb-3 rounded bg-bad-wash px-2 py-1.5 text-bad">This entry was changed in the data file. What it says cannot be relied on.</p>}
+          <Code value={open} label="Entry" />
+        </Dialog>
+      )}
     </>
   )
 }

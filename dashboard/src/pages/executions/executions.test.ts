@@ -3,12 +3,20 @@ import type { Execution, ExecutionSummary, JournalEntry } from '../../api/client
 import { attemptsOf } from './attempts'
 import { filled } from './input'
 import { isOpenBelow, withEvents, withNewest, withOlder } from './merge'
+import { searchOf } from './search'
 import { stuckAt } from './stuck'
 
 const row = (id: string, status: ExecutionSummary['status'] = 'running'): ExecutionSummary => ({
   executionId: id, status, workflow: { id: 'w', name: 'W', version: '1.0.0' }, correlationId: 'c', createdAt: '2026-01-01T00:00:00.000Z',
 })
 const ids = (rows: ExecutionSummary[]) => rows.map((one) => one.executionId).join('')
+
+test('words with = are tags, anything else is a correlation id', () => {
+  expect(searchOf('')).toEqual({})
+  expect(searchOf('customer=42  env=prod')).toEqual({ where: ['customer=42', 'env=prod'] })
+  expect(searchOf('order-17')).toEqual({ correlationId: 'order-17' })
+  expect(searchOf('=42')).toEqual({ correlationId: '=42' })
+})
 
 test('new executions come on top and known ones are brought up to date', () => {
   const { rows, isCut } = withNewest([row('b'), row('a')], [row('c'), row('b', 'completed')], false)
@@ -56,7 +64,7 @@ test('what holds an execution up is said, with the moment it goes on', () => {
   expect(stuckAt(waits)).toMatchObject([{ step: 'review', cure: 'approve', at: 'T' }])
   const timer = execution({ steps: { rest: { status: 'waiting', attempts: 0, waitingFor: { event: null, until: 'T' } } } })
   expect(stuckAt(timer)).toMatchObject([{ what: 'It waits for its time.', at: 'T' }])
-  const error = { code: 'TIMEOUT' as const, message: 'slow', isRetryable: true, category: 'timeout' as const }
+  const error = { code: 'TIMEOUT' as const, message: 'slow', isRetryable: true, category: 'timeout' as const, attempts: 1 }
   const retries = execution({ steps: { call: { status: 'retrying', attempts: 2, nextRetryAt: 'N', error } } })
   expect(stuckAt(retries)).toMatchObject([{ step: 'call', isRetry: true, at: 'N' }])
   expect(stuckAt(execution({ status: 'paused' }))).toMatchObject([{ cure: 'resume' }])
@@ -96,7 +104,7 @@ test('an undo is an attempt of its own', () => {
 })
 
 test('what could not be undone is said, and a rollback shows how far it is', () => {
-  const error = { code: 'TIMEOUT' as const, message: 'no answer', isRetryable: true, category: 'timeout' as const }
+  const error = { code: 'TIMEOUT' as const, message: 'no answer', isRetryable: true, category: 'timeout' as const, attempts: 1 }
   const compensation = { cause: 'failed' as const, undone: 1, remaining: 2, notUndone: [{ stepId: 'pay', index: 3, error }] }
   const rolling = execution({ status: 'compensating', compensation, steps: { ship: { status: 'failed', attempts: 1, error } } })
   expect(stuckAt(rolling).map((one) => one.what)).toEqual([
@@ -116,4 +124,16 @@ test('what a step was given is told as far as it is known here', () => {
     expect(filled(written, known)).toEqual({ value: written, isWhole: false })
   }
   expect(filled('${variables.who} and ${item}', known)).toEqual({ value: 'Ada and ${item}', isWhole: false })
+})
+
+test('the search field finds executions by the beginning of their id, by last and by correlation id', () => {
+  expect(searchOf('')).toEqual({})
+  expect(searchOf('last')).toEqual({ id: 'last' })
+  expect(searchOf('019a9676')).toEqual({ id: '019a9676' })
+  expect(searchOf('exec-019A9676-12')).toEqual({ id: 'exec-019A9676-12' })
+  expect(searchOf('019a967')).toEqual({ correlationId: '019a967' })
+  expect(searchOf('order-4711')).toEqual({ correlationId: 'order-4711' })
+  const uuid = '3f2b8c1e-9a4d-4e5f-8a7b-0c1d2e3f4a5b'
+  expect(searchOf(uuid)).toEqual({ correlationId: uuid })
+  expect(searchOf(`exec-${uuid}`)).toEqual({ id: `exec-${uuid}` })
 })

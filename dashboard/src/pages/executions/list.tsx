@@ -10,11 +10,13 @@ import { StateBadge } from '../../ui/state'
 import { Table, type Column } from '../../ui/table'
 import { Ago, Took } from '../../ui/time'
 import { useWide } from '../../ui/wide'
+import { searchOf } from './search'
 import { useList } from './use-list'
 
 const STATUSES = ['queued', 'running', 'paused', 'cancelling', 'compensating', 'completed', 'failed', 'cancelled', 'compensated']
 
-export const shortId = (id: string): string => id.replace(/^exec-/, '').slice(-12)
+/** The beginning of an id, which the search finds. */
+export const shortId = (id: string): string => id.replace(/^exec-/, '').slice(0, 18)
 const placeOf = (row: ExecutionSummary): string => `/executions/${encodeURIComponent(row.executionId)}`
 
 export const COLUMNS: Column<ExecutionSummary>[] = [
@@ -47,7 +49,7 @@ export function List() {
     workflowId: values.get('workflow') ?? undefined,
     since: values.get('since') ?? undefined,
     until: values.get('until') ?? undefined,
-    ...(text === '' ? {} : { correlationId: text }),
+    ...searchOf(text),
   }
   const list = useList(filter)
   const isFiltered = [...values.keys()].length > 0
@@ -98,8 +100,8 @@ function Filters() {
     <div role="search" className="mb-3 flex flex-wrap gap-2 max-md:grid max-md:grid-cols-2">
       <input
         type="search"
-        aria-label="Correlation id or execution id"
-        placeholder={isWide ? 'Correlation id or execution id  ( / )' : 'Correlation id or execution id'}
+        aria-label="Correlation id, execution id or tags"
+        placeholder={isWide ? 'Execution id or its beginning, last, correlation id, or tags such as customer=42  ( / )' : 'Correlation id, execution id or tag'}
         className="field min-w-0 flex-[2_1_16rem] max-md:col-span-2"
         value={text}
         onChange={(event) => setText(event.target.value)}
@@ -177,7 +179,7 @@ function Named({ text }: { text: string }) {
   const named = (known.data?.workflows ?? []).filter((one) => `${one.id} ${one.name}`.toLowerCase().includes(text.toLowerCase()))
   return (
     <>
-      <p>No execution has the id or correlation id <code className="font-mono text-xs break-all">{text}</code>.</p>
+      <p>No execution has the id, correlation id or tags <code className="font-mono text-xs break-all">{text}</code>.</p>
       {named.length > 0 && (
         <p className="mt-2 flex flex-wrap items-center justify-center gap-x-3">
           Executions of:

@@ -131,6 +131,9 @@ function Head({ execution, acts }: { execution: Execution; acts: ReactNode }) {
           {(spent.cost ?? 0) > 0 && <span>${(spent.cost ?? 0).toFixed(4)}</span>}
           {execution.parentExecutionId && <Kin id={execution.parentExecutionId}>started by</Kin>}
           {execution.forkedFrom && <Kin id={execution.forkedFrom}>forked from</Kin>}
+          {Object.entries(execution.tags ?? {}).map(([key, value]) => (
+            <Link key={key} to={`/executions?q=${encodeURIComponent(`${key}=${value}`)}`} className="rounded bg-raised px-1.5 font-mono hover:text-accent">{key}={value}</Link>
+          ))}
         </div>
       </div>
       <div className="flex flex-wrap items-center gap-1.5">{acts}</div>

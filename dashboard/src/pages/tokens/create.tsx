@@ -31,6 +31,7 @@ export function NewTokenDialog({ close, created }: { close: () => void; created:
   const [tenant, setTenant] = useState('')
   const [roles, setRoles] = useState<string[]>(['viewer'])
   const [scope, setScope] = useState('')
+  const [isReused, setReused] = useState(false)
   const [life, setLife] = useState<keyof typeof LIVES>('90 days')
   const [secret, setSecret] = useState<string | null>(null)
   const [isBusy, act] = useAct()
@@ -42,6 +43,7 @@ export function NewTokenDialog({ close, created }: { close: () => void; created:
         name: name.trim(),
         roles,
         scope: words(scope),
+        ...(isReused ? { reuseName: true as const } : {}),
         ...(tenant.trim() === '' ? {} : { tenant: tenant.trim() }),
         ...(days === null ? {} : { expiresAt: new Date(Date.now() + days * DAY_MS).toISOString() }),
       })
@@ -61,6 +63,13 @@ export function NewTokenDialog({ close, created }: { close: () => void; created:
         <Field label="Name" hint="Who shows it: the name in lists, logs and the audit trail.">
           <input className="field" required pattern="[A-Za-z0-9][A-Za-z0-9._@:\-]{0,63}" title="Letters, digits and . _ @ : -" value={name} onChange={(event) => setName(event.target.value)} />
         </Field>
+        <label className="flex items-start gap-2">
+          <input type="checkbox" className="mt-1" checked={isReused} onChange={(event) => setReused(event.target.checked)} />
+          <span>
+            Reuse the name of a revoked token
+            <span className="block text-xs text-soft">The new token takes over its sessions, schedules and workflows. Needs the role owner, and is on record.</span>
+          </span>
+        </label>
         <fieldset>
           <legend className="mb-1 text-xs text-soft">Roles you have yourself</legend>
           <div className="grid grid-cols-2 gap-1 sm:grid-cols-3">

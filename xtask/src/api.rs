@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// It makes some 25,000 requests, most of them from the edges of the schemas.
-const LIMIT: Duration = Duration::from_secs(900);
+const LIMIT: Duration = Duration::from_secs(1800);
 const SHOWN_LINES: usize = 120;
 
 /// Random examples for each operation, on top of the systematic ones.

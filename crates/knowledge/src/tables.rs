@@ -373,5 +373,5 @@ const BELOW: &str = "WITH RECURSIVE below(id) AS (
     SELECT id FROM below";
 
 fn metadata(document: &Document) -> Cell {
-    Cell::Text(serde_json::Value::Object(document.metadata.clone()).to_string())
+    Cell::from(serde_json::Value::Object(document.metadata.clone()).to_string())
 }

@@ -10,9 +10,8 @@ use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::ports::store::{Batch, Row};
 use orchestr8_kernel::principals::Standing;
 use orchestr8_kernel::resilience::retry::{Jitter, delay_ms};
-use orchestr8_outbound::{SIGNATURE, TIMED_SIGNATURE, client, signature, timed_signature};
+use orchestr8_outbound::delivery::{DeliveryEnd, SignedDelivery};
 use orchestr8_secrets::{RecordKind, SecretText};
-use reqwest::{StatusCode, Url};
 use serde_json::json;
 
 use super::IN_VAULT;
@@ -23,10 +22,6 @@ use crate::limits::{
 };
 use crate::record::{optional, read};
 use crate::tables::Whose;
-
-/// What is sent beside the body and its signature: which event, which delivery.
-pub const EVENT: &str = "x-orchestr8-event";
-pub const DELIVERY: &str = "x-orchestr8-delivery";
 
 /// Why a webhook of a principal without credentials is paused.
 const REVOKED: &str = "principal_revoked";
@@ -45,15 +40,6 @@ struct Parcel {
     author: Option<String>,
 }
 
-/// How an attempt ended.
-enum Ended {
-    Taken,
-    /// Worth another attempt.
-    Refused(String),
-    /// The other side wants nothing more.
-    Gone(String),
-}
-
 impl Hub {
     /// Sends what is due and says how many were taken. What fails is due again later.
     pub async fn deliver_due(&self) -> Result<usize, Fault> {
@@ -70,15 +56,15 @@ impl Hub {
             let which = Which { tenant: &parcel.tenant, id: &parcel.id, webhook: &parcel.webhook };
             let attempts = parcel.attempts + 1;
             batch.then(match ended {
-                Ended::Taken => {
+                DeliveryEnd::Taken => {
                     taken += 1;
                     tables::delivered(which)
                 }
-                Ended::Refused(why) if attempts < DELIVERY_ATTEMPTS => {
+                DeliveryEnd::Refused(why) if attempts < DELIVERY_ATTEMPTS => {
                     let due_ms = self.now_ms() + self.wait_ms(attempts);
                     tables::put_off(which, attempts, Some(due_ms), None, &why)
                 }
-                Ended::Refused(why) | Ended::Gone(why) => {
+                DeliveryEnd::Refused(why) | DeliveryEnd::Gone(why) => {
                     let word = json!({"tenant": parcel.tenant, "webhook": parcel.webhook, "why": why});
                     self.kernel().log().warn("a delivery was given up", word);
                     let change = StateChange {
@@ -147,35 +133,20 @@ impl Hub {
         i64::try_from(delay_ms(Jitter::Full, ceiling_ms, unit)).unwrap_or(i64::MAX)
     }
 
-    async fn send(&self, parcel: &Parcel) -> Ended {
-        match self.try_send(parcel).await {
-            Ok(status) if status.is_success() => Ended::Taken,
-            Ok(StatusCode::GONE) => Ended::Gone(String::from("410 Gone")),
-            Ok(status) => Ended::Refused(format!("it answered {status}")),
-            Err(fault) => Ended::Refused(fault.message.into_owned()),
-        }
-    }
-
-    async fn try_send(&self, parcel: &Parcel) -> Result<StatusCode, Fault> {
-        let url = Url::parse(&parcel.url).map_err(|_| Fault::invalid("its address is none"))?;
-        // Checked with every delivery: what was allowed when it was added may not be any more.
-        self.guard().check_url(&url)?;
-        let mut request = self
-            .client()
-            .get()?
-            .post(url)
-            .timeout(Duration::from_millis(DELIVERY_TIMEOUT_MS))
-            .header(reqwest::header::CONTENT_TYPE, "application/json")
-            .header(EVENT, &parcel.event)
-            .header(DELIVERY, &parcel.id);
-        if let Some(secret) = self.secret(parcel)? {
-            let timed = timed_signature(secret.expose(), &parcel.body, self.now_ms())?;
-            request = request
-                .header(SIGNATURE, signature(secret.expose(), &parcel.body)?)
-                .header(TIMED_SIGNATURE, timed);
-        }
-        let sent = request.body(parcel.body.clone()).send().await;
-        Ok(sent.map_err(|error| client::fault("the delivery", error))?.status())
+    async fn send(&self, parcel: &Parcel) -> DeliveryEnd {
+        let secret = match self.secret(parcel) {
+            Ok(secret) => secret,
+            Err(fault) => return DeliveryEnd::Refused(fault.message.into_owned()),
+        };
+        let delivery = SignedDelivery {
+            url: &parcel.url,
+            event: &parcel.event,
+            id: &parcel.id,
+            body: &parcel.body,
+            secret: secret.as_ref().map(SecretText::expose),
+            timeout: Duration::from_millis(DELIVERY_TIMEOUT_MS),
+        };
+        delivery.send(self.client(), self.guard(), self.now_ms()).await
     }
 }
 

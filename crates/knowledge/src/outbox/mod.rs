@@ -3,7 +3,7 @@
 mod deliver;
 pub mod tables;
 
-pub use deliver::{DELIVERY, EVENT};
+pub use orchestr8_outbound::delivery::{DELIVERY, EVENT};
 
 use orchestr8_kernel::ports::clock::iso;
 use serde_json::json;

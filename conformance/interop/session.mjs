@@ -45,6 +45,22 @@ async function listTools(client) {
 }
 
 /**
+ * Holds a slot with a slow call until it is cancelled. An echo that overtakes the call on another connection may have
+ * the last slot for a moment; the call is then refused and sent again.
+ */
+async function holdSlot(connection, signal) {
+  try {
+    for (;;) {
+      const result = await connection.call({ name: 'test_sleep', arguments: { ms: 60_000 } }, signal);
+      if (!result.isError) return 'answered';
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    }
+  } catch {
+    return 'cancelled';
+  }
+}
+
+/**
  * Lists, calls, fills every slot of the server with slow calls, cancels them, closes, and prints what it saw.
  * Only a cancellation that reached the server frees its slots, so `freed` is evidence, not courtesy.
  *
@@ -57,12 +73,7 @@ export async function exercise(connection, slots) {
   seen.tools = await listTools(client);
   seen.echo = await echo(client, 'hello');
   const stop = new AbortController();
-  const slow = Array.from({ length: slots }, () =>
-    connection.call({ name: 'test_sleep', arguments: { ms: 60_000 } }, stop.signal).then(
-      () => 'answered',
-      () => 'cancelled'
-    )
-  );
+  const slow = Array.from({ length: slots }, () => holdSlot(connection, stop.signal));
   seen.full = await until(async () => (await echo(client, 'room?')) === undefined);
   stop.abort('no longer needed');
   const ends = await Promise.all(slow);

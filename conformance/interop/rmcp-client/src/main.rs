@@ -7,7 +7,7 @@
 
 use anyhow::{Context, Result, bail};
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ProtocolVersion};
-use rmcp::service::{PeerRequestOptions, RunningService};
+use rmcp::service::{PeerRequestOptions, RequestHandle, RunningService};
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
 use serde_json::{Value, json};
@@ -93,25 +93,47 @@ async fn echo(client: &Client, message: &str) -> Result<Option<String>> {
 async fn fill_and_cancel(client: &Client, slots: usize, seen: &mut Value) -> Result<()> {
     let mut slow = Vec::new();
     for _ in 0..slots {
-        let request = ClientRequest::from(CallToolRequest::new(call("test_sleep", json!({"ms": 60_000}))));
-        slow.push(client.peer().send_cancellable_request(request, PeerRequestOptions::no_options()).await?);
+        slow.push(send_slow_call(client).await?);
     }
-    seen["full"] = has_room(client, false).await?.into();
+    seen["full"] = fill(client, &mut slow).await?.into();
     let mut cancelled = 0;
     for request in slow {
         request.cancel(Some("no longer needed".to_owned())).await?;
         cancelled += 1;
     }
     seen["cancelled"] = cancelled.into();
-    seen["freed"] = has_room(client, true).await?.into();
+    seen["freed"] = becomes_free(client).await?.into();
     Ok(())
 }
 
-/// Waits until the server has room, or has none.
-async fn has_room(client: &Client, wanted: bool) -> Result<bool> {
+async fn send_slow_call(client: &Client) -> Result<RequestHandle<RoleClient>> {
+    let request = ClientRequest::from(CallToolRequest::new(call("test_sleep", json!({"ms": 60_000}))));
+    Ok(client.peer().send_cancellable_request(request, PeerRequestOptions::no_options()).await?)
+}
+
+/// Waits until the slow calls hold every slot. An echo that overtakes a slow call on another connection may have the last slot for
+/// a moment; the slow call is then refused and sent again.
+async fn fill(client: &Client, slow: &mut [RequestHandle<RoleClient>]) -> Result<bool> {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
-        if echo(client, "room?").await?.is_some() == wanted {
+        if echo(client, "room?").await?.is_none() {
+            return Ok(true);
+        }
+        tokio::time::sleep(PAUSE).await;
+        for request in slow.iter_mut() {
+            if request.rx.try_recv().is_ok() {
+                *request = send_slow_call(client).await?;
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Waits until the server has a free slot.
+async fn becomes_free(client: &Client) -> Result<bool> {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if echo(client, "room?").await?.is_some() {
             return Ok(true);
         }
         tokio::time::sleep(PAUSE).await;

@@ -45,6 +45,7 @@ pub fn sandbox(config: &config::Config, place: &Place, environment: &Environment
             config::SandboxMode::Off => SandboxMode::Off,
         },
         level: None,
+        without_signal_scope: false,
         launcher: environment
             .program
             .clone()

@@ -56,6 +56,10 @@ impl Server {
         Http::connect(self.address).unwrap()
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     pub fn kill(mut self) {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();

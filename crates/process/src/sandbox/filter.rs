@@ -7,7 +7,8 @@ use seccompiler::{
     TargetArch, apply_filter, sock_filter,
 };
 
-use super::Error;
+use super::spec::SandboxLevel;
+use super::{Error, other_processes};
 
 /// Numbers that are the same on every architecture, and missing from some versions of the C library.
 mod number {
@@ -154,7 +155,8 @@ const NAMESPACES: u64 = (libc::CLONE_NEWNS
 pub struct Filters([BpfProgram; 2]);
 
 impl Filters {
-    pub fn compile() -> Result<Self, Error> {
+    /// `scopes_signals`: whether Landlock keeps signals inside of the sandbox.
+    pub fn compile(level: SandboxLevel, scopes_signals: bool) -> Result<Self, Error> {
         let mut refused: BTreeMap<i64, Vec<SeccompRule>> =
             REFUSED.iter().map(|number| (*number, Vec::new())).collect();
         let wrong = |error: seccompiler::BackendError| Error::Filter(error.to_string());
@@ -177,7 +179,20 @@ impl Filters {
         }
         refused.insert(libc::SYS_clone, namespaces);
         refused.extend(owners_rights().map_err(wrong)?);
-        let unknown = UNKNOWN.iter().map(|number| (*number, Vec::new())).collect();
+        let mut unknown: BTreeMap<i64, Vec<SeccompRule>> =
+            UNKNOWN.iter().map(|number| (*number, Vec::new())).collect();
+        if level != SandboxLevel::Namespaces {
+            refused.extend(other_processes::shared_process_ids().map_err(wrong)?);
+            unknown.extend(other_processes::HANDLES.iter().map(|number| (*number, Vec::new())));
+            let signals = if scopes_signals {
+                BTreeMap::new()
+            } else {
+                other_processes::unscoped_signals().map_err(wrong)?
+            };
+            for (call, rules) in signals {
+                refused.entry(call).or_default().extend(rules);
+            }
+        }
         Ok(Self([compiled(refused, libc::EPERM)?, compiled(unknown, libc::ENOSYS)?]))
     }
 

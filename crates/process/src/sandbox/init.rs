@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, kill_process, set_child_subreaper, set_parent_process_death_signal,
-    wait,
+    setsid, wait,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::filter::Filters;
 use super::processes::{SandboxProcesses, SandboxUsage};
-use super::restrict::{limit, restrict};
+use super::restrict::{has_signal_scope, limit, restrict};
 use super::sealed::SealedPaths;
 use super::spec::{FileIdentity, LaunchSpec, SandboxLevel};
 use super::supervisor::{ended, hold, parent};
@@ -39,13 +39,15 @@ pub fn run(spec: &LaunchSpec, program: &[OsString]) -> Result<u8, Error> {
             (None, rootfs::build(spec)?)
         }
         SandboxLevel::Landlock | SandboxLevel::Unconfined => {
+            // Out of its own session no process can join the server's process group, nor its terminal.
+            setsid().map_err(|error| Error::setup("a session", error))?;
             set_child_subreaper(Some(rustix::process::getpid()))
                 .map_err(|error| Error::setup("a subreaper", error))?;
             let sealed = SealedPaths::find(Path::new("."), &spec.sealed)?;
             (Some(parent(spec.parent)?), sealed)
         }
     };
-    let filters = Filters::compile()?;
+    let filters = Filters::compile(spec.level, spec.scope_signals && has_signal_scope())?;
     limit(spec)?;
     let (Some(path), args) = (program.first(), program.get(1..).unwrap_or_default()) else {
         return Err(Error::Setup("a program", io::ErrorKind::InvalidInput.into()));

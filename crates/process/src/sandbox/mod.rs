@@ -10,6 +10,8 @@ mod filter;
 mod init;
 #[cfg(target_os = "linux")]
 mod namespaces;
+#[cfg(target_os = "linux")]
+mod other_processes;
 mod private_places;
 mod probe;
 #[cfg(target_os = "linux")]

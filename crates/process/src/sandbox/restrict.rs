@@ -65,7 +65,7 @@ pub fn restrict(spec: &LaunchSpec, sealed: &[PathBuf], filters: &Filters) -> Res
 fn confine_files(spec: &LaunchSpec, sealed: &[PathBuf]) -> Result<RulesetStatus, Error> {
     let (all, read) = (AccessFs::from_all(WANTED), AccessFs::from_read(WANTED));
     let wrong = |error: landlock::RulesetError| Error::Landlock(error.to_string());
-    let rules = ruleset().map_err(wrong)?;
+    let rules = ruleset(spec.scope_signals).map_err(wrong)?;
     let is_host = spec.level == SandboxLevel::Landlock;
     let rules = match is_host {
         false => rules
@@ -98,14 +98,27 @@ fn confine_files(spec: &LaunchSpec, sealed: &[PathBuf]) -> Result<RulesetStatus,
         .map_err(wrong)
 }
 
-fn ruleset() -> Result<RulesetCreated, landlock::RulesetError> {
+fn ruleset(scope_signals: bool) -> Result<RulesetCreated, landlock::RulesetError> {
+    let mut scopes = Scope::from_all(WANTED);
+    if !scope_signals {
+        scopes.remove(Scope::Signal);
+    }
     let rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(NEEDED))?
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(WANTED))?
         .handle_access(AccessNet::from_all(WANTED))?
-        .scope(Scope::from_all(WANTED))?
+        .scope(scopes)?
         .create()?;
     Ok(rules.set_compatibility(CompatLevel::BestEffort))
+}
+
+/// Whether this kernel can keep signals inside of a sandbox: Linux 6.12.
+pub fn has_signal_scope() -> bool {
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .scope(Scope::Signal)
+        .and_then(Ruleset::create)
+        .is_ok()
 }

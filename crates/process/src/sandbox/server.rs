@@ -44,6 +44,8 @@ pub struct SandboxSettings {
     pub mode: SandboxMode,
     /// The level to be used. None: the strongest that this host has.
     pub level: Option<SandboxLevel>,
+    /// Behave as on a kernel whose Landlock cannot scope signals (before Linux 6.12).
+    pub without_signal_scope: bool,
     /// None: nothing can be confined.
     pub launcher: Option<Launcher>,
     /// Files and folders beside the system's that programs can read.
@@ -123,6 +125,7 @@ impl SandboxSettings {
             limits: self.limits,
             temporary: None,
             own_user: false,
+            scope_signals: !self.without_signal_scope,
             probe: false,
         }
     }

@@ -156,6 +156,8 @@ pub(crate) struct LaunchSpec {
     pub temporary: Option<PathBuf>,
     /// Whether the process has a user namespace of its own, so that its processes can be counted apart.
     pub own_user: bool,
+    /// Whether Landlock scopes signals where the kernel can.
+    pub scope_signals: bool,
     /// Build the sandbox, report, and start nothing.
     pub probe: bool,
 }

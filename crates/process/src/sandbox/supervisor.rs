@@ -78,15 +78,14 @@ pub(super) fn hold(path: &Path) -> Result<File, Error> {
 
 fn start(inner: &LaunchSpec, program: &[OsString]) -> Result<Child, Error> {
     let text = serde_json::to_string(inner).map_err(|error| Error::Setup("the launcher", error.into()))?;
-    Command::new(SELF)
-        .args(&inner.entry)
-        .arg(text)
-        .arg("--")
-        .args(program)
-        // Signals for the supervisor are not for the sandbox; those that are, are passed on.
-        .process_group(0)
-        .spawn()
-        .map_err(|error| Error::Setup("the first process", error))
+    let mut command = Command::new(SELF);
+    command.args(&inner.entry).arg(text).arg("--").args(program);
+    if inner.level == SandboxLevel::Namespaces {
+        // Signals for the supervisor are not for the sandbox; those that are, are passed on. At the other levels the first process
+        // makes a session of its own, which the leader of a group cannot.
+        command.process_group(0);
+    }
+    command.spawn().map_err(|error| Error::Setup("the first process", error))
 }
 
 struct SupervisorSignals {

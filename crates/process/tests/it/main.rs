@@ -8,6 +8,7 @@
 
 mod attacks;
 mod ending;
+mod other_processes;
 mod private_places;
 mod sealed;
 mod set_user_id;

@@ -20,6 +20,7 @@ mod load;
 mod loopback;
 mod matrix;
 mod names;
+mod other_processes;
 mod private_places;
 mod provider_key;
 mod quotas;

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_of_this_process_is_nobodys_and_one_of_another_process_is_its_users() {
+    fn a_connection_of_this_process_has_no_user_and_one_of_another_process_has_its_user() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let here = listener.local_addr().unwrap();
         let client = std::net::TcpStream::connect(here).unwrap();

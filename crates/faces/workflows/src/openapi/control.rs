@@ -82,7 +82,7 @@ fn fork() -> Operation {
     let done =
         json!({"executionId": text(), "status": schema("Status"), "forkedFrom": text(), "fromStep": text()});
     on_execution("forkExecution", "Starts a new execution that keeps what came before a step.")
-        .required_query("fromStep", text_of(256), "The step to begin anew with.")
+        .required_query("fromStep", text_of(256), "The step to start again from.")
         .optional_body(body)
         .gives(202, "The new execution.", open(done, &["executionId", "status", "forkedFrom"]))
         .with_header(202, "Location", "Where to look at it.")

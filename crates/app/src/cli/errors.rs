@@ -73,16 +73,16 @@ fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Invalid => "the request is wrong",
         Kind::NotFound => "no such thing",
-        Kind::Unauthenticated => "nobody known asks",
+        Kind::Unauthenticated => "unauthenticated",
         Kind::Forbidden => "not allowed",
-        Kind::Conflict => "contradicts what happened",
+        Kind::Conflict => "conflict",
         Kind::Exhausted => "a limit is reached",
         Kind::Timeout => "the deadline passed",
         Kind::Cancelled => "stopped on request",
         Kind::Unavailable => "something is not there now",
         Kind::Dependency => "what it depends on failed",
-        Kind::State => "at the wrong moment",
-        Kind::Unknown => "the end is not known",
+        Kind::State => "wrong state",
+        Kind::Unknown => "outcome unknown",
         Kind::Internal => "our fault",
     }
 }

@@ -39,9 +39,12 @@ pub const ITEMS: usize = 10_000;
 /// Rounds of one `while`.
 pub const ITERATIONS: u32 = 10_000;
 
-/// Statements of a commit beyond which an execution writes before it goes on. Steps without effects outside share commits: a loop
-/// of ten thousand of them takes several.
-pub const COMMIT_STATEMENTS: usize = 1000;
+/// Statements of a commit beyond which an execution writes and yields to other tasks. Steps without effects outside share commits: a
+/// loop of ten thousand of them takes many, so that it does not keep a thread of the runtime for long.
+pub const COMMIT_STATEMENTS: usize = 250;
+
+/// The same for the bytes that pure steps have read and that are to be written: a step over 50 kB costs as much as a hundred small ones.
+pub const COMMIT_BYTES: usize = 256 * 1024;
 
 /// The most statements that follow from one event: each step is noted, and its timer and its question are closed.
 const EVENT_STATEMENTS: usize = 3 * STEPS + 100;

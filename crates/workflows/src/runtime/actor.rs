@@ -69,6 +69,8 @@ pub struct Actor {
     pub(super) last_ms: i64,
     pub(super) queue: VecDeque<(Event, Option<i64>)>,
     pub(super) batch: Batch,
+    /// Bytes that pure steps read, and bytes of the journal, since the last commit.
+    pub(super) commit_bytes: usize,
     /// The last `absorb` stopped because the batch was full: there is more to do after the commit.
     pub(super) is_cut: bool,
     /// What the row of the execution says, if that is known: status, whether it is awake, and how many events it keeps.
@@ -117,6 +119,7 @@ impl Actor {
             journal_bytes: tail.bytes,
             queue: VecDeque::new(),
             batch: Batch::new(),
+            commit_bytes: 0,
             is_cut: false,
             written: None,
             is_new: false,

@@ -74,6 +74,10 @@ impl Actor {
                     return;
                 }
                 self.act();
+                if self.is_cut {
+                    // A commit may end without waiting for anything: a long loop of pure steps lets other tasks run.
+                    tokio::task::yield_now().await;
+                }
             }
             if !self.queue.is_empty() || !self.beginning.is_empty() || self.is_cut {
                 continue;

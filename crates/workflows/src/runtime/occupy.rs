@@ -106,7 +106,10 @@ impl Actor {
         self.running.insert(task, running);
         self.take_in(Event::Started { task, attempt }, None);
         match run_task::prepare(self, task, attempt, cancel, recorded) {
-            run_task::Prepared::Done(ended) => self.queue.push_back((ended.into_event(), None)),
+            run_task::Prepared::Done { ended, bytes_read } => {
+                self.commit_bytes += bytes_read;
+                self.queue.push_back((ended.into_event(), None));
+            }
             run_task::Prepared::Start(start) => self.starting.push(start),
         }
     }

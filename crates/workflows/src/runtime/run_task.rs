@@ -69,8 +69,11 @@ impl Ended {
 pub struct Start(BoxFuture<'static, Ended>);
 
 pub enum Prepared {
-    /// It has ended already: it could not be called, or its agent is pure.
-    Done(Ended),
+    /// It has ended already: it could not be called, or its agent is pure and has read so many bytes.
+    Done {
+        ended: Ended,
+        bytes_read: usize,
+    },
     Start(Start),
 }
 
@@ -94,7 +97,8 @@ pub fn prepare(
     cancel: CancellationToken,
     recorded: CancellationToken,
 ) -> Prepared {
-    let failed = |fault: Fault| Prepared::Done(Ended::at_once(task, attempt, Err(fault)));
+    let failed =
+        |fault: Fault| Prepared::Done { ended: Ended::at_once(task, attempt, Err(fault)), bytes_read: 0 };
     let (state, hub) = (&actor.state, &actor.hub);
     let step = &state.workflow().steps[task.step];
     let view = SecretView { access: &hub.0.secrets, tenant: &actor.seed.tenant };
@@ -132,15 +136,14 @@ pub fn prepare(
         recorded,
         keeps_artifact: step.keeps_artifact && !task.undo,
     };
-    let heavy_bytes = heavy_bytes(&**agent, &call);
-    if agent.is_pure()
+    let pure_bytes = agent.is_pure().then(|| json_bytes(&call.input) + json_bytes(&call.config));
+    if let Some(bytes_read) = pure_bytes.filter(|bytes| *bytes < INLINE_BYTES)
         && !step.checkpoint
         && !call.keeps_artifact
-        && heavy_bytes.is_none()
         && let Poll::Ready(result) = poll_once(guarded(agent, call.clone()).as_mut())
     {
         let result = mask(hub, &actor.seed.tenant, result);
-        return Prepared::Done(Ended::at_once(task, attempt, result));
+        return Prepared::Done { ended: Ended::at_once(task, attempt, result), bytes_read };
     }
     let spent_ms = state.work.get(&task).map_or(0, |work| work.spent_ms);
     let policy = if task.undo { &step.undo_resilience } else { &step.resilience };
@@ -153,7 +156,7 @@ pub fn prepare(
         breaker,
         heartbeat_ms: step.heartbeat_timeout_ms,
         task,
-        heavy_bytes,
+        heavy_bytes: pure_bytes.filter(|bytes| *bytes >= INLINE_BYTES),
     };
     Prepared::Start(Start(run.attempt(cancel).boxed()))
 }
@@ -196,12 +199,6 @@ fn guarded(agent: &Arc<dyn Agent>, call: Call) -> BoxFuture<'static, Result<Answ
         .catch_unwind()
         .map(move |result| result.unwrap_or_else(crashed))
         .boxed()
-}
-
-/// The size of the input of a pure agent, if it is too large to be worked on where requests are read.
-fn heavy_bytes(agent: &dyn Agent, call: &Call) -> Option<usize> {
-    let size = || json_bytes(&call.input) + json_bytes(&call.config);
-    agent.is_pure().then(size).filter(|bytes| *bytes >= INLINE_BYTES)
 }
 
 /// Calls a pure agent on a thread for heavy work, when the turn of its tenant comes.

@@ -18,14 +18,15 @@ impl Actor {
         self.batch.then(statement);
     }
 
-    /// Whether it must commit before it takes in more. The limit is far below the store's.
+    /// Whether it must commit before it takes in more. The limits are far below the store's.
     pub(super) fn is_batch_full(&self) -> bool {
-        self.batch.steps.len() >= limits::COMMIT_STATEMENTS
+        self.batch.steps.len() >= limits::COMMIT_STATEMENTS || self.commit_bytes >= limits::COMMIT_BYTES
     }
 
     /// What is to be committed now.
     pub fn take_batch(&mut self) -> Batch {
         self.batch.wake(super::FEED);
+        self.commit_bytes = 0;
         std::mem::take(&mut self.batch)
     }
 
@@ -38,6 +39,7 @@ impl Actor {
             prepared = journal::left_out(&prepared);
         }
         self.journal_bytes += prepared.data.len();
+        self.commit_bytes += prepared.data.len() + record.as_ref().map_or(0, String::len);
         self.seq += 1;
         let row = tables::journal_append(tables::JournalRow {
             execution: self.seed.num,

@@ -31,3 +31,4 @@ mod turns;
 mod unknown_outcomes;
 mod workers;
 mod world;
+mod yielding;

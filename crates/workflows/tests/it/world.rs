@@ -134,6 +134,28 @@ impl Agent for RemoteTestAgent {
     }
 }
 
+/// `@test/pure`: computes nothing, and notes its calls.
+struct PureTestAgent(Arc<Desk>);
+
+impl Agent for PureTestAgent {
+    fn id(&self) -> &str {
+        "@test/pure"
+    }
+
+    fn about(&self) -> &str {
+        "Computes nothing."
+    }
+
+    fn is_pure(&self) -> bool {
+        true
+    }
+
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, Fault>> {
+        self.0.calls.lock().push((call.step.to_string(), call.key.to_string()));
+        Box::pin(std::future::ready(Ok(json!(1).into())))
+    }
+}
+
 pub struct World {
     pub kernel: Kernel,
     pub hub: Hub,
@@ -197,6 +219,7 @@ impl World {
         let parts = Parts { kernel: kernel.clone(), workers: workers.clone() };
         let mut agents = builtin(&orchestr8_workflows::agents::Settings::default(), &parts);
         agents.push(Arc::new(TestAgent(desk.clone())));
+        agents.push(Arc::new(PureTestAgent(desk.clone())));
         agents.push(Arc::new(RemoteTestAgent(TestAgent(desk.clone()))));
         let hub = Hub::new(kernel.clone(), Agents::new(agents), vault, settings);
         for action in all(&hub, &workers).unwrap() {

@@ -202,13 +202,24 @@ impl Place {
     }
 }
 
+/// A number of tokens. Some languages have only floating-point numbers; a part of a token counts as a whole one, so that no budget is passed by.
+fn tokens(number: &Value) -> Option<u64> {
+    let rounded = || number.as_f64().filter(|tokens| tokens.is_finite() && *tokens > 0.0).map(f64::ceil);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is positive, and saturates"
+    )]
+    number.as_u64().or_else(|| rounded().map(|tokens| tokens as u64))
+}
+
 /// What the agent says it used, in `metadata.usage`.
 fn usage(data: &Value) -> Usage {
     let usage = data.pointer("/metadata/usage");
     let cost =
         usage.and_then(|usage| usage.get("cost")?.as_f64()).filter(|cost| cost.is_finite() && *cost >= 0.0);
     Usage {
-        tokens: usage.and_then(|usage| usage.get("tokens")?.as_u64()).unwrap_or(0),
+        tokens: usage.and_then(|usage| tokens(usage.get("tokens")?)).unwrap_or(0),
         cost: cost.unwrap_or(0.0),
     }
 }

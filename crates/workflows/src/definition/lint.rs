@@ -29,6 +29,7 @@ pub fn warnings(workflow: &Workflow, agents: Option<&[&str]>) -> Vec<Problem> {
         found.extend(unlisted_branch(workflow, place, &at));
         found.extend(unread_decision(workflow, place, &at));
         found.extend(race(workflow, place, &at));
+        found.extend(shared_key(step, &at));
         found.extend(unknown_agent(step, &at, agents));
     }
     found
@@ -83,6 +84,21 @@ fn race(workflow: &Workflow, place: usize, at: &str) -> Option<Problem> {
     ))
 }
 
+/// A key of its own that all items or rounds of a loop share: a service that deduplicates does the first one only.
+fn shared_key(step: &Step, at: &str) -> Option<Problem> {
+    let key = step.idempotency_key.as_ref().filter(|_| step.each.is_some() || step.repeat.is_some())?;
+    let source = key.source().as_str().unwrap_or_default();
+    if ["item", "index", "iteration"].iter().any(|name| source.contains(&format!("${{{name}"))) {
+        return None;
+    }
+    let (part, name) = if step.each.is_some() { ("items", "index") } else { ("rounds", "iteration") };
+    Some(warning(
+        format!("{at}.idempotencyKey"),
+        format!("all {part} of \"{}\" have the same idempotency key", step.id),
+        format!("Add ${{{name}}} to the key, or remove it: the default key is different for each of them."),
+    ))
+}
+
 /// An approval whose decision no step looks at: nothing happens when it is rejected.
 fn unread_decision(workflow: &Workflow, place: usize, at: &str) -> Option<Problem> {
     let step = &workflow.steps[place];
@@ -92,13 +108,13 @@ fn unread_decision(workflow: &Workflow, place: usize, at: &str) -> Option<Proble
     if workflow.steps.iter().any(|other| join::tests_decision(other, &step.id)) {
         return None;
     }
-    let dependents: Vec<&str> = workflow
-        .steps
-        .iter()
-        .filter(|other| other.dependencies.contains(&place))
-        .map(|other| &*other.id)
-        .collect();
-    let message = match dependents.as_slice() {
+    let dependents = || workflow.steps.iter().filter(|other| other.dependencies.contains(&place));
+    let skipped: Vec<&str> =
+        dependents().filter(|other| other.join != Join::Always).map(|other| &*other.id).collect();
+    let message = match skipped.as_slice() {
+        [] if dependents().next().is_some() => {
+            format!("the steps behind the approval \"{}\" run whatever is decided", step.id)
+        }
         [] => format!("no step depends on the approval \"{}\": its decision changes nothing", step.id),
         ids => format!(
             "no step has a condition over the approval \"{}\": if it is rejected, {} will be skipped and nothing else happens",
@@ -175,10 +191,23 @@ mod tests {
         let approval = json!({"id": "ok", "approval": {"message": "?"}});
         let step = json!({"id": "a", "agentId": "@orchestr8/echo", "dependsOn": ["ok"]});
         assert!(messages(json!([approval]))[0].contains("its decision changes nothing"));
+        let always = json!({"id": "a", "agentId": "@orchestr8/echo", "dependsOn": ["ok"], "join": "always"});
+        assert!(messages(json!([approval, always]))[0].contains("run whatever is decided"));
         assert!(messages(json!([approval, step]))[0].contains("if it is rejected, a will be skipped"));
         let excuse = json!({"id": "b", "agentId": "@orchestr8/echo", "dependsOn": ["ok"],
                             "unless": "${steps.ok.output.approved}"});
         assert_eq!(messages(json!([approval, step, excuse])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_key_that_all_parts_of_a_loop_share() {
+        let each = |key: &str| json!([{"id": "a", "agentId": "@orchestr8/echo", "forEach": {"items": [1, 2]}, "idempotencyKey": key}]);
+        assert_eq!(
+            messages(each("order-9")),
+            ["$.steps[0].idempotencyKey: all items of \"a\" have the same idempotency key"]
+        );
+        assert_eq!(messages(each("order-${item}")), Vec::<String>::new());
+        assert_eq!(messages(each("order-${index}")), Vec::<String>::new());
     }
 
     #[test]

@@ -50,6 +50,26 @@ async fn the_input_is_sent_and_the_data_comes_back_with_its_usage() {
 }
 
 #[tokio::test]
+async fn tokens_count_in_every_notation_of_numbers() {
+    let server = Server::start(obedient).await;
+    let world = world(server.url(""), None);
+    let agent = world.agent("research");
+    for (tokens, counted) in [
+        (json!(12), 12),
+        (json!(12.0), 12),
+        (json!(11.5), 12),
+        (json!(1e30), u64::MAX),
+        (json!(-3), 0),
+        (json!("12"), 0),
+    ] {
+        let data = json!({"metadata": {"usage": {"tokens": tokens}}});
+        let input = json!({"body": {"success": true, "data": data}});
+        let answer = agent.call(world.call("research", input)).await.unwrap();
+        assert_eq!(answer.usage.tokens, counted, "{tokens}");
+    }
+}
+
+#[tokio::test]
 async fn failures_keep_their_reason_and_the_status_says_what_to_do() {
     let server = Server::start(obedient).await;
     let world = world(server.url(""), None);

@@ -9,7 +9,7 @@ use orchestr8_contract::json::bytes as json_size;
 use orchestr8_contract::{Code, Fault, limits};
 use serde_json::{Value, json};
 
-use crate::schema_cost::{COMPILED_PATTERN_BYTES, SchemaCost, TooCostly};
+use crate::schema_cost::{BACKTRACK_STEPS, COMPILED_PATTERN_BYTES, SchemaCost, TooCostly};
 
 /// A schema is refused beyond this size: compiling must stay cheap, and lists of tools must stay readable.
 pub const SCHEMA_BYTES: usize = 262_144;
@@ -186,15 +186,25 @@ fn bounded(source: &Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// Formats are asserted, patterns match in linear time, and nothing is fetched from elsewhere.
+/// Formats are asserted, patterns match in bounded time, and nothing is fetched from elsewhere. Patterns of ECMA-262 that cannot
+/// match in linear time (look-around, back-references) are matched by backtracking, in a limited number of steps.
 fn build(source: &Value) -> Result<Validator, Error> {
+    let linear = PatternOptions::regex().size_limit(COMPILED_PATTERN_BYTES);
+    build_with(source, linear).or_else(|error| {
+        let backtracking =
+            PatternOptions::fancy_regex().size_limit(COMPILED_PATTERN_BYTES).backtrack_limit(BACKTRACK_STEPS);
+        build_with(source, backtracking).map_err(|_| error)
+    })
+}
+
+fn build_with<E>(source: &Value, patterns: PatternOptions<E>) -> Result<Validator, Error> {
     jsonschema::options()
         .should_validate_formats(true)
         // Draft-07 does not know this one, and tools written for it use it all the same.
         .with_format("uuid", |text: &str| {
             uuid::Uuid::try_parse(text).is_ok() && text.len() == UUID_CHARACTERS
         })
-        .with_pattern_options(PatternOptions::regex().size_limit(COMPILED_PATTERN_BYTES))
+        .with_pattern_options(patterns)
         .offline()
         .build(source)
         .map_err(|error| Error::Broken {
@@ -232,6 +242,21 @@ mod tests {
         for schema in [json!({"type": "string"}), json!({}), json!(true), json!({"type": ["object"]})] {
             assert!(matches!(Schema::compile(schema), Err(Error::Root(_))));
         }
+    }
+
+    #[test]
+    fn patterns_with_look_around_are_matched_in_a_limited_number_of_steps() {
+        // As the `email()` of zod writes it.
+        let email = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$";
+        let schema = |pattern: &str| json!({"type": "object", "properties": {"to": {"type": "string", "pattern": pattern}}});
+        let compiled = Schema::compile(schema(email)).unwrap();
+        assert!(compiled.check(&json!({"to": "ada@example.org"})).is_ok());
+        assert!(compiled.check(&json!({"to": "ada..l@example.org"})).is_err());
+        // Exponential for a backtracking engine: it gives up instead of matching for ever.
+        let hostile = Schema::compile(schema(r"^(?=(a+)+$)b")).unwrap();
+        assert!(hostile.check(&json!({"to": format!("{}c", "a".repeat(5_000))})).is_err());
+        let broken = Schema::compile(schema("(")).unwrap_err();
+        assert!(matches!(broken, Error::Broken { .. }), "{broken}");
     }
 
     #[test]

@@ -18,6 +18,10 @@ pub const CHECKED: u64 = 20_000_000;
 pub const PATTERNS: usize = 256;
 pub const PATTERN_BYTES: usize = 4_096;
 
+/// Steps of one match of a pattern that needs backtracking: far more than the patterns of schema libraries take, and few enough that
+/// thousands of strings are checked within a second.
+pub const BACKTRACK_STEPS: usize = 10_000;
+
 /// What one compiled pattern may take in memory, which also bounds the time to compile it.
 pub const COMPILED_PATTERN_BYTES: usize = 262_144;
 

@@ -1,9 +1,8 @@
 //! What a provider's refusal means to us: whether to try again, when, and what to change. Keys never show up in it.
 
-use jiff::fmt::rfc2822::DateTimeParser;
 use orchestr8_contract::{Code, FailureCategory, Fault};
 use orchestr8_kernel::redact::REDACTED;
-use orchestr8_kernel::resilience::retry::RETRY_AFTER_MS;
+use orchestr8_kernel::resilience::retry::{RETRY_AFTER_MS, parse_retry_after};
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
@@ -107,18 +106,12 @@ pub fn broken(why: &'static str) -> Fault {
 
 /// How long the provider wants us to wait: in milliseconds, in seconds or as a date.
 pub fn retry_after_ms(headers: &HeaderMap, now_ms: i64) -> Option<u64> {
-    static DATES: DateTimeParser = DateTimeParser::new();
     let text =
         |header: &reqwest::header::HeaderValue| header.to_str().ok().map(|text| text.trim().to_owned());
     if let Some(ms) = headers.get("retry-after-ms").and_then(text).and_then(|text| text.parse().ok()) {
         return Some(ms);
     }
-    let text = headers.get(RETRY_AFTER).and_then(text)?;
-    if let Ok(seconds) = text.parse::<u64>() {
-        return Some(seconds.saturating_mul(1000));
-    }
-    let at_ms = DATES.parse_timestamp(&text).ok()?.as_millisecond();
-    Some(u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0))
+    parse_retry_after(&headers.get(RETRY_AFTER).and_then(text)?, now_ms)
 }
 
 /// Adds the wait that the provider asks for.

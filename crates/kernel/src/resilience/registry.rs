@@ -74,6 +74,15 @@ impl Breakers {
         }
     }
 
+    /// Forgets the failures of a key and of the breakers of tenants under it, because what they were about was replaced: a server
+    /// that has been started again, for example.
+    pub fn reset(&self, key: &str) {
+        let is_under = |other: &str| {
+            other.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(":~"))
+        };
+        self.states.lock().retain(|other, _| !is_under(other));
+    }
+
     /// Everything worth keeping across a restart.
     pub fn snapshot(&self) -> Vec<Snapshot> {
         let (now_ms, now_us) = (self.clock.now_ms(), self.clock.elapsed_us());
@@ -239,6 +248,19 @@ mod tests {
             world.breakers.snapshot(),
             [Snapshot { key: "failing".into(), state: Kept::Closed { failures: 1 } }]
         );
+    }
+
+    #[test]
+    fn a_reset_forgets_a_key_with_those_of_its_tenants_and_no_other() {
+        let world = World::new();
+        for key in ["cb:mcp:a", "cb:mcp:a:~acme/", "cb:mcp:ab", "cb:mcp:a:b"] {
+            fail(&world, key, 2);
+        }
+        world.breakers.reset("cb:mcp:a");
+        let left: Vec<String> = world.breakers.snapshot().into_iter().map(|kept| kept.key).collect();
+        assert_eq!(left.len(), 2, "{left:?}");
+        assert!(world.breakers.admit("cb:mcp:a:~acme/", POLICY).is_ok());
+        assert!(world.breakers.admit("cb:mcp:ab", POLICY).is_err());
     }
 
     #[test]

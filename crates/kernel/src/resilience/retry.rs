@@ -1,5 +1,6 @@
 //! Whether to try again, and after how long (ADR-018, WF-19.1).
 
+use jiff::fmt::rfc2822::DateTimeParser;
 use orchestr8_contract::error::Retry;
 use orchestr8_contract::{Code, Fault, Kind};
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,17 @@ pub fn decide(policy: &Resilience, attempt: u32, remaining_ms: u64, fault: &Faul
     let asked_ms = asked_wait_ms(fault).unwrap_or(0);
     let wait_ms = delay_ms(policy.jitter, ceiling_ms, unit).max(asked_ms);
     if wait_ms < remaining_ms { Again::After { wait_ms } } else { Again::No }
+}
+
+/// The value of a `Retry-After` header, in seconds or as a date, as a wait.
+pub fn parse_retry_after(text: &str, now_ms: i64) -> Option<u64> {
+    static DATES: DateTimeParser = DateTimeParser::new();
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Some(seconds.saturating_mul(1000));
+    }
+    let at_ms = DATES.parse_timestamp(text).ok()?.as_millisecond();
+    Some(u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0))
 }
 
 /// The wait that the other side asks for.

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use orchestr8_contract::{Code, Fault, Output};
+use orchestr8_contract::{Code, FailureCategory, Fault, Output};
 use orchestr8_kernel::action::Work;
+use orchestr8_kernel::resilience::retry::RETRY_AFTER_MS;
 use orchestr8_kernel::{Args, Context, Halt, Reply};
 use rmcp::ServiceError;
 use rmcp::model::{
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::desk::{Desk, Line};
 use super::follow::Following;
+use super::http_refusal::HttpRefusal;
 use super::lift::{self, Support};
 use super::limits::{ROUNDS, TASK_KEPT_MS};
 use super::questions::{Asker, answers};
@@ -155,11 +157,20 @@ impl Call {
         ClientRequest::CustomRequest(CustomRequest::new("tools/call", Some(said)))
     }
 
+    /// The fault for a call that got no result. The server's status shows it as its last error.
     pub fn failed(&self, error: ServiceError) -> Fault {
+        let fault = self.fault_of(error);
+        self.desk.note_error(&fault.message);
+        fault
+    }
+
+    fn fault_of(&self, error: ServiceError) -> Fault {
         match error {
             ServiceError::McpError(error) => self.refused(&error),
+            error if http::Error::is_about_session(&error) => self.away(error),
             error => match http::Error::within(&error) {
                 Some(cause) if cause.was_never_sent() => self.away(error),
+                Some(http::Error::Refused(refusal)) => self.refused_over_http(refusal),
                 Some(http::Error::TooLarge { limit }) => {
                     let what =
                         format!("answered with more than {limit} bytes; the call may have taken effect");
@@ -179,20 +190,35 @@ impl Call {
         };
         self.desk
             .fault(code, &format!("answered with an error: {}", error.message))
+            // It is one of this tool: the server is well, and so are its other tools.
+            .in_category(FailureCategory::Business)
             .with("remoteCode", error.code.0)
+    }
+
+    /// The server answered with a status instead of a message.
+    fn refused_over_http(&self, refusal: &HttpRefusal) -> Fault {
+        let what = refusal.to_string();
+        let fault = match refusal.code() {
+            Some(code) => self.desk.fault(code, &what),
+            None => self.unsure(&what),
+        };
+        let fault = fault.with("status", refusal.status.as_u16());
+        match refusal.retry_after_ms {
+            Some(wait_ms) => fault.with(RETRY_AFTER_MS, wait_ms),
+            None => fault,
+        }
     }
 
     /// Nothing was sent: it is safe to try again.
     fn away(&self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Fault {
-        self.desk.fault(Code::Unavailable, "cannot be reached now").because(cause)
+        self.desk.request_check();
+        self.desk.unreached("cannot be reached now").because(cause)
     }
 
     /// It went away in the middle of the call.
     pub fn lost(&self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Fault {
-        match self.repeatable {
-            true => self.away(cause),
-            false => self.unsure("went away during the call").because(cause),
-        }
+        self.desk.request_check();
+        self.unsure("went away during the call").because(cause)
     }
 
     /// Something went wrong at the server after the call had begun.

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 
 use super::limits::{CLOSE_MS, EXIT_MS, TERM_MS};
-use super::stderr;
+use super::stderr::{self, StderrTail};
 
 /// What to start.
 pub struct Program<'a> {
@@ -37,6 +37,7 @@ impl Child {
         program: &Program<'_>,
         log: &Log,
         clock: &Arc<dyn Clock>,
+        tail: &Arc<StderrTail>,
     ) -> io::Result<(Self, ChildStdout, ChildStdin)> {
         let mut command = Command::new(program.command);
         command
@@ -59,7 +60,7 @@ impl Child {
         let child = Self { process, group };
         match pipes {
             (Some(stdout), Some(stdin), Some(stderr)) => {
-                tokio::spawn(stderr::tell(stderr, log.clone(), clock.clone()));
+                tokio::spawn(stderr::tell(stderr, log.clone(), clock.clone(), tail.clone()));
                 Ok((child, stdout, stdin))
             }
             _ => Err(io::Error::other("the pipes to the child are missing")),

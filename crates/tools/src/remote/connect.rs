@@ -1,6 +1,7 @@
 //! Connecting to a server: over the pipes of a child, or over HTTP; in the era it speaks.
 
 use std::collections::{BTreeMap, HashMap};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,12 +20,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::Calls;
 use super::child::{Child, Program};
+use super::desk::Desk;
+use super::http_session::HttpSessions;
 use super::incoming::IncomingText;
 use super::limits::{CLOSE_MS, MESSAGE_BYTES, RESTART_MS};
 use super::lines::Lines;
 use super::listener::Listener;
 use super::supervise::Surroundings;
-use super::{Link, Server, http, questions};
+use super::{Link, http, questions};
 
 /// How long a child that has closed its stdout may take to tell how it ended.
 const LAST_MS: u64 = 100;
@@ -40,6 +43,18 @@ pub enum Error {
     Http(#[from] reqwest::Error),
     #[error("the handshake failed: {0}")]
     Handshake(#[from] Box<ClientInitializeError>),
+    #[error("it ended during the handshake: {0}")]
+    Ended(ExitStatus),
+}
+
+impl Error {
+    /// The exit code of a process that ended instead of answering.
+    pub fn exit_code(&self) -> Option<i32> {
+        match self {
+            Error::Ended(status) => status.code(),
+            Error::Start(_) | Error::Header(_) | Error::Http(_) | Error::Handshake(_) => None,
+        }
+    }
 }
 
 /// An open connection. Dropped, it is closed and the child killed.
@@ -58,12 +73,12 @@ pub struct Session {
 
 /// Opens a connection: first as the handshake of the older revisions has it, which nearly every server understands; a server
 /// that knows no such method is asked anew in the way of the current one.
-pub async fn open(around: &Surroundings, server: &Server, log: &Log) -> Result<Session, Error> {
-    match open_as(ClientLifecycleMode::Initialize, around, server, log).await {
+pub async fn open(around: &Surroundings, desk: &Desk, log: &Log) -> Result<Session, Error> {
+    match open_as(ClientLifecycleMode::Initialize, around, desk, log).await {
         Err(Error::Handshake(refused)) if is_modern_only(&refused) => {
             let mode =
                 ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
-            open_as(mode, around, server, log).await
+            open_as(mode, around, desk, log).await
         }
         opened => opened,
     }
@@ -78,9 +93,10 @@ fn is_modern_only(refused: &ClientInitializeError) -> bool {
 async fn open_as(
     mode: ClientLifecycleMode,
     around: &Surroundings,
-    server: &Server,
+    desk: &Desk,
     log: &Log,
 ) -> Result<Session, Error> {
+    let (server, clock) = (&desk.server, &around.kernel.ports().clock);
     let listener = Listener {
         config: ClientConfig::new(
             questions::all(),
@@ -95,20 +111,23 @@ async fn open_as(
     let (service, child) = match &server.link {
         Link::Stdio { command, args, env, cwd } => {
             let program = Program { command, args, base_env: &around.base_env, env, cwd: cwd.as_ref() };
-            let (child, stdout, stdin) = Child::start(&program, log, &around.kernel.ports().clock)?;
+            let (mut child, stdout, stdin) = Child::start(&program, log, clock, &desk.stderr)?;
             let transport = AsyncRwTransport::new(Lines::new(stdout, incoming, MESSAGE_BYTES), stdin)
                 .with_max_line_length(MESSAGE_BYTES);
-            (serve_client_with_lifecycle(listener, transport, mode).await.map_err(Box::new)?, Some(child))
+            match serve_client_with_lifecycle(listener, transport, mode).await {
+                Ok(service) => (service, Some(child)),
+                Err(refused) => return Err(ended_or(&mut child, refused, &**clock).await),
+            }
         }
         Link::Http { url, headers } => {
-            let client = http::Client::new(incoming, MESSAGE_BYTES)?;
+            let sessions = HttpSessions::new(changed.clone());
+            let client = http::Client::new(incoming, sessions, clock.clone(), MESSAGE_BYTES)?;
             let transport = StreamableHttpClientTransport::with_client(client, http_config(url, headers)?);
             (serve_client_with_lifecycle(listener, transport, mode).await.map_err(Box::new)?, None)
         }
     };
     let (peer, close) = (service.peer().clone(), service.cancellation_token());
-    let listening = modern
-        .then(|| tokio::spawn(listen(peer.clone(), changed.clone(), around.kernel.ports().clock.clone())));
+    let listening = modern.then(|| tokio::spawn(listen(peer.clone(), changed.clone(), clock.clone())));
     let ended = CancellationToken::new();
     let guard = ended.clone().drop_guard();
     tokio::spawn(async move {
@@ -117,6 +136,22 @@ async fn open_as(
         drop(guard);
     });
     Ok(Session { peer, calls, modern, changed, child, close: Some(close), ended, listening })
+}
+
+/// Why a handshake failed: a child that ends during it says more by how it ended.
+async fn ended_or(child: &mut Child, refused: ClientInitializeError, clock: &dyn Clock) -> Error {
+    let has_answered = matches!(refused, ClientInitializeError::JsonRpcError(_));
+    let status = async {
+        match has_answered {
+            true => None,
+            false => child.exited().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        status = status => status.map_or_else(|| Box::new(refused).into(), Error::Ended),
+        () = clock.sleep(Duration::from_millis(LAST_MS)) => Box::new(refused).into(),
+    }
 }
 
 fn http_config(
@@ -161,11 +196,11 @@ async fn listen(peer: Peer<RoleClient>, changed: Arc<Notify>, clock: Arc<dyn Clo
 }
 
 impl Session {
-    /// Waits until the server is gone, and tells how.
-    pub async fn over(&mut self, around: &Surroundings) -> String {
+    /// Waits until the server is gone, and tells how, with the exit code of a process that ended by itself.
+    pub async fn over(&mut self, around: &Surroundings) -> (String, Option<i32>) {
         let Some(child) = &mut self.child else {
             self.ended.cancelled().await;
-            return String::from("the connection was closed");
+            return (String::from("the connection was closed"), None);
         };
         let limit = async {
             self.ended.cancelled().await;
@@ -174,8 +209,8 @@ impl Session {
         };
         tokio::select! {
             biased;
-            Some(status) = child.exited() => format!("it ended: {status}"),
-            () = limit => String::from("it closed its stdout"),
+            Some(status) = child.exited() => (format!("it ended: {status}"), status.code()),
+            () = limit => (String::from("it closed its stdout"), None),
         }
     }
 

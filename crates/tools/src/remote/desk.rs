@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, FailureCategory, Fault};
 use orchestr8_kernel::Principal;
+use orchestr8_kernel::ports::Clock;
 use orchestr8_kernel::slots::{Holder, Slot, Slots};
 use parking_lot::RwLock;
 use rmcp::{Peer, RoleClient};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Server;
 use super::calls::Calls;
+use super::stderr::StderrTail;
 
 /// Where a server is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +49,23 @@ pub struct Seen {
     pub refused: Vec<(String, String)>,
     /// The process, if it is one.
     pub pid: Option<u32>,
-    /// Why it last went away or did not come up.
+    /// Why it last went away or did not come up; none while it runs.
     pub problem: Option<String>,
+    /// The exit code of its last process, if that ended by itself.
+    pub exit_code: Option<i32>,
+    /// The last lines it wrote to stderr.
+    pub stderr: Vec<String>,
+    /// The last failure of a call or of the server itself, which stays after it has recovered.
+    pub last_error: Option<RecentFailure>,
+    /// When it is tried again, if it is waited for.
+    pub next_attempt_at_ms: Option<i64>,
+}
+
+/// A failure, and when it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecentFailure {
+    pub message: String,
+    pub at_ms: i64,
 }
 
 /// A connection that calls can be sent over.
@@ -65,10 +83,16 @@ pub struct Desk {
     line: RwLock<Option<Line>>,
     seen: RwLock<Seen>,
     tried: CancellationToken,
+    clock: Arc<dyn Clock>,
+    pub stderr: Arc<StderrTail>,
+    /// A call found the connection broken: the supervisor looks whether the server is still there.
+    check: Notify,
+    /// A call found the server away.
+    wanted: Notify,
 }
 
 impl Desk {
-    pub fn new(server: Server) -> Self {
+    pub fn new(server: Server, clock: Arc<dyn Clock>) -> Self {
         let seen = Seen {
             server: server.name.clone(),
             phase: Phase::Starting,
@@ -77,18 +101,44 @@ impl Desk {
             refused: Vec::new(),
             pid: None,
             problem: None,
+            exit_code: None,
+            stderr: Vec::new(),
+            last_error: None,
+            next_attempt_at_ms: None,
         };
         Self {
             slots: Slots::exact(server.max_concurrent.max(1)),
             line: RwLock::new(None),
             seen: RwLock::new(seen),
             tried: CancellationToken::new(),
+            clock,
+            stderr: Arc::new(StderrTail::of(&server.link)),
+            check: Notify::new(),
+            wanted: Notify::new(),
             server,
         }
     }
 
     pub fn seen(&self) -> Seen {
-        self.seen.read().clone()
+        Seen { stderr: self.stderr.lines(), ..self.seen.read().clone() }
+    }
+
+    /// Notes a failure for the status.
+    pub fn note_error(&self, message: &str) {
+        let error = RecentFailure { message: message.to_owned(), at_ms: self.clock.now_ms() };
+        self.see(|seen| seen.last_error = Some(error));
+    }
+
+    pub fn request_check(&self) {
+        self.check.notify_one();
+    }
+
+    pub async fn check_requested(&self) {
+        self.check.notified().await;
+    }
+
+    pub async fn wanted(&self) {
+        self.wanted.notified().await;
     }
 
     pub fn see(&self, change: impl FnOnce(&mut Seen)) {
@@ -114,7 +164,17 @@ impl Desk {
 
     /// The connection, or the fault for a server that is not there now.
     pub fn line(&self) -> Result<Line, Fault> {
-        self.line.read().clone().ok_or_else(|| self.fault(Code::Unavailable, "is not running now"))
+        let line = self.line.read().clone();
+        line.ok_or_else(|| {
+            self.wanted.notify_one();
+            self.unreached("is not running now")
+        })
+    }
+
+    /// The fault for a call that did not reach the server. That the server is away is known already: a breaker would only keep its
+    /// tools away for longer.
+    pub fn unreached(&self, what: &str) -> Fault {
+        self.fault(Code::Unavailable, what).in_category(FailureCategory::Throttled)
     }
 
     pub fn slot(&self, principal: &Principal) -> Result<Slot, Fault> {

@@ -12,9 +12,10 @@ use futures::{Stream, StreamExt};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use orchestr8_contract::trace::TRACEPARENT;
+use orchestr8_kernel::ports::Clock;
 use reqwest::{RequestBuilder, Response};
 use rmcp::ServiceError;
-use rmcp::model::{ClientJsonRpcMessage, GetMeta, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, GetMeta, JsonRpcError, ServerJsonRpcMessage};
 use rmcp::transport::common::http_header::{
     EVENT_STREAM_MIME_TYPE, HEADER_LAST_EVENT_ID, HEADER_SESSION_ID, JSON_MIME_TYPE,
 };
@@ -23,6 +24,8 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
+use super::http_refusal::{HttpRefusal, outweighs_message, retry_after_ms};
+use super::http_session::HttpSessions;
 use super::incoming::IncomingText;
 
 /// How long a TCP connection to a server may take.
@@ -38,6 +41,8 @@ pub enum Error {
     Http(#[from] reqwest::Error),
     #[error("it answered with more than {limit} bytes")]
     TooLarge { limit: usize },
+    #[error("it {0}")]
+    Refused(HttpRefusal),
 }
 
 impl Error {
@@ -48,6 +53,16 @@ impl Error {
             Some(StreamableHttpError::Client(own)) => Some(own),
             Some(_) | None => None,
         }
+    }
+
+    /// Whether the server refused a request because of its session, after which the library tries no more.
+    pub fn is_about_session(error: &ServiceError) -> bool {
+        let ServiceError::TransportSend(failed) = error else { return false };
+        let failure = failed.error.downcast_ref::<Failure>();
+        matches!(
+            failure,
+            Some(StreamableHttpError::SessionExpired | StreamableHttpError::ReinitializationFailed(_))
+        )
     }
 
     /// Not even a connection was made.
@@ -71,19 +86,26 @@ impl From<Error> for Failure {
 pub struct Client {
     http: reqwest::Client,
     incoming: IncomingText,
+    sessions: HttpSessions,
+    clock: Arc<dyn Clock>,
     /// One message, in bytes.
     limit: usize,
 }
 
 impl Client {
     /// No redirects, since they would carry our headers elsewhere, and no proxy from the environment.
-    pub fn new(incoming: IncomingText, limit: usize) -> Result<Self, reqwest::Error> {
+    pub fn new(
+        incoming: IncomingText,
+        sessions: HttpSessions,
+        clock: Arc<dyn Clock>,
+        limit: usize,
+    ) -> Result<Self, reqwest::Error> {
         let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .tcp_nodelay(true)
             .connect_timeout(Duration::from_millis(CONNECT_MS));
-        Ok(Self { http: http.build()?, incoming, limit })
+        Ok(Self { http: http.build()?, incoming, sessions, clock, limit })
     }
 
     /// The whole body, unless it is too large.
@@ -101,18 +123,33 @@ impl Client {
     }
 
     /// What an answer other than success means. A server may put an error of the protocol into it.
-    async fn refused(&self, response: Response) -> Result<StreamableHttpPostResponse, Failure> {
+    async fn refused(
+        &self,
+        response: Response,
+        session: Option<&Arc<str>>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
         let (status, is_json) = (response.status(), has_type(&response, JSON_MIME_TYPE));
+        let retry_after_ms = retry_after_ms(response.headers(), self.clock.now_ms());
         let body = self.read(response).await?;
-        let is_about_who = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        if let (true, false, Ok(message @ ServerJsonRpcMessage::Error(_))) =
-            (is_json, is_about_who, self.parse(&body))
-        {
-            return Ok(StreamableHttpPostResponse::Json(message, None));
+        let error = match self.parse(&body) {
+            Ok(ServerJsonRpcMessage::Error(error)) if is_json => Some(error),
+            Ok(_) | Err(_) => None,
+        };
+        if session.is_some_and(|session| self.sessions.is_lost(session, status, error.as_ref())) {
+            return Err(StreamableHttpError::SessionExpired);
         }
-        let text = String::from_utf8_lossy(&body);
-        let text: String = self.incoming.mask(&text).chars().take(SHOWN_CHARACTERS).collect();
-        Err(StreamableHttpError::UnexpectedServerResponse(format!("HTTP {status}: {text}").into()))
+        match error {
+            Some(error) if error.id.is_some() && !outweighs_message(status) => {
+                Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None))
+            }
+            Some(JsonRpcError { error, .. }) => Err(self.refusal(status, retry_after_ms, &error.message)),
+            None => Err(self.refusal(status, retry_after_ms, &String::from_utf8_lossy(&body))),
+        }
+    }
+
+    fn refusal(&self, status: StatusCode, retry_after_ms: Option<u64>, text: &str) -> Failure {
+        let text = self.incoming.mask(text).trim().chars().take(SHOWN_CHARACTERS).collect();
+        Error::Refused(HttpRefusal { status, retry_after_ms, text }).into()
     }
 }
 
@@ -148,34 +185,44 @@ impl StreamableHttpClient for Client {
         token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        let has_session = session.is_some();
-        let mut request = dress(self.http.post(&*uri), session, token, headers);
+        let mut request = dress(self.http.post(&*uri), session.clone(), token, headers);
         if let Some(trace) = trace(&message) {
             request = request.header(TRACEPARENT, trace);
         }
         let request = request.header(CONTENT_TYPE, JSON_MIME_TYPE).body(serde_json::to_vec(&message)?);
         let response = request.send().await.map_err(Error::Http)?;
-        match response.status() {
-            StatusCode::ACCEPTED | StatusCode::NO_CONTENT => {
-                return Ok(StreamableHttpPostResponse::Accepted);
-            }
-            StatusCode::NOT_FOUND if has_session => return Err(StreamableHttpError::SessionExpired),
-            status if !status.is_success() => return self.refused(response).await,
-            _ => {}
+        let status = response.status();
+        if !status.is_success() {
+            return self.refused(response, session.as_ref()).await;
+        }
+        let asked = match &message {
+            ClientJsonRpcMessage::Request(request) => Some(&request.id),
+            _ => None,
+        };
+        if let (Some(_), Some(session)) = (asked, &session) {
+            self.sessions.works(session);
+        }
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
         }
         let session = response.headers().get(HEADER_SESSION_ID);
         let session = session.and_then(|id| id.to_str().ok()).map(str::to_owned);
         if has_type(&response, EVENT_STREAM_MIME_TYPE) {
             return Ok(StreamableHttpPostResponse::Sse(self.events(response), session));
         }
-        let is_answered = matches!(message, ClientJsonRpcMessage::Request(_));
-        if !has_type(&response, JSON_MIME_TYPE) && is_answered {
-            return Err(StreamableHttpError::UnexpectedContentType(content_type(&response)));
+        if !has_type(&response, JSON_MIME_TYPE) && asked.is_some() {
+            let body = self.read(response).await?;
+            return Err(self.refusal(status, None, &String::from_utf8_lossy(&body)));
         }
         match self.parse(&self.read(response).await?) {
+            // What answers this request is about this request, even if the server could not read its id.
+            Ok(ServerJsonRpcMessage::Error(mut error)) if error.id.is_none() => {
+                error.id = asked.cloned();
+                Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), session))
+            }
             Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
             // Some servers answer what needs no answer, with whatever comes to their mind.
-            Err(_) if !is_answered => Ok(StreamableHttpPostResponse::Accepted),
+            Err(_) if asked.is_none() => Ok(StreamableHttpPostResponse::Accepted),
             Err(error) => Err(StreamableHttpError::Deserialize(error)),
         }
     }

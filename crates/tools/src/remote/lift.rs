@@ -6,6 +6,7 @@
 //! whichever revision, into a member that nobody else uses, so that it arrives as it was sent.
 
 use rmcp::model::{ServerResult, TASKS_EXTENSION_ID, Tool};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// The key by which the older revision ties questions and results to their task.
@@ -14,8 +15,14 @@ pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// Whether a tool runs as a task, in the `_meta` of its definition.
 const SUPPORT: &str = "orchestr8/taskSupport";
 
+/// The tools of a list that could not be read, in the `_meta` of the list.
+const MALFORMED: &str = "orchestr8/malformedTools";
+
 /// The member a task is put into.
 const TASK: &str = "orchestr8/task";
+
+/// What is shown of the name of a tool that cannot be read.
+const NAMED: usize = 128;
 
 /// Whether a tool of another server runs as a task there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,14 +34,15 @@ pub enum Support {
 
 /// The message as the library should read it; nothing when it may stay as it is.
 pub fn lift(text: &str) -> Option<String> {
-    const SIGNS: [&str; 3] = ["\"taskId\"", "\"taskSupport\"", "\"tasks\""];
+    const SIGNS: [&str; 4] = ["\"taskId\"", "\"taskSupport\"", "\"tasks\"", "\"tools\""];
     if !SIGNS.iter().any(|sign| text.contains(sign)) {
         return None;
     }
     let mut message: Value = serde_json::from_str(text).ok()?;
     let result = message.get_mut("result")?.as_object_mut()?;
     let is_lifted = lift_task(result) || lift_tools(result) || lift_capability(result);
-    is_lifted.then(|| message.to_string())
+    let is_parted = part_malformed_tools(result);
+    (is_lifted || is_parted).then(|| message.to_string())
 }
 
 fn lift_task(result: &mut Map<String, Value>) -> bool {
@@ -72,6 +80,35 @@ fn lift_tools(result: &mut Map<String, Value>) -> bool {
         }
     }
     is_lifted
+}
+
+/// Takes tools out of a list that the library cannot read: it would refuse the whole list because of one.
+fn part_malformed_tools(result: &mut Map<String, Value>) -> bool {
+    let Some(Value::Array(tools)) = result.get_mut("tools") else { return false };
+    let mut malformed = Vec::new();
+    tools.retain(|tool| match Tool::deserialize(tool) {
+        Ok(_) => true,
+        Err(error) => {
+            let name: String = tool["name"].as_str().unwrap_or("(unnamed)").chars().take(NAMED).collect();
+            malformed.push(json!({"tool": name, "why": format!("its definition is malformed: {error}")}));
+            false
+        }
+    });
+    if malformed.is_empty() {
+        return false;
+    }
+    if !result.get("_meta").is_some_and(Value::is_object) {
+        result.insert("_meta".into(), json!({}));
+    }
+    result["_meta"][MALFORMED] = malformed.into();
+    true
+}
+
+/// The tools that were taken out of a list, each with the reason.
+pub fn malformed_tools(meta: &Value) -> Vec<(String, String)> {
+    let text = |tool: &Value, name: &str| tool[name].as_str().unwrap_or_default().to_owned();
+    let tools = meta.get(MALFORMED).and_then(Value::as_array);
+    tools.into_iter().flatten().map(|tool| (text(tool, "tool"), text(tool, "why"))).collect()
 }
 
 /// A server that has tasks says for which requests.
@@ -212,7 +249,6 @@ mod tests {
         for text in [
             r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"taskId":"t","task":{"taskId":"t"}}}"#,
             r#"{"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":7},"tasks":[]}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","_meta":7,"execution":{"taskSupport":"optional"}}]}}"#,
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"","data":{"taskId":"t"}}}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"t"}}"#,
             r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"taskId\":1}"}]}}"#,
@@ -220,6 +256,23 @@ mod tests {
         ] {
             assert_eq!(lift(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn malformed_tools_are_parted_from_their_list() {
+        let good = json!({"name": "good", "inputSchema": {"type": "object"}});
+        let bad = json!({"name": "bad", "inputSchema": null});
+        let ServerResult::ListToolsResult(listed) =
+            read(&json!({"tools": [bad, good, 7, {"name": "odd", "inputSchema": {}, "_meta": 7}]}))
+        else {
+            panic!("a list")
+        };
+        assert_eq!(listed.tools.len(), 1);
+        let meta = serde_json::to_value(&listed.meta).unwrap();
+        let malformed = malformed_tools(&meta);
+        let names: Vec<&str> = malformed.iter().map(|(tool, _)| tool.as_str()).collect();
+        assert_eq!(names, ["bad", "(unnamed)", "odd"]);
+        assert!(malformed[0].1.contains("malformed"), "{malformed:?}");
     }
 
     #[test]

@@ -80,3 +80,7 @@ pub const STDERR_LINE_BYTES: usize = 4_096;
 /// Lines of a child's stderr that reach our log within `STDERR_WINDOW_MS`.
 pub const STDERR_LINES: u32 = 50;
 pub const STDERR_WINDOW_MS: u64 = 10_000;
+
+/// Lines of a child's stderr that its status shows, and how much of each: enough for a stack trace.
+pub const STDERR_TAIL_LINES: usize = 20;
+pub const STDERR_TAIL_CHARACTERS: usize = 500;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::Output;
 use orchestr8_kernel::action::Slotting;
+use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::{Action, Policy, schema};
 use serde_json::{Value, json};
 
@@ -25,13 +26,15 @@ fn shown(seen: &Seen) -> Value {
         seen.refused.iter().map(|(tool, why)| json!({"tool": tool, "why": why})).collect();
     json!({
         "name": seen.server, "phase": seen.phase.as_str(), "tools": seen.tools.len(), "quarantined": seen.quarantined,
-        "refused": refused, "problem": seen.problem,
+        "refused": refused, "problem": seen.problem, "exitCode": seen.exit_code, "stderr": seen.stderr,
+        "lastError": seen.last_error.as_ref().map(|error| json!({"message": error.message, "at": iso(error.at_ms)})),
+        "nextAttemptAt": seen.next_attempt_at_ms.map(iso),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Phase;
+    use super::super::{Phase, RecentFailure};
     use super::*;
 
     #[test]
@@ -44,11 +47,18 @@ mod tests {
             refused: vec![("odd".into(), "its schema is too deep".into())],
             pid: Some(1),
             problem: Some("it ended with 1".into()),
+            exit_code: Some(1),
+            stderr: vec!["no such file".into()],
+            last_error: Some(RecentFailure { message: "it ended with 1".into(), at_ms: 0 }),
+            next_attempt_at_ms: Some(1_000),
         };
         assert_eq!(
             shown(&seen),
             json!({"name": "files", "phase": "waiting", "tools": 1, "quarantined": ["write"],
-                   "refused": [{"tool": "odd", "why": "its schema is too deep"}], "problem": "it ended with 1"})
+                   "refused": [{"tool": "odd", "why": "its schema is too deep"}], "problem": "it ended with 1",
+                   "exitCode": 1, "stderr": ["no such file"],
+                   "lastError": {"message": "it ended with 1", "at": "1970-01-01T00:00:00.000Z"},
+                   "nextAttemptAt": "1970-01-01T00:00:01.000Z"})
         );
     }
 }

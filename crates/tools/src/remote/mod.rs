@@ -17,6 +17,8 @@ mod connect;
 mod desk;
 mod follow;
 mod http;
+mod http_refusal;
+mod http_session;
 mod incoming;
 mod known;
 mod lift;
@@ -44,7 +46,7 @@ use orchestr8_kernel::{Action, Kernel, schema};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub use desk::{Phase, Seen};
+pub use desk::{Phase, RecentFailure, Seen};
 pub use known::{KnownTool, known_tools};
 pub use pins::{Changed, Pin, accept, pins};
 
@@ -149,7 +151,8 @@ impl Remote {
         let stop = CancellationToken::new();
         let around = Arc::new(Surroundings::new(kernel.clone(), &settings));
         let servers = settings.servers.into_iter().filter(|server| !server.disabled);
-        let desks: Vec<Arc<Desk>> = servers.map(|server| Arc::new(Desk::new(server))).collect();
+        let desk = |server| Arc::new(Desk::new(server, kernel.ports().clock.clone()));
+        let desks: Vec<Arc<Desk>> = servers.map(desk).collect();
         let supervise =
             |desk: &Arc<Desk>| tokio::spawn(supervise::supervise(around.clone(), desk.clone(), stop.clone()));
         Self { tasks: desks.iter().map(supervise).collect(), desks, stop }

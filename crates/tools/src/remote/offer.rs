@@ -10,7 +10,7 @@ use orchestr8_kernel::registry::QUARANTINED;
 use orchestr8_kernel::resilience::{Resilience, breaker};
 use orchestr8_kernel::{Action, Halt, Policy, schema};
 use rmcp::model::{Tool, ToolAnnotations};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Server;
 use super::call::Call;
@@ -67,6 +67,11 @@ pub fn offer(
     offer
 }
 
+/// The breaker of a server: one for all its tools.
+pub fn breaker_key(server: &Server) -> String {
+    breaker::key("mcp", Some(&server.name))
+}
+
 /// Whether an action is one of this server's.
 pub fn is_of(action: &Action, server: &str) -> bool {
     action.about.meta.get(SERVER).and_then(Value::as_str) == Some(server)
@@ -76,6 +81,7 @@ fn accepted(desk: &Arc<Desk>, tool: &Tool, name: &str, timeout_ms: u64) -> Resul
     let hints = Hints::of(tool.annotations.as_ref());
     let mut input = Value::Object(tool.input_schema.as_ref().clone());
     show_hidden_characters(&mut input);
+    drop_unreadable_patterns(&mut input);
     if let Value::Object(input) = &mut input {
         // The protocol says that it is an object; some servers do not.
         input.entry("type").or_insert_with(|| "object".into());
@@ -103,6 +109,7 @@ fn accepted(desk: &Arc<Desk>, tool: &Tool, name: &str, timeout_ms: u64) -> Resul
     match tool.output_schema.as_ref().map(|output| Value::Object(output.as_ref().clone())) {
         Some(mut output) => {
             show_hidden_characters(&mut output);
+            drop_unreadable_patterns(&mut output);
             action.giving(output)
         }
         None => Ok(action),
@@ -124,6 +131,28 @@ fn show_hidden_characters(schema: &mut Value) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(show_hidden_characters),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Drops patterns that no engine here can read. Their server checks them, and its tool would be lost because of one.
+fn drop_unreadable_patterns(schema: &mut Value) {
+    let is_readable = |pattern: &str| {
+        let probe = json!({"type": "object", "properties": {"text": {"type": "string", "pattern": pattern}}});
+        schema::Schema::compile(probe).is_ok()
+    };
+    match schema {
+        Value::Object(members) => {
+            members.retain(|name, member| match (name.as_str(), &*member) {
+                ("pattern", Value::String(pattern)) => is_readable(pattern),
+                _ => true,
+            });
+            if let Some(Value::Object(by_pattern)) = members.get_mut("patternProperties") {
+                by_pattern.retain(|pattern, _| is_readable(pattern));
+            }
+            members.values_mut().for_each(drop_unreadable_patterns);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_unreadable_patterns),
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -199,7 +228,7 @@ impl Hints {
             concurrent_runs: Some(server.max_concurrent.max(1)),
             resilience: Some(resilience),
             // What fails is the server or the way to it: a tool that only fails at its task says so in a result.
-            breaker: Some(breaker::key("mcp", Some(&server.name)).into()),
+            breaker: Some(breaker_key(server).into()),
             journalled: !self.read_only,
             audited: true,
             idempotent: self.is_repeatable(),

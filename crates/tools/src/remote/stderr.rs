@@ -1,18 +1,50 @@
-//! What a child writes to its stderr, in our log: line by line, cut, and not too much of it.
+//! What a child writes to its stderr, in our log: line by line, cut, and not too much of it. The last lines are kept for its status.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use orchestr8_kernel::Log;
 use orchestr8_kernel::ports::Clock;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-use super::limits::{STDERR_LINE_BYTES, STDERR_LINES, STDERR_WINDOW_MS};
+use super::Link;
+use super::address_mask::mask_addresses;
+use super::incoming::IncomingText;
+use super::limits::{
+    STDERR_LINE_BYTES, STDERR_LINES, STDERR_TAIL_CHARACTERS, STDERR_TAIL_LINES, STDERR_WINDOW_MS,
+};
+
+/// The last lines of a server's stderr, across its restarts, without its credentials.
+pub struct StderrTail {
+    incoming: IncomingText,
+    lines: Mutex<VecDeque<String>>,
+}
+
+impl StderrTail {
+    pub fn of(link: &Link) -> Self {
+        Self { incoming: IncomingText::of(link), lines: Mutex::default() }
+    }
+
+    pub fn lines(&self) -> Vec<String> {
+        self.lines.lock().iter().cloned().collect()
+    }
+
+    fn push(&self, line: &str) {
+        let line = mask_addresses(&self.incoming.mask(line)).chars().take(STDERR_TAIL_CHARACTERS).collect();
+        let mut lines = self.lines.lock();
+        if lines.len() >= STDERR_TAIL_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+}
 
 /// Reads to the end of it.
-pub async fn tell(stderr: impl AsyncRead + Unpin, log: Log, clock: Arc<dyn Clock>) {
+pub async fn tell(stderr: impl AsyncRead + Unpin, log: Log, clock: Arc<dyn Clock>, tail: Arc<StderrTail>) {
     let mut reader = BufReader::new(stderr);
-    let mut speaker = Speaker { log, clock, line: Vec::new(), said: 0, dropped: 0, window_us: 0 };
+    let mut speaker = Speaker { log, clock, tail, line: Vec::new(), said: 0, dropped: 0, window_us: 0 };
     while let Ok(bytes) = reader.fill_buf().await {
         if bytes.is_empty() {
             break;
@@ -32,6 +64,7 @@ pub async fn tell(stderr: impl AsyncRead + Unpin, log: Log, clock: Arc<dyn Clock
 struct Speaker {
     log: Log,
     clock: Arc<dyn Clock>,
+    tail: Arc<StderrTail>,
     line: Vec<u8>,
     /// Lines said and dropped since the window began.
     said: u32,
@@ -57,6 +90,7 @@ impl Speaker {
         if text.is_empty() {
             return;
         }
+        self.tail.push(text);
         if self.said >= STDERR_LINES {
             self.dropped += 1;
             return;
@@ -79,10 +113,29 @@ mod tests {
     use orchestr8_kernel::log::{Captured, Level};
     use orchestr8_kernel::ports::clock::Simulated;
 
+    fn tail(link: &Link) -> Arc<StderrTail> {
+        Arc::new(StderrTail::of(link))
+    }
+
+    fn stdio() -> Link {
+        let env = [("API_TOKEN".to_owned(), "canary-of-a-variable".to_owned())].into();
+        Link::Stdio { command: String::new(), args: Vec::new(), env, cwd: None }
+    }
+
+    #[tokio::test]
+    async fn the_last_lines_are_kept_without_credentials() {
+        let (clock, tail) = (Arc::new(Simulated::new()), tail(&stdio()));
+        let text = format!("{}last of canary-of-a-variable\n", "a\n".repeat(100));
+        tell(text.as_bytes(), Log::off(), clock, tail.clone()).await;
+        let lines = tail.lines();
+        assert_eq!(lines.len(), STDERR_TAIL_LINES);
+        assert_eq!(lines[STDERR_TAIL_LINES - 1], "last of [REDACTED]");
+    }
+
     async fn told(text: &[u8]) -> Vec<serde_json::Value> {
         let (captured, clock) = (Captured::default(), Arc::new(Simulated::new()));
         let log = Log::new(Level::Debug, captured.clone(), Arc::default(), clock.clone());
-        tell(text, log, clock).await;
+        tell(text, log, clock, tail(&stdio())).await;
         captured.entries()
     }
 

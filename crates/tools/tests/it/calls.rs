@@ -8,7 +8,7 @@ use orchestr8_kernel::action::{Effect, OnUnknown};
 use orchestr8_kernel::{Principal, Why};
 use orchestr8_testing::settled::{fault, text};
 use orchestr8_testing::{Person, until, within};
-use orchestr8_tools::remote::Link;
+use orchestr8_tools::remote::{Link, Phase};
 use serde_json::{Value, json};
 
 use crate::world::{TOOLS, World, fixture, is_alive};
@@ -40,6 +40,22 @@ async fn tools_are_named_described_and_hinted() {
 }
 
 #[tokio::test]
+async fn malformed_tools_are_skipped_and_reported_and_the_others_work() {
+    let world = World::with(fixture(&["--malformed"])).await;
+    let seen = world.seen();
+    assert_eq!((seen.phase, world.listed().len()), (Phase::Running, TOOLS + 1), "{:?}", seen.problem);
+    let mut refused: Vec<&str> = seen.refused.iter().map(|(tool, _)| tool.as_str()).collect();
+    refused.sort_unstable();
+    assert_eq!(refused, ["bad_schema", "no_schema", "odd_hint"]);
+    assert_eq!(text(world.call("other.echo", json!({"message": "a"})).await), "a");
+    let sent = world.call("other.patterns", json!({"to": "ada@example.org", "odd": "anything"})).await;
+    assert_eq!(text(sent), "called patterns");
+    let wrong = world.call("other.patterns", json!({"to": ".ada@example.org"})).await.code();
+    assert_eq!(wrong, Some(Code::InvalidArgument), "look-around is matched");
+    world.remote.stop().await;
+}
+
+#[tokio::test]
 async fn results_and_errors_come_through() {
     let world = World::with(fixture(&[])).await;
     let settled = world.call("other.echo", json!({"message": "hé"})).await;
@@ -57,6 +73,36 @@ async fn results_and_errors_come_through() {
     assert_eq!((broken.code, &broken.details.unwrap()["remoteCode"]), (Code::Unavailable, &json!(-32_603)));
     assert_eq!(world.call("other.wrong", json!({})).await.code(), Some(Code::InvalidArgument));
     assert_eq!(text(world.call("other.weird_name_", json!({})).await), "called weird name!");
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn errors_of_one_tool_leave_the_other_tools_of_its_server_alone() {
+    let world = World::with(fixture(&[])).await;
+    for _ in 0..10 {
+        assert_eq!(world.call("other.broken", json!({})).await.code(), Some(Code::Unavailable));
+    }
+    assert_eq!(text(world.call("other.echo", json!({"message": "a"})).await), "a");
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn tools_are_back_with_the_next_process_even_if_the_last_one_had_opened_the_breaker() {
+    let mut server = fixture(&[]);
+    server.timeout_ms = Some(500);
+    let world = World::with(server).await;
+    let calls = (0..5).map(|_| world.call("other.hang", json!({})));
+    futures::future::join_all(calls).await;
+    let refused = world.call("other.echo", json!({"message": "a"})).await.code();
+    assert_eq!(refused, Some(Code::CircuitOpen));
+    let pid = world.seen().pid.unwrap();
+    std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+    until("the next process to run", || {
+        let seen = world.seen();
+        seen.phase == Phase::Running && seen.pid != Some(pid)
+    })
+    .await;
+    assert_eq!(text(world.call("other.echo", json!({"message": "a"})).await), "a");
     world.remote.stop().await;
 }
 

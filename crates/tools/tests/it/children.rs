@@ -80,7 +80,7 @@ async fn a_server_that_does_not_come_up_holds_up_nobody() {
 
 /// A server that comes up once and never again.
 fn once(mark: &Path) -> Server {
-    scripted(r#"test -e "$1" && exit 1; : > "$1"; exec "$2""#, mark)
+    scripted(r#"test -e "$1" && { echo "it cannot start" >&2; exit 1; }; : > "$1"; exec "$2""#, mark)
 }
 
 /// A server that comes up at the second try.
@@ -102,8 +102,12 @@ async fn while_a_server_is_away_its_tools_say_so() {
     until("the end to be seen", || world.seen().problem.is_some()).await;
     assert_eq!(world.listed().len(), TOOLS, "they stay listed");
     assert_eq!(world.call("other.change", json!({})).await.code(), Some(Code::Unavailable));
-    let problem = world.seen().problem.unwrap();
-    assert!(problem.contains("exit status"), "{problem}");
+    until("the next start to fail", || world.seen().exit_code == Some(1)).await;
+    let seen = world.seen();
+    assert!(seen.problem.as_ref().unwrap().contains("exit status"), "{seen:?}");
+    assert_eq!(seen.last_error.as_ref().map(|error| &error.message), seen.problem.as_ref(), "{seen:?}");
+    assert_eq!(seen.stderr, ["it cannot start"]);
+    assert!(seen.next_attempt_at_ms.is_some(), "{seen:?}");
     world.remote.stop().await;
 }
 

@@ -7,4 +7,5 @@ mod http;
 mod quarantine;
 mod questions;
 mod tasks;
+mod upstream_faults;
 mod world;

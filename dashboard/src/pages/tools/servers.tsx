@@ -48,7 +48,10 @@ function One({ server, look }: { server: Server; look: (tool: string) => void })
         </p>
       ))}
       {server.refused.map((one) => <p key={one.tool} className="mt-1 text-xs break-words text-bad">{one.tool} cannot be taken: {one.why}</p>)}
-      {server.problem && <p className="mt-1 text-xs break-words text-bad">{server.problem}</p>}
+      {server.problem && <p className="mt-1 text-xs break-words text-bad">{server.problem}{server.exitCode != null && ` (exit code ${server.exitCode})`}</p>}
+      {server.nextAttemptAt && <p className="figures mt-1 text-xs text-soft">Next attempt {server.nextAttemptAt}</p>}
+      {server.lastError && server.lastError.message !== server.problem && <p className="mt-1 text-xs break-words text-soft">Last error {server.lastError.at}: {server.lastError.message}</p>}
+      {server.problem && server.stderr && server.stderr.length > 0 && <pre className="mt-1 overflow-x-auto text-xs text-soft">{server.stderr.join('\n')}</pre>}
     </li>
   )
 }

@@ -62,9 +62,11 @@ fn figures(id: &str, summary: &str) -> Operation {
 
 fn servers() -> Operation {
     let refused = open(json!({"tool": text(), "why": text()}), &["tool", "why"]);
+    let last_error = open(json!({"message": text(), "at": text()}), &["message", "at"]);
     let server = json!({
         "name": text(), "phase": one_of(&["starting", "running", "waiting", "stopped"]), "tools": whole(),
-        "quarantined": list(text()), "refused": list(refused), "problem": or_null(text()),
+        "quarantined": list(text()), "refused": list(refused), "problem": or_null(text()), "exitCode": or_null(whole()),
+        "stderr": list(text()), "lastError": or_null(last_error), "nextAttemptAt": or_null(text()),
     });
     let server = open(server, &["name", "phase", "tools", "quarantined", "refused"]);
     Operation::new("servers", TAG, "The other MCP servers whose tools are offered here.").gives(

@@ -2,7 +2,7 @@
 //!
 //! Flags: `--mute` never answers, `--modern` knows only the current revision, `--stay` does not end with its input,
 //! `--second` tells the changed definition from the start, `--chatty` writes to stderr, `--tasks` has tools that run
-//! as tasks, and with `--no-tasks` does not say so of itself.
+//! as tasks, and with `--no-tasks` does not say so of itself; `--malformed` also lists tools that are not as the protocol has them.
 
 mod tasks;
 
@@ -180,6 +180,13 @@ impl Server {
         );
         if self.has("--tasks") {
             tools.extend(self.tasks.definitions());
+        }
+        if self.has("--malformed") {
+            tools.insert(0, json!({"name": "no_schema"}));
+            tools.push(json!({"name": "odd_hint", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": "yes"}}));
+            let looks = json!({"pattern": r"^(?!\.)(?!.*\.\.)[a-z.]+@[a-z.]+$", "type": "string"});
+            let odd = json!({"pattern": r"\p{NoSuchScript}", "type": "string"});
+            tools.push(json!({"name": "patterns", "inputSchema": {"type": "object", "properties": {"to": looks, "odd": odd}}}));
         }
         tools.push(json!({"name": "bad_schema", "inputSchema": {"type": "object", "properties": {"a": {"type": "nonsense"}}}}));
         tools

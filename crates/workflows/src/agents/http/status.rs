@@ -5,10 +5,9 @@
 
 use std::borrow::Cow;
 
-use jiff::fmt::rfc2822::DateTimeParser;
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::redact::{REDACTED, SecretMask};
-use orchestr8_kernel::resilience::retry::RETRY_AFTER_MS;
+use orchestr8_kernel::resilience::retry::{RETRY_AFTER_MS, parse_retry_after};
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 
@@ -59,13 +58,7 @@ fn code(status: StatusCode) -> Code {
 
 /// `Retry-After` in seconds or as a date.
 pub fn retry_after_ms(headers: &HeaderMap, now_ms: i64) -> Option<u64> {
-    static DATES: DateTimeParser = DateTimeParser::new();
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse::<u64>() {
-        return Some(seconds.saturating_mul(1000));
-    }
-    let at_ms = DATES.parse_timestamp(text).ok()?.as_millisecond();
-    Some(u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0))
+    parse_retry_after(headers.get(RETRY_AFTER)?.to_str().ok()?, now_ms)
 }
 
 /// A server may repeat what it was sent; what was secret on the way there is secret on the way back.

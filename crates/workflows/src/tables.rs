@@ -100,6 +100,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     crate::triggers::tables::MIGRATION,
     crate::keyed_events::tables::MIGRATION,
     crate::notifications::tables::MIGRATION,
+    crate::runtime::tables::WAITING,
 ];
 
 pub use crate::keyed_events::tables::{EVENTS_OLD, EVENTS_SWEEP};

@@ -16,7 +16,7 @@ use crate::terminal::columns;
 #[derive(Args)]
 pub struct List {
     /// Only those with this status.
-    #[arg(long, value_parser = ["queued", "running", "paused", "cancelling", "compensating", "completed", "failed", "cancelled", "compensated"])]
+    #[arg(long, value_parser = ["queued", "running", "waiting", "paused", "cancelling", "compensating", "completed", "failed", "cancelled", "compensated"])]
     status: Option<String>,
     /// Only those of this workflow.
     #[arg(long, value_name = "ID")]

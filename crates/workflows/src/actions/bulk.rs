@@ -44,10 +44,17 @@ impl BulkOperation {
     /// The statuses of executions that it changes.
     fn statuses(self) -> &'static [Status] {
         match self {
-            Self::Cancel { force: false } => &[Status::Queued, Status::Running, Status::Paused],
-            Self::Cancel { force: true } => {
-                &[Status::Queued, Status::Running, Status::Paused, Status::Cancelling, Status::Compensating]
+            Self::Cancel { force: false } => {
+                &[Status::Queued, Status::Running, Status::Waiting, Status::Paused]
             }
+            Self::Cancel { force: true } => &[
+                Status::Queued,
+                Status::Running,
+                Status::Waiting,
+                Status::Paused,
+                Status::Cancelling,
+                Status::Compensating,
+            ],
             Self::Delete => &[Status::Completed, Status::Failed, Status::Cancelled, Status::Compensated],
         }
     }

@@ -151,9 +151,12 @@ fn past(status: Status) -> &'static str {
         Status::Failed => "failed",
         Status::Cancelled => "been cancelled",
         Status::Compensated => "been rolled back",
-        Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Compensating => {
-            "begun"
-        }
+        Status::Queued
+        | Status::Running
+        | Status::Waiting
+        | Status::Paused
+        | Status::Cancelling
+        | Status::Compensating => "begun",
     }
 }
 
@@ -222,6 +225,7 @@ pub fn again(row: &Row) -> Result<(Event, Value), Fault> {
         }
         Status::Queued
         | Status::Running
+        | Status::Waiting
         | Status::Paused
         | Status::Cancelling
         | Status::Compensating

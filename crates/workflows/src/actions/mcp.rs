@@ -1,4 +1,4 @@
-//! Workflows for models: three tools, two kinds of resources, two prompts.
+//! Workflows for models: tools (`send_event` is with `events.send`), two kinds of resources, two prompts.
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ pub fn actions(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
     ])
 }
 
-/// What all three tools answer with.
-fn envelope() -> Value {
+/// What the tools answer with.
+pub fn envelope() -> Value {
     json!({
         "type": "object",
         "properties": {
@@ -110,7 +110,12 @@ fn told(resource: &Value) -> Value {
         Some(Status::Completed) => "ok",
         Some(Status::Failed | Status::Cancelled | Status::Compensated) => "error",
         Some(
-            Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Compensating,
+            Status::Queued
+            | Status::Running
+            | Status::Waiting
+            | Status::Paused
+            | Status::Cancelling
+            | Status::Compensating,
         )
         | None => "running",
     };

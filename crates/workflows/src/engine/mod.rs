@@ -20,6 +20,7 @@ mod status;
 mod stop;
 pub mod undo;
 pub mod view;
+pub mod waiting;
 pub(crate) mod waits;
 mod work;
 

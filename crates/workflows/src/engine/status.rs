@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub enum Status {
     Queued,
     Running,
+    /// Nothing of it runs: all it has begun waits for a worker, a timer, an event, a person, another execution or the next attempt.
+    /// The engine does not tell it from `Running`; it is what rows and resources show.
+    Waiting,
     Paused,
     Cancelling,
     /// What it did is being undone.
@@ -20,9 +23,10 @@ pub enum Status {
 }
 
 impl Status {
-    pub const ALL: [Status; 9] = [
+    pub const ALL: [Status; 10] = [
         Status::Queued,
         Status::Running,
+        Status::Waiting,
         Status::Paused,
         Status::Cancelling,
         Status::Compensating,
@@ -36,6 +40,7 @@ impl Status {
         match self {
             Status::Queued => "queued",
             Status::Running => "running",
+            Status::Waiting => "waiting",
             Status::Paused => "paused",
             Status::Cancelling => "cancelling",
             Status::Compensating => "compensating",
@@ -53,9 +58,12 @@ impl Status {
     pub fn is_final(self) -> bool {
         match self {
             Status::Completed | Status::Failed | Status::Cancelled | Status::Compensated => true,
-            Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Compensating => {
-                false
-            }
+            Status::Queued
+            | Status::Running
+            | Status::Waiting
+            | Status::Paused
+            | Status::Cancelling
+            | Status::Compensating => false,
         }
     }
 
@@ -63,9 +71,12 @@ impl Status {
     pub fn is_unsuccessful(self) -> bool {
         match self {
             Status::Failed | Status::Cancelled | Status::Compensating | Status::Compensated => true,
-            Status::Queued | Status::Running | Status::Paused | Status::Cancelling | Status::Completed => {
-                false
-            }
+            Status::Queued
+            | Status::Running
+            | Status::Waiting
+            | Status::Paused
+            | Status::Cancelling
+            | Status::Completed => false,
         }
     }
 }

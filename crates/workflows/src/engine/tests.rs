@@ -7,6 +7,7 @@ mod outcomes;
 mod race;
 mod random;
 mod rollbacks;
+mod waiting;
 
 use std::sync::Arc;
 

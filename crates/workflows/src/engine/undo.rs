@@ -239,7 +239,7 @@ pub fn asked(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
             state.ended_ms = None;
             begin(state, units, out);
         }
-        Status::Queued | Status::Running | Status::Paused | Status::Cancelling => {
+        Status::Queued | Status::Running | Status::Waiting | Status::Paused | Status::Cancelling => {
             let reason = String::from("the execution it belongs to is rolled back");
             super::stop::cancel(state, reason, false, at_ms, out);
         }

@@ -11,6 +11,7 @@ use super::identity::ScheduledMoment;
 use super::scope;
 use super::state::{Abandoned, Outcome, Phase, Problem, State, Step, Undone};
 use super::undo;
+use super::waiting;
 use crate::authors::{Author, Authors};
 use crate::definition::model::StepSection;
 use crate::tags::ExecutionTags;
@@ -33,7 +34,7 @@ pub struct Facts {
 pub fn result(state: &State) -> Value {
     json!({
         "executionId": state.identity.execution,
-        "status": state.status,
+        "status": waiting::status(state),
         "outputs": outputs(state),
         "errors": errors(state),
         "duration": state.started_ms.zip(state.ended_ms).map(|(started, ended)| ended - started),
@@ -64,7 +65,7 @@ pub fn resource(state: &State, facts: &Facts, now_ms: i64) -> Value {
     let duration = state.started_ms.map(|started| state.ended_ms.unwrap_or(now_ms) - started);
     let mut resource = json!({
         "executionId": state.identity.execution,
-        "status": state.status,
+        "status": waiting::status(state),
         "workflow": {"id": workflow.id, "name": workflow.name, "version": workflow.version, "hash": workflow.hash},
         "steps": steps,
         "stepOrder": workflow.steps.iter().map(|step| &*step.id).collect::<Vec<_>>(),

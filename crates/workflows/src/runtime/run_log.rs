@@ -123,6 +123,7 @@ impl Actor {
             Status::Completed
             | Status::Queued
             | Status::Running
+            | Status::Waiting
             | Status::Paused
             | Status::Cancelling
             | Status::Compensating => return,

@@ -236,6 +236,13 @@ pub const SEALS: (&str, &str) = (
      ALTER TABLE wf_workflows ADD COLUMN seal TEXT;",
 );
 
+/// Executions that wait get the status that earlier versions did not have: what is not awake is taken up by nothing but what it waits
+/// for. The others write their status when a start takes them up.
+pub const WAITING: (&str, &str) = (
+    "workflows-waiting-1",
+    "UPDATE wf_executions SET status = 'waiting' WHERE status = 'running' AND awake = 0",
+);
+
 /// Results of steps that are kept beside the records of their executions, and go with them.
 pub const ARTIFACTS: (&str, &str) = (
     "workflows-artifacts",
@@ -348,4 +355,37 @@ pub fn highest_numbers() -> Statement {
                 COALESCE((SELECT MAX(execution) FROM wf_journal), 0)",
         Vec::new(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestr8_kernel::ports::Store;
+    use orchestr8_kernel::ports::store::{Batch, Statement};
+    use orchestr8_testing::memory;
+
+    use super::WAITING;
+    use crate::tables::MIGRATIONS;
+
+    /// Executions of an earlier version have the status `running` while they wait.
+    #[tokio::test]
+    async fn stored_executions_that_wait_get_their_status() {
+        let store = memory(&[MIGRATIONS]);
+        let mut batch = Batch::new();
+        for (num, status, awake) in [(1, "running", 0), (2, "running", 1), (3, "paused", 0), (4, "failed", 0)]
+        {
+            batch.then(Statement::new(
+                "INSERT INTO wf_executions (num, tenant, id, workflow, name, version, hash, status, awake, priority, correlation, given, created_ms)
+                 VALUES (?1, 't', 'e' || ?1, 'w', 'w', '1', 'h', ?2, ?3, 0, 'c', '{}', 1)",
+                vec![i64::from(num).into(), status.into(), i64::from(awake).into()],
+            ));
+        }
+        batch.then(Statement::new(WAITING.1, Vec::new()));
+        store.commit(batch).await.unwrap();
+        let rows = store
+            .query(Statement::new("SELECT status FROM wf_executions ORDER BY num", Vec::new()))
+            .await
+            .unwrap();
+        let statuses: Vec<&str> = rows.iter().map(|row| row.text(0).unwrap()).collect();
+        assert_eq!(statuses, ["waiting", "running", "paused", "failed"], "a start takes up what is awake");
+    }
 }

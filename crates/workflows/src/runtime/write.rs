@@ -4,7 +4,7 @@ use orchestr8_kernel::ports::store::{Batch, Statement};
 
 use super::actor::Actor;
 use super::record;
-use crate::engine::view;
+use crate::engine::{view, waiting};
 use crate::tables;
 use crate::{journal, limits, merkle};
 
@@ -57,7 +57,7 @@ impl Actor {
 
     /// Keeps the row of the execution in step, once it is stored.
     pub(super) fn note_progress(&mut self) {
-        let now = (self.state.status, self.state.is_awake(), self.state.signals.len());
+        let now = (waiting::status(&self.state), self.state.is_awake(), self.state.signals.len());
         if self.written.replace(now) != Some(now) && !self.is_new {
             self.batch.then_one(tables::execution_update(self.seed.num, self.progress()));
         }
@@ -69,7 +69,7 @@ impl Actor {
         let name = |step: usize| &*self.state.workflow().steps[step].id;
         let first = self.state.errors.first().filter(|_| status.is_unsuccessful());
         tables::Progress {
-            status: status.as_str(),
+            status: waiting::status(&self.state).as_str(),
             awake: self.state.is_awake(),
             started_ms: self.state.started_ms,
             ended_ms: self.state.ended_ms,

@@ -28,7 +28,7 @@ async fn a_child_is_cancelled_with_its_parent_and_not_by_itself() {
     let id = start(&world, parent, json!({"customer": "42"})).await;
     let begun = world.until_true(&id, |now| now["steps"]["child"]["childExecutionId"].is_string()).await;
     let child = begun["steps"]["child"]["childExecutionId"].as_str().unwrap().to_owned();
-    world.until(&child, "running").await;
+    world.until(&child, "waiting").await;
     let answer = world.ask("executions.cancel_many", json!({"where": {"customer": "42"}})).await;
     assert_eq!(answer["cancelled"], json!([id]), "{answer}");
     assert_eq!(

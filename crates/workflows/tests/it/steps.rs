@@ -111,7 +111,9 @@ async fn an_approval_waits_for_somebody_and_is_decided_once() {
         ]))
         .await;
     let open = world.until_true(&id, |now| now["steps"]["ask"]["status"] == "waiting").await;
-    assert_eq!(open["status"], "running");
+    assert_eq!(open["status"], "waiting", "nothing of it runs");
+    let listed = world.ask("executions.list", json!({"status": "waiting"})).await;
+    assert_eq!(listed["executions"][0]["executionId"], id.as_str(), "{listed:#}");
     let open = world.ask("executions.approvals", json!({"executionId": id})).await;
     let token = open["approvals"][0]["token"].as_str().unwrap().to_owned();
     let wrong = json!({"token": token, "decision": "approve", "data": {"amount": "many"}});

@@ -41,11 +41,11 @@ export function Acts({ execution, askFork }: { execution: Execution; askFork: ()
     })
   return (
     <>
-      {may('running', 'queued') && <Button icon={Pause} busy={isBusy} onClick={() => doIt('pause', 'Paused: nothing new begins.')}>Pause</Button>}
+      {may('running', 'waiting', 'queued') && <Button icon={Pause} busy={isBusy} onClick={() => doIt('pause', 'Paused: nothing new begins.')}>Pause</Button>}
       {may('paused') && <Button icon={Play} tone="accent" busy={isBusy} onClick={() => doIt('resume', 'It goes on.')}>Resume</Button>}
       {may('failed', 'cancelled', 'compensated') && <Button icon={RotateCcw} tone="accent" busy={isBusy} onClick={() => doIt('retry', 'It goes on from what failed.')}>Retry</Button>}
       <Button icon={GitFork} onClick={askFork}>Fork</Button>
-      {may('running', 'queued', 'paused') && <Button icon={Ban} tone="danger" onClick={() => setCancelling(true)}>Cancel</Button>}
+      {may('running', 'waiting', 'queued', 'paused') && <Button icon={Ban} tone="danger" onClick={() => setCancelling(true)}>Cancel</Button>}
       {may('compensating') && <Button icon={Ban} tone="danger" onClick={() => setCancelling(true)}>Stop the rollback</Button>}
       {isCancelling && <Cancel id={id} isRollback={execution.status === 'compensating'} close={() => setCancelling(false)} />}
     </>

@@ -13,7 +13,7 @@ import { useWide } from '../../ui/wide'
 import { searchOf } from './search'
 import { useList } from './use-list'
 
-const STATUSES = ['queued', 'running', 'paused', 'cancelling', 'compensating', 'completed', 'failed', 'cancelled', 'compensated']
+const STATUSES = ['queued', 'running', 'waiting', 'paused', 'cancelling', 'compensating', 'completed', 'failed', 'cancelled', 'compensated']
 
 /** The beginning of an id, which the search finds. */
 export const shortId = (id: string): string => id.replace(/^exec-/, '').slice(0, 18)

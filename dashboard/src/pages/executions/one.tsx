@@ -26,7 +26,7 @@ export default function One({ id }: { id: string }) {
   const [isForking, setForking] = useState(false)
   const now = useQuery({ queryKey: ['execution', id], queryFn: () => ask(id) })
   const written = useQuery({ queryKey: ['definition', id], queryFn: () => definitionOf(id), staleTime: Infinity })
-  const open = useQuery({ queryKey: ['approvals', id], queryFn: () => approvals(id), enabled: now.data?.status === 'running' })
+  const open = useQuery({ queryKey: ['approvals', id], queryFn: () => approvals(id), enabled: now.data?.status === 'running' || now.data?.status === 'waiting' })
   const at = useDeferredValue(moment)
   const then = useQuery({
     queryKey: ['moment', id, at],

@@ -15,7 +15,7 @@ const Charts = lazy(() => import('./charts'))
 const NEWEST = 500
 /** How many are shown in one list here. */
 const SHOWN = 6
-const UNDER_WAY: string[] = ['running', 'queued', 'paused', 'cancelling', 'compensating']
+const UNDER_WAY: string[] = ['running', 'waiting', 'queued', 'paused', 'cancelling', 'compensating']
 const UNSUCCESSFUL: string[] = ['failed', 'compensated']
 /** The clock moves the figures in such steps; where they tell of less time, each second. */
 const STEP_MS = 10_000
@@ -109,7 +109,7 @@ function Hour({ rows, counts }: { rows: ExecutionSummary[]; counts: Record<strin
 }
 
 const under = (counts: Record<string, number>): number =>
-  ['running', 'paused', 'cancelling', 'compensating'].reduce((sum, state) => sum + (counts[state] ?? 0), 0)
+  ['running', 'waiting', 'paused', 'cancelling', 'compensating'].reduce((sum, state) => sum + (counts[state] ?? 0), 0)
 
 const All = ({ to }: { to: string }) => <Link to={to} className="text-xs text-accent hover:underline">All of them</Link>
 

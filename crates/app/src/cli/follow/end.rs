@@ -162,8 +162,8 @@ mod tests {
         let execution = json!({"executionId": "e-1", "stepOrder": ["ask"], "steps": {"ask": {"status": "waiting",
             "waitingFor": {"approval": true}}}});
         assert_eq!(
-            blocked(&execution, "running"),
-            "execution e-1 is running and keeps until somebody acts:\n  ask waits for approval: orchestr8 approve e-1 (or --reject)"
+            blocked(&execution, "waiting"),
+            "execution e-1 is waiting and keeps until somebody acts:\n  ask waits for approval: orchestr8 approve e-1 (or --reject)"
         );
     }
 }

@@ -38,7 +38,11 @@ impl Lines {
             self.steps.insert(id.to_owned(), told);
             lines.push(line(id, step));
         }
-        let status = text(execution, "status");
+        // That it waits is said by the lines of its steps.
+        let status = match text(execution, "status") {
+            "waiting" => "running",
+            status => status,
+        };
         if self.status != status {
             if !self.status.is_empty() || status != "running" {
                 lines.push(last(execution));

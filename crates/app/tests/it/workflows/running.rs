@@ -237,17 +237,17 @@ fn many_executions_are_cancelled_and_deleted_after_a_plan() {
     let unasked = place.run(&["cancel", "--where", "customer=42"]);
     assert_eq!(unasked.code, Some(2), "there is no terminal to ask on: {unasked:?}");
     assert!(unasked.err.contains("--yes"), "{}", unasked.err);
-    assert_eq!(count("running"), 3, "nothing was changed");
+    assert_eq!(count("waiting"), 3, "nothing was changed");
     let said = place.run(&["cancel", "--where", "customer=42", "--yes"]);
     assert_eq!((said.code, said.out.as_str()), (Some(0), "cancelled 2\n"), "{said:?}");
-    assert_eq!((count("running"), count("cancelled")), (1, 2));
+    assert_eq!((count("waiting"), count("cancelled")), (1, 2));
     assert_eq!(place.run(&["cancel"]).code, Some(2), "which?");
     let running = newest(&place, &[]);
     assert_eq!(place.run(&["delete", &running, "--yes"]).code, Some(5), "it runs");
     assert_eq!(place.run(&["delete", "exec-none", "--yes"]).code, Some(3));
     let deleted = json_of(&place.run(&["delete", "--status", "cancelled", "--yes", "--json"]));
     assert_eq!(deleted["count"], 2, "{deleted}");
-    assert_eq!((count("running"), count("cancelled")), (1, 0));
+    assert_eq!((count("waiting"), count("cancelled")), (1, 0));
     let nothing = place.run(&["delete", "--where", "customer=42", "--yes"]);
     assert_eq!((nothing.code, nothing.out.as_str()), (Some(0), "delete 0 executions\n"), "{nothing:?}");
 }

@@ -13,9 +13,10 @@ use crate::to_wire;
 use orchestr8_edge::ask::Query;
 use orchestr8_kernel::Args;
 
-pub(crate) const STATUSES: [&str; 9] = [
+pub(crate) const STATUSES: [&str; 10] = [
     "queued",
     "running",
+    "waiting",
     "paused",
     "cancelling",
     "compensating",

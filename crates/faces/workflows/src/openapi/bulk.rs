@@ -9,7 +9,7 @@ use crate::settings::PAGE_LIMIT;
 
 const TAG: &str = "executions";
 
-const LIVE: [&str; 5] = ["queued", "running", "paused", "cancelling", "compensating"];
+const LIVE: [&str; 6] = ["queued", "running", "waiting", "paused", "cancelling", "compensating"];
 const FINAL: [&str; 4] = ["completed", "failed", "cancelled", "compensated"];
 
 pub(super) fn paths() -> Vec<Path> {

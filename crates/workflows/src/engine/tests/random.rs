@@ -218,7 +218,7 @@ pub fn anything(state: &State, tape: &mut Tape) -> Event {
             return Event::Resumed { budget: NewBudget { steps: Some(1000), ..NewBudget::default() } };
         }
         Status::Cancelling if tape.once_in(8) => return Event::Forced,
-        Status::Running | Status::Cancelling | Status::Compensating => {}
+        Status::Running | Status::Waiting | Status::Cancelling | Status::Compensating => {}
     }
     let under_way: Vec<Task> = state.work.keys().copied().collect();
     if under_way.is_empty() {

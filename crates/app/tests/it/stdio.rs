@@ -152,6 +152,7 @@ fn the_handshake_then_tools_then_an_answer() {
             "prompt_session",
             "run_workflow",
             "search_knowledge",
+            "send_event",
             "start_session"
         ]
     );

@@ -1,6 +1,6 @@
-//! The transcripts of `conformance/mcp`, played on the real program in deterministic mode.
+//! The transcripts of `conformance/mcp`, and those of the tools of workflows, played on the real program in deterministic mode.
 //!
-//! The MCP face plays all of them; those that need tools of its own tests, or time to pass, are not for the program.
+//! The MCP face plays all of the first; those that need tools of its own tests, or time to pass, are not for the program.
 
 use orchestr8_testing::transcript::{self, Transcript};
 
@@ -8,6 +8,8 @@ use crate::program::Place;
 use crate::stdio::Client;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/mcp");
+
+const WORKFLOWS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/workflows/mcp");
 
 #[tokio::test]
 async fn transcripts_hold_for_the_program() {
@@ -23,6 +25,18 @@ async fn transcripts_hold_for_the_program() {
         let place = place(&transcript);
         let client = Client::start(&place, &["--deterministic", "--ephemeral"]);
         wrong.extend(transcript.play(client).await.err());
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn tools_of_workflows_hold_to_their_transcripts() {
+    let transcripts = transcript::folder(WORKFLOWS);
+    assert!(!transcripts.is_empty());
+    let mut wrong = Vec::new();
+    for transcript in transcripts {
+        let client = Client::start(&place(&transcript), &["--deterministic", "--ephemeral"]);
+        wrong.extend(transcript::play_or_bless(WORKFLOWS, &transcript, client).await.err());
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

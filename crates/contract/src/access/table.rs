@@ -129,6 +129,7 @@ pub const ACCESS: &[(&str, AllowedRoles)] = &[
     ("secrets.list", ADMINISTER),
     ("secrets.rotate", ADMINISTER),
     ("secrets.set", ADMINISTER),
+    ("send_event", OPERATE),
     ("server.metrics", OBSERVE),
     ("session", READ),
     ("session.abort", CALL),

@@ -48,9 +48,9 @@ pub fn all(hub: &Hub, workers: &Workers) -> Result<Vec<Action>, schema::Error> {
         fork::retry_many(hub)?,
         approve::decide(hub)?,
         approve::open(hub)?,
-        keyed_events::send(hub)?,
         hooks::action(hub)?,
     ];
+    actions.extend(keyed_events::actions(hub)?);
     actions.extend(control::actions(hub)?);
     actions.extend(bulk::actions(hub)?);
     actions.extend(limits::actions(hub)?);

@@ -62,7 +62,7 @@ fn the_list_of_records_names_every_file_and_no_other() {
     let named: BTreeSet<&str> =
         list.split('`').filter(|word| word.ends_with(".md") || word.ends_with(".transcript")).collect();
     let mut there = BTreeSet::new();
-    for folder in ["rest", "tables"] {
+    for folder in ["mcp", "rest", "tables"] {
         let files = std::fs::read_dir(root.join(folder)).unwrap();
         there.extend(files.map(|file| format!("{folder}/{}", file.unwrap().file_name().display())));
     }

@@ -24,6 +24,7 @@ fn tools() -> Vec<Recipe> {
         call("run_workflow", |o| json!({"workflow": echo(&o.fresh("ran"), o.mark())})),
         call("get_status", |o| json!({"executionId": o.execution()})),
         call("cancel_workflow", |o| json!({"executionId": o.execution()})),
+        call("send_event", |o| json!({"name": "paid", "key": o.fresh("order"), "payload": o.mark()})),
         call("start_session", |_| json!({})),
         call("get_session", |o| json!({"sessionId": o.session()})),
         call("prompt_session", |o| json!({"sessionId": o.session(), "message": "hello"})),

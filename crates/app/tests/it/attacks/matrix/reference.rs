@@ -54,7 +54,7 @@ const RIGHTS: &[Right] = &[
     Right { roles: &["operator", "owner"], actions: &[
         "events.send", "executions.cancel", "executions.cancel_many", "executions.fork", "executions.pause", "executions.resolve", "executions.resume",
         "executions.retry", "executions.retry_many", "executions.signal", "schedules.pause", "schedules.resume",
-        "schedules.trigger", "session.bash", "triggers.pause", "triggers.redrive", "triggers.resume", "workflows.execute",
+        "schedules.trigger", "send_event", "session.bash", "triggers.pause", "triggers.redrive", "triggers.resume", "workflows.execute",
     ]},
     // Changes definitions, schedules, documents.
     Right { roles: &["editor", "owner"], actions: &[

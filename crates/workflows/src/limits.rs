@@ -67,6 +67,18 @@ pub const UNDO_LISTED: usize = 20;
 /// Workflows inside workflows.
 pub const CHILD_DEPTH: usize = 8;
 
+/// Children of one tree that have not ended, at each level. Beyond it the next one waits. Those that start children of their own are in
+/// memory meanwhile, so this bounds what one tree takes: with all levels full a few thousand executions, a fraction of the tenant's.
+pub const EXECUTIONS_PER_TREE_LEVEL: usize = 500;
+
+/// Children that begin at the same time, of all executions: beginning one is work without a pause, and requests are served by the same
+/// threads. Those that start children take turns by tenant, root workflow and root.
+pub const CHILD_STARTS: usize = 2;
+
+/// Executions that one execution may start in all, with those that they start: ten loops of the largest size. Children that start children
+/// without an end fail at it.
+pub const EXECUTIONS_PER_TREE: usize = 10 * ITEMS;
+
 /// Events that one execution keeps for steps that will wait for them, those that it has not heard of yet included.
 pub const SIGNALS_KEPT: i64 = 100;
 

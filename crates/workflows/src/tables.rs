@@ -101,6 +101,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     crate::keyed_events::tables::MIGRATION,
     crate::notifications::tables::MIGRATION,
     crate::runtime::tables::WAITING,
+    crate::runtime::trees::tables::MIGRATION,
 ];
 
 pub use crate::keyed_events::tables::{EVENTS_OLD, EVENTS_SWEEP};
@@ -142,6 +143,8 @@ pub struct NewExecution<'a> {
     pub correlation: &'a str,
     pub given: String,
     pub parent: Option<i64>,
+    /// The number of its root and its level, if it is a child.
+    pub tree: Option<(i64, i64)>,
     pub created_ms: i64,
     /// An execution of pure steps may have ended before it is stored.
     pub progress: Progress,
@@ -150,8 +153,8 @@ pub struct NewExecution<'a> {
 pub fn execution_insert(new: NewExecution<'_>) -> Statement {
     Statement::new(
         "INSERT INTO wf_executions (num, tenant, id, workflow, name, version, hash, priority, correlation, given, parent,
-            created_ms, status, awake, started_ms, ended_ms, error, signals)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+            created_ms, status, awake, started_ms, ended_ms, error, signals, tree_root, tree_level)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
         vec![
             new.num.into(),
             new.tenant.into(),
@@ -171,6 +174,8 @@ pub fn execution_insert(new: NewExecution<'_>) -> Statement {
             new.progress.ended_ms.into(),
             new.progress.error.into(),
             new.progress.signals.into(),
+            new.tree.map(|(root, _)| root).into(),
+            new.tree.map(|(_, level)| level).into(),
         ],
     )
 }

@@ -18,6 +18,7 @@ mod trust;
 mod trust_class;
 mod untrusted;
 mod walk;
+mod workflows;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -41,6 +42,7 @@ pub use table::{PREFIX, Preset, SETTINGS, Secrecy, Setting};
 pub use thinking::{ModelKind, ModelProvider, Models, Sessions};
 pub use trust::{TrustStore, TrustedFile};
 pub use untrusted::{ReviewedFile, review, trusted_place};
+pub use workflows::Workflows;
 
 use crate::failure::Failure;
 use file::ConfigSource;
@@ -193,39 +195,6 @@ pub enum AdminMode {
     DenyAll,
     LocalStdioOnly,
     Token,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Workflows {
-    pub max_concurrent_steps: usize,
-    pub max_executions_per_tenant: usize,
-    pub queue_wait_ms: u64,
-    pub cancel_grace_ms: u64,
-    pub env: Vec<String>,
-    pub allowed_agents: Vec<String>,
-    pub http: WorkflowsHttp,
-    #[serde(default)]
-    pub exec: WorkflowsExec,
-    #[serde(default)]
-    pub agents: BTreeMap<String, RemoteAgent>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct WorkflowsHttp {
-    pub allowed_hosts: Vec<String>,
-    pub allow_private: bool,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RemoteAgent {
-    pub url: String,
-    #[serde(default)]
-    pub headers: BTreeMap<String, String>,
-    pub timeout_ms: Option<u64>,
-    pub max_concurrent: usize,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -49,6 +49,8 @@ const CLASSES: [(TrustClass, &[&str]); 3] = [
             "protocol.eras",
             "workflows.maxConcurrentSteps",
             "workflows.maxExecutionsPerTenant",
+            "workflows.maxExecutionsPerTreeLevel",
+            "workflows.maxExecutionsPerTree",
             "workflows.queueWaitMs",
             "workflows.cancelGraceMs",
             "sessions.maxSessions",

@@ -36,6 +36,8 @@ pub fn register(
         orchestr8_workflows::Settings {
             running_steps: own.running_steps,
             executions_per_tenant: own.executions_per_tenant,
+            executions_per_tree_level: own.executions_per_tree_level,
+            executions_per_tree: own.executions_per_tree,
             queue_wait_ms: own.queue_wait_ms,
             grace_ms: own.grace_ms,
             env: own.env.clone(),

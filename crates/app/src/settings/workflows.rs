@@ -17,6 +17,8 @@ use crate::failure::Failure;
 pub struct Workflows {
     pub running_steps: usize,
     pub executions_per_tenant: usize,
+    pub executions_per_tree_level: usize,
+    pub executions_per_tree: usize,
     pub queue_wait_ms: u64,
     pub grace_ms: u64,
     pub agents: agents::Settings,
@@ -49,6 +51,8 @@ impl Workflows {
         Ok(Self {
             running_steps: config.max_concurrent_steps,
             executions_per_tenant: config.max_executions_per_tenant,
+            executions_per_tree_level: config.max_executions_per_tree_level,
+            executions_per_tree: config.max_executions_per_tree,
             queue_wait_ms: config.queue_wait_ms,
             grace_ms: config.cancel_grace_ms,
             agents: agents::Settings {

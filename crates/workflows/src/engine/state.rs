@@ -267,8 +267,8 @@ impl State {
             | Phase::Resting { .. }
             | Phase::Retrying { .. }
             | Phase::Unknown => true,
-            Phase::Ready => self.pause.is_some(),
-            Phase::Running | Phase::Beginning => false,
+            Phase::Ready | Phase::Beginning => self.pause.is_some(),
+            Phase::Running => false,
         })
     }
 

@@ -17,6 +17,7 @@ use super::actor::Actor;
 use super::gates::{Entry, Pass};
 use super::load::Tail;
 use super::quota::ExecutionPermit;
+use super::trees::{TreePlace, TreeRoot};
 use super::{Hub, inputs, limit_overrides};
 use crate::authors::Authors;
 use crate::definition::model::Workflow;
@@ -59,6 +60,9 @@ pub struct Parent {
     pub task: Task,
     /// How many workflows are around it.
     pub depth: usize,
+    /// The execution at the top of its tree; earlier versions did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<TreeRoot>,
     /// The step does not wait: it was done when this one began.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detached: bool,
@@ -124,6 +128,8 @@ pub struct Accepted {
     pub num: i64,
     pub status: Status,
     pub batch: Batch,
+    /// Its place in the tree of the execution that started it.
+    pub place: Option<TreePlace>,
     begin: Begin,
 }
 
@@ -199,7 +205,14 @@ impl Hub {
         let Some(slot) = slot else {
             insert(&mut batch, &seed, queued())?;
             batch.wake(super::FEED);
-            return Ok(Accepted { id, num, status: Status::Queued, batch, begin: Begin::Later(seed) });
+            return Ok(Accepted {
+                id,
+                num,
+                status: Status::Queued,
+                batch,
+                place: None,
+                begin: Begin::Later(seed),
+            });
         };
         let state = State::new(seed.identity.clone());
         // Listed before it is stored: a timer or a message may come for it as soon as it is.
@@ -211,7 +224,14 @@ impl Hub {
         actor.is_new = false;
         insert(&mut batch, &actor.seed, actor.progress())?;
         batch.merge(actor.take_batch());
-        Ok(Accepted { id, num, status: Status::Running, batch, begin: Begin::Now(Box::new(actor)) })
+        Ok(Accepted {
+            id,
+            num,
+            status: Status::Running,
+            batch,
+            place: None,
+            begin: Begin::Now(Box::new(actor)),
+        })
     }
 
     /// Begins what was accepted. Its batch must be durable.
@@ -219,6 +239,9 @@ impl Hub {
         let tenant = accepted.tenant();
         self.0.recent.definition_stored(tenant, &accepted.workflow().hash);
         self.0.recent.open(&accepted.id, tenant);
+        if let Some(place) = accepted.place {
+            self.0.trees.hold(accepted.num, place);
+        }
         match accepted.begin {
             Begin::Now(actor) => actor.spawn(),
             Begin::Later(seed) => self.line_up(seed),
@@ -254,7 +277,8 @@ impl Hub {
                 }
             }
         }
-        let (tenant, workflow) = (seed.tenant.clone(), seed.identity.workflow.id.clone());
+        // A child waits with what started it, so that a tree gets no more turns than one execution.
+        let (tenant, workflow) = (seed.tenant.clone(), seed.tree_root().workflow);
         shared.scheduler.line_up((&tenant, &workflow), (seed.priority, seed.num), seed);
     }
 
@@ -334,11 +358,18 @@ fn insert(batch: &mut Batch, seed: &Seed, progress: tables::Progress) -> Result<
         correlation: seed.identity.correlation.as_str(),
         given,
         parent: seed.given.parent.as_ref().map(|parent| parent.num),
+        tree: tree_of(seed),
         created_ms: seed.created_ms,
         progress,
     };
     merkle::insert_execution(batch, new);
     insert_tags(batch, seed)
+}
+
+/// The root and the level of a child.
+fn tree_of(seed: &Seed) -> Option<(i64, i64)> {
+    let at = seed.tree_level();
+    (at.level > 0).then(|| (at.root, i64::try_from(at.level).unwrap_or(i64::MAX)))
 }
 
 /// An execution without tags costs nothing here.

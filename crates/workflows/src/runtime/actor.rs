@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::accept::{Accepted, Seed};
 use super::admit::begun;
-use super::gates::{Entry, Pass};
+use super::children::ChildAdmission;
+use super::gates::Pass;
 use super::line::{Line, Listing};
 use super::load::Tail;
 use super::remote_limits::RemotePlace;
@@ -91,6 +92,7 @@ pub struct Actor {
     pub(super) starting: Vec<run_task::Start>,
     /// Children to begin with the next commit.
     pub(super) beginning: Vec<Task>,
+    pub(super) admission: ChildAdmission,
     pub(super) launching: Vec<Accepted>,
     pub(super) tasks: JoinSet<Ended>,
     /// To be fired with the next commit, which has the ends of these steps.
@@ -131,6 +133,7 @@ impl Actor {
             grants: FuturesUnordered::new(),
             starting: Vec::new(),
             beginning: Vec::new(),
+            admission: ChildAdmission::default(),
             launching: Vec::new(),
             tasks: JoinSet::new(),
             recorded: Vec::new(),
@@ -168,27 +171,6 @@ impl Actor {
     /// Its place under its key is held until it ends, also while it has no actor.
     pub(super) fn hold_place(&mut self) {
         self.hub.0.gates.hold(self.seed.num, self.seed.pass.take());
-    }
-
-    /// An execution that is retried takes its place under its key as one that starts: where there is none it waits for its turn.
-    fn take_place_again(&mut self, event: Event) -> Event {
-        if !matches!(event, Event::Again) || !self.state.may_begin_again() || !self.state.has_begun() {
-            return event;
-        }
-        self.seed.is_retried = true;
-        let now_ms = self.hub.0.now_ms();
-        match self.hub.0.gates.try_enter(&self.seed, true, now_ms) {
-            Ok(Entry::Shut { .. }) => Event::AgainQueued,
-            Ok(Entry::Open(pass)) => {
-                for statement in pass.iter().flat_map(|pass| pass.begin(self.seed.num, now_ms)) {
-                    self.batch.then(statement);
-                }
-                self.hub.0.gates.hold(self.seed.num, pass);
-                event
-            }
-            // The key was resolved when it was accepted, so this does not happen.
-            Err(_) => event,
-        }
     }
 
     /// Continues an execution that had begun.

@@ -6,6 +6,7 @@ use tokio::sync::mpsc::error::SendError;
 
 use super::accept::Seed;
 use super::actor::{Actor, Message};
+use super::gates::Entry;
 use super::line::Line;
 use super::scheduler::Slot;
 use super::{Hub, load};
@@ -47,6 +48,35 @@ async fn begin_waiting(hub: &Hub, line: Line, seed: Seed, slot: Slot) -> Result<
     actor.look().await?;
     actor.spawn_unrecorded();
     Ok(())
+}
+
+impl Actor {
+    /// An execution that is retried has its place in its tree again, and takes its place under its key as one that starts: where there
+    /// is none it waits for its turn.
+    pub(super) fn take_place_again(&mut self, event: Event) -> Event {
+        if !matches!(event, Event::Again) || !self.state.may_begin_again() {
+            return event;
+        }
+        let shared = &self.hub.0;
+        shared.trees.enter_again(self.seed.num, self.seed.tree_level());
+        if !self.state.has_begun() {
+            return event;
+        }
+        self.seed.is_retried = true;
+        let now_ms = shared.now_ms();
+        match shared.gates.try_enter(&self.seed, true, now_ms) {
+            Ok(Entry::Shut { .. }) => Event::AgainQueued,
+            Ok(Entry::Open(pass)) => {
+                for statement in pass.iter().flat_map(|pass| pass.begin(self.seed.num, now_ms)) {
+                    self.batch.then(statement);
+                }
+                shared.gates.hold(self.seed.num, pass);
+                event
+            }
+            // The key was resolved when it was accepted, so this does not happen.
+            Err(_) => event,
+        }
+    }
 }
 
 /// The first event of an execution: the environment it sees is fixed here.

@@ -1,5 +1,7 @@
 //! What an execution asks of others: child executions, and people.
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
@@ -12,8 +14,10 @@ use uuid::Uuid;
 
 use super::accept::{Accepted, Parent, Request, check_depth};
 use super::actor::Actor;
+use super::remote_limits::{RemoteKey, RemotePlace};
 use super::tables::{self, Approval};
-use super::{Posted, deliver};
+use super::trees::{self, TreeLevel, TreePlace};
+use super::{Posted, deliver, limit_overrides};
 use crate::authors::Authors;
 use crate::definition::model::{Kind, Which, Workflow};
 use crate::engine::event::{Event, Task};
@@ -21,6 +25,7 @@ use crate::engine::scope::Frame;
 use crate::engine::state::Phase;
 use crate::expression::Template;
 use crate::keyed_events::{self, tables::EventAddress};
+use crate::limits;
 use crate::stored;
 use crate::tags::TagSources;
 
@@ -31,7 +36,50 @@ enum Wanted {
     Nothing,
 }
 
+/// What the next child of an execution needs to begin: a place in the tree, and its turn.
+#[derive(Default)]
+pub struct ChildAdmission {
+    place: Option<TreePlace>,
+    turn: Option<RemotePlace>,
+    awaited: Option<BoxFuture<'static, Admitted>>,
+}
+
+enum Admitted {
+    Place(Option<TreePlace>),
+    Turn(Option<RemotePlace>),
+}
+
+impl ChildAdmission {
+    pub fn is_awaited(&self) -> bool {
+        self.awaited.is_some()
+    }
+
+    /// Waits for what is missing.
+    pub async fn granted(&mut self) {
+        let Some(awaited) = &mut self.awaited else { return };
+        let admitted = awaited.await;
+        self.awaited = None;
+        match admitted {
+            Admitted::Place(place) => self.place = place,
+            Admitted::Turn(turn) => self.turn = turn,
+        }
+    }
+
+    /// Gives back what no child needs now. A child that waits for its turn keeps its place.
+    pub fn give_back(&mut self) {
+        if self.awaited.is_none() {
+            (self.place, self.turn) = (None, None);
+        }
+    }
+}
+
 impl Actor {
+    /// Whether a child can begin now: not in a pause, and not while there is no place in the tree.
+    pub(super) fn may_begin_children(&self) -> bool {
+        let is_held_back = self.state.pause.is_some() || self.hub.0.closing.is_cancelled();
+        !self.beginning.is_empty() && !self.admission.is_awaited() && !is_held_back
+    }
+
     /// Accepts the children that are due, as many as fit into one commit; they are stored in the same commit as the fact that they
     /// were begun.
     pub async fn begin_children(&mut self) {
@@ -43,37 +91,88 @@ impl Actor {
             if self.state.work.get(&task).is_none_or(|work| work.phase != Phase::Beginning) {
                 continue;
             }
-            let definition = match self.wanted(task) {
-                Wanted::Inline(workflow) => Ok((workflow, self.seed.given.authors.clone())),
-                Wanted::Stored { id, version } => {
-                    let (hub, tenant) = (self.hub.clone(), self.seed.tenant.clone());
-                    stored::find(&hub, tenant.as_str(), &id, version.as_deref()).await.map(|found| {
-                        let (workflow, authors) = found.into_parts();
-                        let trigger_depth = self.seed.given.authors.trigger_depth;
-                        (workflow, Authors { trigger_depth, ..authors })
-                    })
-                }
-                Wanted::Nothing => Err(Fault::internal("the step is no workflow")),
+            let Some((turn, place)) = self.admit_child().await else {
+                self.beginning.push(task);
+                break;
             };
-            let accepted = definition.and_then(|definition| {
-                let undoable = definition.0.is_undoable();
-                Ok((self.child(task, definition)?, undoable))
-            });
-            match accepted {
-                Ok((mut accepted, undoable)) => {
-                    self.add(std::mem::take(&mut accepted.batch));
-                    let (execution, detached) = (accepted.id.clone(), self.is_detached(task));
-                    // In the commit of the child itself, however full it is: after a kill there is both or neither.
-                    self.take_in(Event::ChildBegun { task, execution, undoable, detached }, None);
-                    self.launching.push(accepted);
-                }
-                Err(fault) => {
-                    let fault = StoredFault::from(&fault);
-                    self.give(Event::Failed { task, attempts: 1, fault });
+            if let Err(fault) = self.begin_child(task, place).await {
+                let fault = StoredFault::from(&fault);
+                self.take_in(Event::Failed { task, attempts: 1, fault }, None);
+            }
+            // The turn is given on after the yield: the runtime has served sockets by then, so that requests and probes come between
+            // any two children.
+            tokio::task::yield_now().await;
+            drop(turn);
+        }
+        self.beginning.extend(due);
+    }
+
+    async fn begin_child(&mut self, task: Task, place: Result<TreePlace, Fault>) -> Result<(), Fault> {
+        let place = place?;
+        let definition = match self.wanted(task) {
+            Wanted::Inline(workflow) => (workflow, self.seed.given.authors.clone()),
+            Wanted::Stored { id, version } => {
+                let (hub, tenant) = (self.hub.clone(), self.seed.tenant.clone());
+                let found = stored::find(&hub, tenant.as_str(), &id, version.as_deref()).await?;
+                let (workflow, authors) = found.into_parts();
+                (workflow, Authors { trigger_depth: self.seed.given.authors.trigger_depth, ..authors })
+            }
+            Wanted::Nothing => return Err(Fault::internal("the step is no workflow")),
+        };
+        let undoable = definition.0.is_undoable();
+        let mut accepted = self.child(task, definition)?;
+        self.hub.0.trees.count_started(self.seed.tree_level().root);
+        accepted.place = Some(place);
+        self.add(std::mem::take(&mut accepted.batch));
+        let (execution, detached) = (accepted.id.clone(), self.is_detached(task));
+        // In the commit of the child itself, however full it is: after a kill there is both or neither.
+        self.take_in(Event::ChildBegun { task, execution, undoable, detached }, None);
+        self.launching.push(accepted);
+        Ok(())
+    }
+
+    /// The turn of the next child, with its place in the tree or why it gets none. Nothing if they are to be waited for.
+    async fn admit_child(&mut self) -> Option<(RemotePlace, Result<TreePlace, Fault>)> {
+        let root = self.seed.tree_root();
+        let at = TreeLevel { root: root.num, level: self.child_depth() };
+        if root.num == self.seed.num {
+            self.hub.0.trees.activate(root.num);
+        }
+        let allowed = match check_depth(at.level) {
+            Ok(()) => trees::check_size(&self.hub, at.root).await,
+            refused => refused,
+        };
+        let (shared, tenant, own) = (&self.hub.0, &self.seed.tenant, &mut self.admission);
+        if allowed.is_ok() && own.place.is_none() {
+            let is_full = shared.quota.is_full(tenant, limit_overrides::executions_of(&self.hub, tenant));
+            match shared.trees.take(at, is_full.then_some(tenant)) {
+                Ok(place) => own.place = Some(place),
+                Err(receiver) => {
+                    own.awaited = Some(receiver.map(|place| Admitted::Place(place.ok())).boxed());
+                    return None;
                 }
             }
         }
-        self.beginning.extend(due);
+        let turn = match own.turn.take() {
+            Some(turn) => turn,
+            None => {
+                let who = (tenant, &root.workflow, root.num);
+                match shared.child_turns.take(child_turns(), limits::CHILD_STARTS, who) {
+                    Ok(turn) => turn,
+                    Err(receiver) => {
+                        own.awaited = Some(receiver.map(|turn| Admitted::Turn(turn.ok())).boxed());
+                        return None;
+                    }
+                }
+            }
+        };
+        let place = own.place.take();
+        Some((turn, allowed.and_then(|()| place.ok_or_else(|| Fault::internal("a place was lost")))))
+    }
+
+    /// How many workflows are around a child of this execution.
+    fn child_depth(&self) -> usize {
+        self.seed.given.parent.as_ref().map_or(0, |parent| parent.depth) + 1
     }
 
     /// Stops an attempt that runs, a child, or the rollback of a child.
@@ -143,8 +242,7 @@ impl Actor {
         let Kind::Workflow(child) = &workflow.steps[task.step].kind else {
             return Err(Fault::internal("the step is no workflow"));
         };
-        let depth = self.seed.given.parent.as_ref().map_or(0, |parent| parent.depth) + 1;
-        check_depth(depth)?;
+        let depth = self.child_depth();
         let variables = self.object(&child.inputs, task)?;
         // What an earlier child did for this step was undone, so its keys are used up.
         let generation = self.state.steps[task.step].generation_of(task.part);
@@ -165,6 +263,7 @@ impl Actor {
                 id: self.state.identity.execution.clone(),
                 task,
                 depth,
+                root: Some(self.seed.tree_root()),
                 detached: child.detached,
             }),
             forked_from: None,
@@ -210,6 +309,11 @@ impl Actor {
         let seal = approval.seal(self.hub.row_seal()).unwrap_or_default();
         self.statement(tables::approval_ask(&approval, seal));
     }
+}
+
+/// All executions of the process take turns to start children.
+fn child_turns() -> RemoteKey {
+    RemoteKey { agent: "children".into(), tenant: None }
 }
 
 /// A link to an approval works without credentials, so its token says which tenant it belongs to; that of the local tenant

@@ -65,7 +65,7 @@ impl Actor {
                 return self.hub.0.log().error("an execution stops where it is", fields);
             }
             self.absorb();
-            if !self.beginning.is_empty() && !self.is_batch_full() {
+            if self.may_begin_children() && !self.is_batch_full() {
                 self.begin_children().await;
                 continue;
             }
@@ -79,7 +79,7 @@ impl Actor {
                     tokio::task::yield_now().await;
                 }
             }
-            if !self.queue.is_empty() || !self.beginning.is_empty() || self.is_cut {
+            if !self.queue.is_empty() || self.may_begin_children() || self.is_cut {
                 continue;
             }
             if self.finished {
@@ -168,6 +168,8 @@ impl Actor {
     }
 
     async fn wait(&mut self, grace: &mut Option<BoxFuture<'static, ()>>) {
+        // What no child could begin with is not kept from others meanwhile.
+        self.admission.give_back();
         let graced = async {
             match grace {
                 Some(grace) => grace.await,
@@ -181,6 +183,7 @@ impl Actor {
             Some((task, granted)) = self.grants.next(), if !self.grants.is_empty() => {
                 self.granted(task, granted);
             }
+            () = self.admission.granted(), if self.admission.is_awaited() => {}
             Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => match ended {
                 Ok(ended) => self.ended(ended),
                 Err(error) => {
@@ -310,6 +313,7 @@ impl Actor {
             Err(_) => {
                 live.remove(&self.seed.num);
                 drop(live);
+                self.hub.0.trees.leave(self.seed.num, self.seed.tree_level(), false);
                 self.mailbox.close();
                 self.hub.0.recent.close_if_unheard(&self.seed.identity.execution);
                 true
@@ -353,6 +357,7 @@ impl Actor {
         let ended = Ended { tenant: self.seed.tenant.clone(), state, facts: self.seed.facts(self.seq) };
         self.hub.0.recent.end(&self.seed.identity.execution, ended);
         self.hub.0.gates.release(self.seed.num);
+        self.hub.0.trees.leave(self.seed.num, self.seed.tree_level(), true);
         self.listing.end();
         self.seen.send_replace(self.seq);
         self.mailbox.close();

@@ -36,6 +36,7 @@ mod scheduler;
 mod shared;
 pub(crate) mod tables;
 mod timers;
+pub(crate) mod trees;
 mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -78,6 +79,7 @@ use quota::ExecutionQuota;
 use recent::Recent;
 use remote_limits::RemoteLimits;
 use run_log::LogQuota;
+use trees::TreeLimits;
 
 /// What an installation sets for workflows.
 #[derive(Clone)]
@@ -90,6 +92,10 @@ pub struct Settings {
     pub queued_executions: usize,
     /// Executions of one tenant that run or wait for their turn; beyond it new ones are refused.
     pub executions_per_tenant: usize,
+    /// Children of one execution tree that have not ended, at each level; beyond it the next one waits.
+    pub executions_per_tree_level: usize,
+    /// Executions that one execution may start in all, with those that they start.
+    pub executions_per_tree: usize,
     /// The environment variables that definitions may name.
     pub env: AllowedEnv,
     /// Whom notifications may reach beside the public internet: the same as `@orchestr8/http`.
@@ -104,6 +110,8 @@ impl Default for Settings {
             grace_ms: limits::GRACE_MS,
             queued_executions: limits::QUEUED_EXECUTIONS,
             executions_per_tenant: limits::EXECUTIONS_PER_TENANT,
+            executions_per_tree_level: limits::EXECUTIONS_PER_TREE_LEVEL,
+            executions_per_tree: limits::EXECUTIONS_PER_TREE,
             env: AllowedEnv::default(),
             http: Http::default(),
         }
@@ -124,9 +132,12 @@ pub(crate) struct Shared {
     pub definitions: Cache,
     scheduler: Scheduler<accept::Seed>,
     remote_limits: RemoteLimits,
+    /// Turns of executions that start children.
+    child_turns: RemoteLimits,
     limit_overrides: LimitOverrides,
     gates: Gates,
     quota: ExecutionQuota,
+    trees: TreeLimits,
     log_quota: LogQuota,
     live: Mutex<HashMap<i64, Live>>,
     /// Where others may have work in the same store: only what this process was asked about is its own.
@@ -158,6 +169,7 @@ const MAILBOX: usize = 256;
 
 impl Hub {
     pub fn new(kernel: Kernel, agents: Agents, vault: SecretVault, settings: Settings) -> Self {
+        let trees = TreeLimits::new(settings.executions_per_tree_level, settings.executions_per_tree);
         Self(Arc::new(Shared {
             scheduler: Scheduler::new(settings.running_steps),
             agents,
@@ -167,9 +179,11 @@ impl Hub {
             started: AtomicBool::new(false),
             definitions: Cache::default(),
             remote_limits: RemoteLimits::default(),
+            child_turns: RemoteLimits::default(),
             limit_overrides: LimitOverrides::default(),
             gates: Gates::default(),
-            quota: ExecutionQuota::default(),
+            quota: ExecutionQuota::new(trees.clone()),
+            trees,
             log_quota: LogQuota::default(),
             live: Mutex::default(),
             own: OnceLock::new(),
@@ -218,6 +232,7 @@ impl Hub {
         }
         breakers::restore(&self.0).await?;
         gates::restore(&self.0).await?;
+        trees::restore(self).await?;
         limit_overrides::restore(self).await?;
         self.0.started.store(true, Ordering::Release);
         let weak = Arc::downgrade(&self.0);

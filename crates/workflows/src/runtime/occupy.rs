@@ -38,10 +38,11 @@ impl Actor {
 
     /// Begins a step if there is room for it, and waits for room if not.
     fn occupy(&mut self, task: Task) {
-        let workflow = self.state.workflow().id.clone();
+        // What a tree runs takes turns as one execution.
+        let root = self.seed.tree_root();
         let agent = scope::agent(&self.state, task);
         let location = agent.and_then(|agent| self.hub.0.agents.find(agent)).map(|agent| agent.location());
-        let who = (&self.seed.tenant, &workflow, self.seed.num);
+        let who = (&self.seed.tenant, &root.workflow, root.num);
         let waiting: BoxFuture<'static, Option<Occupied>> = match (location, agent) {
             (Some(WorkLocation::Remote { limit, is_per_tenant }), Some(agent)) => {
                 let tenant = is_per_tenant.then(|| self.seed.tenant.clone());

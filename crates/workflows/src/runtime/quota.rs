@@ -7,21 +7,36 @@ use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
 use parking_lot::Mutex;
 
-#[derive(Default)]
-pub(crate) struct ExecutionQuota(Arc<Mutex<HashMap<Tenant, usize>>>);
+use super::trees::TreeLimits;
+
+pub(crate) struct ExecutionQuota {
+    table: Arc<Mutex<HashMap<Tenant, usize>>>,
+    trees: TreeLimits,
+}
 
 /// One execution that counts; dropped with its last handle, it no longer does. An execution that only waits for a timer, a
 /// message or a person has none.
 pub struct ExecutionPermit {
     table: Arc<Mutex<HashMap<Tenant, usize>>>,
     tenant: Tenant,
+    trees: TreeLimits,
 }
 
 impl ExecutionQuota {
-    /// Counts one more. With a limit it is refused beyond it; what an execution begins itself has none, since refusing it would
-    /// only fail what was accepted.
+    /// What it counts down may let children of these trees begin.
+    pub fn new(trees: TreeLimits) -> Self {
+        Self { table: Arc::default(), trees }
+    }
+
+    /// Whether this tenant has as many executions as it may have.
+    pub fn is_full(&self, tenant: &Tenant, limit: usize) -> bool {
+        self.table.lock().get(tenant).is_some_and(|count| *count >= limit)
+    }
+
+    /// Counts one more. With a limit it is refused beyond it; what an execution begins and waits for has none: refusing it
+    /// would fail what was accepted, so the limits of its tree hold it back.
     pub fn take(&self, tenant: &Tenant, limit: Option<usize>) -> Result<Arc<ExecutionPermit>, Fault> {
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         let count = table.entry(tenant.clone()).or_default();
         if limit.is_some_and(|limit| *count >= limit) {
             let count = *count;
@@ -33,7 +48,8 @@ impl ExecutionQuota {
             .with("executions", count));
         }
         *count += 1;
-        Ok(Arc::new(ExecutionPermit { table: self.0.clone(), tenant: tenant.clone() }))
+        let (table, trees) = (self.table.clone(), self.trees.clone());
+        Ok(Arc::new(ExecutionPermit { table, tenant: tenant.clone(), trees }))
     }
 }
 
@@ -46,6 +62,8 @@ impl Drop for ExecutionPermit {
                 table.remove(&self.tenant);
             }
         }
+        drop(table);
+        self.trees.admit_throttled(&self.tenant);
     }
 }
 
@@ -55,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_tenant_has_a_limit_of_its_own_and_places_come_back() {
-        let quota = ExecutionQuota::default();
+        let quota = ExecutionQuota::new(TreeLimits::new(1, 1));
         let (acme, rival) = (Tenant::parse("acme").unwrap(), Tenant::parse("rival").unwrap());
         let first = quota.take(&acme, Some(1)).unwrap();
         let refused = quota.take(&acme, Some(1)).map(drop).unwrap_err();
@@ -64,6 +82,6 @@ mod tests {
         assert!(quota.take(&rival, Some(1)).is_ok());
         drop((first, child));
         assert!(quota.take(&acme, Some(1)).is_ok());
-        assert!(quota.0.lock().is_empty());
+        assert!(quota.table.lock().is_empty());
     }
 }

@@ -26,6 +26,7 @@ mod slots;
 mod steps;
 mod tables;
 mod tags;
+mod trees;
 mod triggers;
 mod turns;
 mod unknown_outcomes;

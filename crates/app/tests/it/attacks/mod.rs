@@ -37,6 +37,7 @@ mod tenants;
 mod terminal;
 mod tls;
 mod tokens;
+mod trees;
 mod triggers;
 
 use std::fs::File;

@@ -19,6 +19,9 @@ pub fn authorize(
     if standing == Standing::Revoked {
         return Err(revoked(principal));
     }
+    if let Standing::Active { scope, .. } = &standing {
+        scope.check(action.name.as_str(), &format!("the token that '{}' has now", principal.name))?;
+    }
     if !action.allows(standing.reduce(principal.roles).union(principal.elevated)) {
         return Err(missing_role(action.name.as_str(), action.allowed));
     }

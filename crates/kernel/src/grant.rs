@@ -7,96 +7,11 @@ use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
 use tokio_util::sync::CancellationToken;
 
+pub use crate::token_scope::{FACES, TokenScope};
 pub use crate::token_table::{TokenHash, TokenTable};
 
-/// Before the name of a face in a scope.
-const FACE: &str = "face:";
-
-/// The faces a scope may name.
-pub const FACES: [&str; 6] = ["mcp", "workflows", "sessions", "messaging", "knowledge", "dashboard"];
-
-/// The longest pattern, and how many a scope may have.
-const PATTERN_BYTES: usize = 128;
-const PATTERNS: usize = 64;
-
-/// The faces and actions a token is limited to. Without faces any face, without actions any action; roles apply as well.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TokenScope {
-    faces: Vec<String>,
-    /// Action names; a `*` at the end stands for any rest.
-    actions: Vec<String>,
-}
-
-impl TokenScope {
-    /// Reads entries such as `face:mcp`, `workflows.*` or `executions.get`. The error says what is wrong with which entry.
-    pub fn parse<S: AsRef<str>>(entries: &[S]) -> Result<Self, String> {
-        if entries.len() > PATTERNS {
-            return Err(format!("a scope has at most {PATTERNS} entries"));
-        }
-        let mut scope = Self::default();
-        for entry in entries.iter().map(AsRef::as_ref) {
-            match entry.strip_prefix(FACE) {
-                Some(face) if FACES.contains(&face) => scope.faces.push(face.to_owned()),
-                Some(face) => {
-                    return Err(format!("there is no face '{face}'; the faces are {}", FACES.join(", ")));
-                }
-                None if is_pattern(entry) => scope.actions.push(entry.to_owned()),
-                None => {
-                    return Err(format!(
-                        "'{entry}' is neither face:NAME nor an action name such as workflows.execute or workflows.*"
-                    ));
-                }
-            }
-        }
-        Ok(scope)
-    }
-
-    /// As it is written: the entries that `parse` reads.
-    pub fn entries(&self) -> Vec<String> {
-        let faces = self.faces.iter().map(|face| format!("{FACE}{face}"));
-        faces.chain(self.actions.iter().cloned()).collect()
-    }
-
-    pub fn allows_face(&self, face: &str) -> bool {
-        self.faces.is_empty() || self.faces.iter().any(|allowed| allowed == face)
-    }
-
-    pub fn allows_action(&self, action: &str) -> bool {
-        self.actions.is_empty() || self.actions.iter().any(|pattern| matches(pattern, action))
-    }
-
-    /// Whether everything that `other` allows is allowed here too.
-    pub fn covers(&self, other: &TokenScope) -> bool {
-        let faces = self.faces.is_empty()
-            || (!other.faces.is_empty() && other.faces.iter().all(|face| self.faces.contains(face)));
-        let actions = self.actions.is_empty()
-            || (!other.actions.is_empty()
-                && other.actions.iter().all(|theirs| self.actions.iter().any(|ours| includes(ours, theirs))));
-        faces && actions
-    }
-}
-
-fn is_pattern(text: &str) -> bool {
-    let name = text.strip_suffix('*').unwrap_or(text);
-    let letters = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'/');
-    !text.is_empty() && text.len() <= PATTERN_BYTES && name.bytes().all(letters)
-}
-
-pub(crate) fn matches(pattern: &str, action: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(begin) => action.starts_with(begin),
-        None => pattern == action,
-    }
-}
-
-pub(crate) fn includes(wider: &str, narrower: &str) -> bool {
-    match (wider.strip_suffix('*'), narrower.strip_suffix('*')) {
-        (Some(begin), Some(other)) => other.starts_with(begin),
-        (Some(begin), None) => narrower.starts_with(begin),
-        (None, Some(_)) => false,
-        (None, None) => wider == narrower,
-    }
-}
+/// The id of the grant of work that goes on after its request.
+const RECORDED: &str = "recorded";
 
 /// What one secret of an API token grants, while it is valid. All requests with that secret share it.
 #[derive(Debug)]
@@ -109,7 +24,7 @@ pub struct TokenGrant {
     pub scope: TokenScope,
     /// When it ends; the end of time if nothing says when.
     expires_ms: AtomicI64,
-    revoked: AtomicBool,
+    revoked: Arc<AtomicBool>,
     /// Fires with `revoked`, for requests that wait.
     end: CancellationToken,
     last_used_ms: AtomicI64,
@@ -133,7 +48,7 @@ impl TokenGrant {
             roles: Vec::new(),
             scope: TokenScope::default(),
             expires_ms: AtomicI64::new(i64::MAX),
-            revoked: AtomicBool::new(false),
+            revoked: Arc::default(),
             end: CancellationToken::new(),
             last_used_ms: AtomicI64::new(0),
         }
@@ -145,11 +60,28 @@ impl TokenGrant {
         if scope.is_empty() {
             return None;
         }
-        let mut grant = Self::new("recorded", name, tenant);
-        // A scope that cannot be read allows nothing.
-        grant.scope = TokenScope::parse(scope)
-            .unwrap_or_else(|_| TokenScope { faces: Vec::new(), actions: vec![String::from("-")] });
-        Some(Arc::new(grant))
+        Some(Arc::new(Self::of_work(name, tenant, TokenScope::recorded(scope))))
+    }
+
+    /// The same for a scope that was read.
+    pub(crate) fn of_work(name: &str, tenant: Tenant, scope: TokenScope) -> Self {
+        Self { scope, ..Self::new(RECORDED, name, tenant) }
+    }
+
+    /// The same grant, held to another scope as well. It ends with this one.
+    #[must_use]
+    pub fn narrowed(&self, scope: &TokenScope) -> Self {
+        Self {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            tenant: self.tenant.clone(),
+            roles: self.roles.clone(),
+            scope: self.scope.intersection(scope),
+            expires_ms: AtomicI64::new(self.expires_ms.load(Ordering::Relaxed)),
+            revoked: self.revoked.clone(),
+            end: self.end.clone(),
+            last_used_ms: AtomicI64::new(self.last_used_ms()),
+        }
     }
 
     /// From now on every action with this grant is refused, over connections that are open already too.
@@ -190,14 +122,11 @@ impl TokenGrant {
         if self.is_revoked() {
             return Err(token_ended());
         }
-        if !self.scope.allows_action(action) {
-            return Err(Fault::new(
-                Code::Unauthorized,
-                format!("the scope of this token does not include '{action}'"),
-            )
-            .with("reason", "scope"));
-        }
-        Ok(())
+        let whose = match &*self.id {
+            RECORDED => "this work, which is what the tokens of its starter and its authors have in common,",
+            _ => "this token",
+        };
+        self.scope.check(action, whose)
     }
 }
 
@@ -215,39 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_narrows_faces_and_actions() {
-        let all = scope(&[]);
-        assert!(all.allows_face("mcp") && all.allows_action("workflows.execute"));
-        let some = scope(&["face:workflows", "executions.*", "workflows.list"]);
-        assert!(some.allows_face("workflows") && !some.allows_face("mcp"));
-        assert!(some.allows_action("executions.get") && some.allows_action("workflows.list"));
-        assert!(!some.allows_action("workflows.listing") && !some.allows_action("execution"));
-        assert_eq!(scope(&some.entries().iter().map(String::as_str).collect::<Vec<_>>()), some);
-    }
-
-    #[test]
-    fn a_scope_covers_only_what_is_narrower() {
-        let (all, some) = (scope(&[]), scope(&["face:mcp", "executions.*"]));
-        assert!(all.covers(&some) && !some.covers(&all) && some.covers(&some));
-        assert!(some.covers(&scope(&["face:mcp", "executions.get"])));
-        for wider in [
-            &["face:mcp"][..],
-            &["executions.*"],
-            &["face:mcp", "exec*"],
-            &["face:mcp", "face:sessions", "executions.get"],
-        ] {
-            assert!(!some.covers(&scope(wider)), "{wider:?}");
-        }
-        assert!(!scope(&["executions.get"]).covers(&scope(&["executions.*"])));
-    }
-
-    #[test]
-    fn senseless_entries_are_named() {
-        for wrong in ["", "face:", "face:rest", "a b", "*.get", "a**", &"a".repeat(129)] {
-            let said = TokenScope::parse(&[wrong]);
-            assert!(said.is_err(), "{wrong}");
-        }
-        assert!(TokenScope::parse(&vec!["a"; 65]).is_err());
+    fn a_narrowed_grant_ends_with_its_token() {
+        let grant = TokenGrant::new("t", "ci", Tenant::parse("acme").unwrap());
+        let narrowed = grant.narrowed(&scope(&["executions.get"]));
+        assert!(narrowed.check("executions.get").is_ok());
+        assert_eq!(narrowed.check("executions.list").unwrap_err().code, Code::Unauthorized);
+        grant.revoke();
+        assert_eq!(narrowed.check("executions.get").unwrap_err().code, Code::Unauthenticated);
     }
 
     #[test]

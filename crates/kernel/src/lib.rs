@@ -38,6 +38,7 @@ pub mod slots;
 pub mod source;
 pub mod submission;
 pub mod tables;
+mod token_scope;
 pub mod token_table;
 pub mod tool_limit;
 mod versions;

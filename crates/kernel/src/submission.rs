@@ -10,7 +10,7 @@ use crate::audit::AuditSubject;
 use crate::cancel::Cancel;
 use crate::fingerprint::Fingerprint;
 use crate::follow::Follow;
-use crate::grant::TokenGrant;
+use crate::grant::{TokenGrant, TokenScope};
 use crate::peer::Peer;
 use crate::source::Source;
 use crate::tool_limit::ToolLimit;
@@ -70,6 +70,30 @@ impl Principal {
     pub fn limited(self, limit: Option<&ToolLimit>) -> Self {
         let tools = ToolLimit::all_of([self.tools.as_ref(), limit]);
         Self { tools, ..self }
+    }
+
+    /// The same principal, whose work is held to these entries of a scope as well as to its own scope.
+    #[must_use]
+    pub fn narrowed(self, scope: &[String]) -> Self {
+        self.narrowed_to(TokenScope::recorded(scope))
+    }
+
+    /// The same for a scope that was read.
+    #[must_use]
+    pub fn narrowed_to(self, scope: TokenScope) -> Self {
+        if scope.is_unlimited() {
+            return self;
+        }
+        let grant = match &self.grant {
+            Some(own) => own.narrowed(&scope),
+            None => TokenGrant::of_work(&self.name, self.tenant.clone(), scope),
+        };
+        self.granted(Some(Arc::new(grant)))
+    }
+
+    /// The entries of the scope that its work is held to; none if it is not.
+    pub fn scope_entries(&self) -> Vec<String> {
+        self.grant.as_ref().map_or_else(Vec::new, |grant| grant.scope.entries())
     }
 
     /// The same principal, authenticated as the profile of the documents asks.

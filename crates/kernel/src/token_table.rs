@@ -83,14 +83,13 @@ impl TokenTable {
         let Some(of_name) = grants.by_name.get(&(tenant.clone(), Arc::from(name))) else {
             return Standing::Unknown;
         };
-        let mut valid =
-            of_name.iter().filter(|grant| !grant.is_revoked() && !grant.has_expired(now_ms)).peekable();
-        match valid.peek() {
-            None => Standing::Revoked,
-            Some(_) => Standing::Active(
-                valid.fold(RoleSet::NONE, |roles, grant| roles.union(RoleSet::named(&grant.roles))),
-            ),
-        }
+        let mut valid = of_name.iter().filter(|grant| !grant.is_revoked() && !grant.has_expired(now_ms));
+        let Some(first) = valid.next() else { return Standing::Revoked };
+        let first = (RoleSet::named(&first.roles), first.scope.clone());
+        let (roles, scope) = valid.fold(first, |(roles, scope), grant| {
+            (roles.union(RoleSet::named(&grant.roles)), scope.union(&grant.scope))
+        });
+        Standing::Active { roles, scope }
     }
 
     /// Gives a token another secret. The old ones end at `until_ms`.
@@ -158,6 +157,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::grant::TokenScope;
     use crate::ports::clock::Simulated;
 
     #[test]
@@ -176,7 +176,8 @@ mod tests {
         table.insert([2; 32], grant("b"));
         table.rotate([3; 32], grant("b"), now_ms + 5000);
         let (a, b) = (table.find(&[1; 32]).unwrap(), table.find(&[2; 32]).unwrap());
-        assert_eq!(standing("ci"), Standing::Active(RoleSet::NONE));
+        let unlimited = TokenScope::default();
+        assert_eq!(standing("ci"), Standing::Active { roles: RoleSet::NONE, scope: unlimited });
         assert_eq!(table.find(&[9; 32]), None);
         assert_eq!(table.last_used().len(), 2);
         assert!(!heard.has_changed().unwrap());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::grant::{includes, matches};
+use crate::token_scope::{intersect_patterns, matches};
 
 /// Names of tools, actions and agents, or beginnings of names followed by `*`. Nothing else may be used; with none, nothing may.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,24 +29,13 @@ impl ToolLimit {
         &self.0
     }
 
-    /// What both limits allow. Of two patterns that meet, the narrower one is kept, so the result is made of patterns of the
-    /// two and never has more of them.
+    /// What both limits allow.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         if self.0 == other.0 {
             return self.clone();
         }
-        let narrower = |ours: &[String], theirs: &[String]| -> Vec<String> {
-            let is_included = |one: &&String| theirs.iter().any(|their| includes(their, one));
-            ours.iter().filter(is_included).cloned().collect()
-        };
-        let mut both = narrower(&self.0, &other.0);
-        for pattern in narrower(&other.0, &self.0) {
-            if !both.contains(&pattern) {
-                both.push(pattern);
-            }
-        }
-        Self(both.into())
+        Self(intersect_patterns(&self.0, &other.0).into())
     }
 
     /// The limit of work that several limits apply to, each if there is one.

@@ -2,6 +2,7 @@
 
 use orchestr8_contract::{AccessRole, RoleSet};
 use orchestr8_kernel::Principal;
+use orchestr8_kernel::principals::Standing;
 use orchestr8_kernel::tool_limit::ToolLimit;
 use serde::{Deserialize, Serialize};
 
@@ -28,12 +29,15 @@ impl Header {
     }
 }
 
-/// The principal that queued a message, with the roles that it had then.
+/// The principal that queued a message, with the rights that it had then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageSender {
     pub name: String,
     pub roles: RoleSet,
+    /// The scope of its API token.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<String>,
     /// The tools that its work may use, if they are limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolLimit>,
@@ -41,6 +45,18 @@ pub struct MessageSender {
 
 impl MessageSender {
     pub fn of(principal: &Principal) -> Self {
-        Self { name: principal.name.to_string(), roles: principal.roles, tools: principal.tools.clone() }
+        Self {
+            name: principal.name.to_string(),
+            roles: principal.roles,
+            scope: principal.scope_entries(),
+            tools: principal.tools.clone(),
+        }
+    }
+
+    /// A principal with the rights that it and the sender both have; `standing` is what the sender may do now.
+    pub fn reduce(&self, standing: Standing, principal: Principal) -> Principal {
+        let roles = principal.roles.intersection(self.roles);
+        let shared = Principal { roles, ..principal }.narrowed(&self.scope).limited(self.tools.as_ref());
+        standing.reduce_principal(shared)
     }
 }

@@ -6,7 +6,7 @@ use orchestr8_contract::RoleSet;
 use orchestr8_contract::id::Tenant;
 use orchestr8_edge::{Auth, Token};
 use orchestr8_kernel::Principal;
-use orchestr8_kernel::grant::TokenTable;
+use orchestr8_kernel::grant::{TokenScope, TokenTable};
 use orchestr8_kernel::principals::{PrincipalDirectory, Standing};
 use orchestr8_kernel::submission::RESERVED_NAMES;
 
@@ -32,21 +32,26 @@ fn by_name(tokens: &[Token]) -> HashMap<(Tenant, String), RoleSet> {
     tokens.iter().filter_map(known).collect()
 }
 
+/// A principal whose credentials have no scope.
+fn active(roles: RoleSet) -> Standing {
+    Standing::Active { roles, scope: TokenScope::default() }
+}
+
 impl PrincipalDirectory for ServerPrincipals {
     fn standing(&self, tenant: &Tenant, name: &str) -> Standing {
         // Those the program itself uses have no tokens; the person at this machine is the owner of the local tenant.
         if *name == *self.local.name && *tenant == self.local.tenant {
-            return Standing::Active(self.local.roles);
+            return active(self.local.roles);
         }
         if RESERVED_NAMES.contains(&name) || name.starts_with("svc:") {
             return Standing::Unknown;
         }
         if let Some(roles) = self.configured.get(&(tenant.clone(), name.to_owned())) {
-            return Standing::Active(*roles);
+            return active(*roles);
         }
         match self.stored.standing(tenant, name) {
             Standing::Unknown if !self.configured.is_empty() => Standing::Revoked,
-            standing @ (Standing::Unknown | Standing::Active(_) | Standing::Revoked) => standing,
+            standing @ (Standing::Unknown | Standing::Active { .. } | Standing::Revoked) => standing,
         }
     }
 }
@@ -78,11 +83,11 @@ mod tests {
         table.insert([1; 32], TokenGrant::new("t1", "bot", Tenant::parse("acme").unwrap()));
         let directory = ServerPrincipals::of(&Auth { tokens, stored: None }, table.clone());
         let standing = |tenant: &str, name: &str| directory.standing(&Tenant::parse(tenant).unwrap(), name);
-        assert_eq!(standing("acme", "ann"), Standing::Active(RoleSet::named(["editor", "operator"])));
-        assert_eq!(standing("acme", "bob"), Standing::Active(RoleSet::named(["viewer"])));
+        assert_eq!(standing("acme", "ann"), active(RoleSet::named(["editor", "operator"])));
+        assert_eq!(standing("acme", "bob"), active(RoleSet::named(["viewer"])));
         assert_eq!(standing("rival", "ann"), Standing::Revoked);
         assert_eq!(standing("acme", "local"), Standing::Unknown);
-        assert!(matches!(standing("acme", "bot"), Standing::Active(_)), "a token of the store");
+        assert!(matches!(standing("acme", "bot"), Standing::Active { .. }), "a token of the store");
         let open = ServerPrincipals::of(&Auth::default(), table.clone());
         assert_eq!(open.standing(&Tenant::local(), "ann"), Standing::Unknown);
         table.revoke("t1");

@@ -9,7 +9,6 @@ mod live;
 use std::sync::Arc;
 
 use orchestr8_contract::{Code, Fault};
-use orchestr8_kernel::tool_limit::ToolLimit;
 use orchestr8_kernel::{Context, Principal};
 use orchestr8_models::{Assistant, Block, Message, StopReason, Usage, User};
 use serde_json::{Value, json};
@@ -190,15 +189,15 @@ impl Turn {
     }
 
     /// From here on the turn has the rights that its starter and the senders of the messages it takes up all have: a message
-    /// must not make tools run with rights that its sender lacks.
+    /// must not make tools run with rights that its sender lacks, or has lost since.
     fn share_rights(&mut self, next: &[Next]) {
-        let own = &self.context.principal;
-        let senders: Vec<&MessageSender> = next.iter().filter_map(|next| next.by.as_ref()).collect();
-        let roles = senders.iter().fold(own.roles, |roles, sender| roles.intersection(sender.roles));
-        let limits = senders.iter().map(|sender| sender.tools.as_ref());
-        let tools = ToolLimit::all_of(std::iter::once(own.tools.as_ref()).chain(limits));
-        if roles != own.roles || tools != own.tools {
-            self.context.principal = Arc::new(Principal { roles, tools, ..Principal::clone(own) });
+        let mut senders = next.iter().filter_map(|next| next.by.as_ref()).peekable();
+        if senders.peek().is_some() {
+            let own = Principal::clone(&self.context.principal);
+            let (kernel, tenant) = (self.hub.kernel(), own.tenant.clone());
+            let reduce =
+                |own, sender: &MessageSender| sender.reduce(kernel.standing(&tenant, &sender.name), own);
+            self.context.principal = Arc::new(senders.fold(own, reduce));
         }
     }
 

@@ -1,10 +1,8 @@
 //! New runs from old ones: a fork from a step, and many failed executions at once.
 
-use std::sync::Arc;
-
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::ports::store::Batch;
-use orchestr8_kernel::{Action, Args, Context, Halt, Principal, Reply, schema};
+use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
 use serde_json::json;
 
 use super::{changing, control, execution, execution_id, fork_kept, hidden, list, map, object, page};
@@ -39,8 +37,8 @@ async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
         Some(source) => hub.read_definition(source).map_err(Fault::from)?,
         None => loaded.state.workflow().clone(),
     };
-    // What was taken over was decided by the same people as before.
-    let authors = loaded.row.given.authors.clone();
+    // What is taken over was decided by those who decided it before, and by who started it: a fork has no rights that they lack.
+    let authors = loaded.row.given.authors.clone().inheriting([&loaded.row.given.starter()]);
     let from = args.text("fromStep").unwrap_or_default();
     let Some(place) = workflow.place(from) else {
         return Err(Fault::new(Code::NotFound, format!("the workflow has no step named '{from}'"))
@@ -65,7 +63,7 @@ async fn fork(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
         variables,
         correlation: loaded.row.correlation.clone(),
         trace: context.trace,
-        principal: Arc::new(Principal::clone(&context.principal).limited(loaded.row.given.tools.as_ref())),
+        principal: context.principal.clone(),
         authors,
         timeout_ms: loaded.row.given.timeout_ms,
         priority: Some(loaded.row.priority),
@@ -99,6 +97,10 @@ async fn many(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let (mut effects, mut retried, mut posted) = (Batch::new(), Vec::new(), Vec::new());
     for row in &rows {
         let Ok((event, _)) = control::again(row) else { continue };
+        // One whose row was changed in the data file is left as it is.
+        if load::check_start(&hub, row.num).await.is_err() {
+            continue;
+        }
         hub.forget(&row.id);
         posted.push((row.tenant.clone(), hub.post_to(row.num, &event, &mut effects)?));
         retried.push(row.id.clone());

@@ -1,10 +1,8 @@
 //! Schedules: workflows that start by themselves.
 
-use std::sync::Arc;
-
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::ports::store::Batch;
-use orchestr8_kernel::{Action, Args, Context, Halt, Principal, Reply, schema};
+use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
 use serde_json::{Value, json};
 
 use super::{answer, changing, hidden, object, page, reading};
@@ -124,8 +122,7 @@ async fn trigger(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     }
     // It has the rights that its author and the caller have, and is recorded under the caller's name.
     let request = schedules::request(&hub, &schedule, hub.ports().clock.now_ms()).await?;
-    let principal = Principal::clone(&context.principal).limited(schedule.spec.tools.as_ref());
-    let mut accepted = hub.accept(Request { principal: Arc::new(principal), ..request })?;
+    let mut accepted = hub.accept(Request { principal: context.principal.clone(), ..request })?;
     let answer = json!({"id": schedule.id, "executionId": accepted.id, "status": accepted.status});
     let effects = std::mem::take(&mut accepted.batch);
     Ok(Reply::new(Output::json(answer), effects).then(move || hub.launch(accepted)))

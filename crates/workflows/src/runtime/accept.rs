@@ -19,7 +19,7 @@ use super::load::Tail;
 use super::quota::ExecutionPermit;
 use super::trees::{TreePlace, TreeRoot};
 use super::{Hub, inputs, limit_overrides};
-use crate::authors::Authors;
+use crate::authors::{Author, Authors};
 use crate::definition::model::Workflow;
 use crate::engine::event::{Status, Task};
 use crate::engine::identity::ScheduledMoment;
@@ -80,7 +80,7 @@ pub struct Given {
     pub principal: String,
     #[serde(default, skip_serializing_if = "RoleSet::is_empty")]
     pub roles: RoleSet,
-    /// The scope of the API token that started it.
+    /// The scope that its steps are held to: what the tokens of its starter and its authors have in common.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<String>,
     /// The tools that its steps may use, if those of its starter are limited.
@@ -101,6 +101,14 @@ pub struct Given {
     pub generations: Vec<(usize, u32)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduledMoment>,
+}
+
+impl Given {
+    /// Its starter, with the rights that the execution has.
+    pub fn starter(&self) -> Author {
+        let Self { principal, roles, scope, tools, .. } = self;
+        Author { name: principal.as_str().into(), roles: *roles, scope: scope.clone(), tools: tools.clone() }
+    }
 }
 
 /// What is needed to begin an execution.
@@ -287,13 +295,10 @@ impl Hub {
         let id: Arc<str> = format!("exec-{}", ports.ids.fresh(For::Execution)).into();
         let mut variables = request.workflow.variables.clone();
         variables.extend(request.variables.clone());
-        let scope = request.principal.grant.as_ref().map_or_else(Vec::new, |grant| grant.scope.entries());
-        let principal = Arc::new(Principal {
-            roles: request.authors.reduce(request.principal.roles),
-            grant: TokenGrant::recorded(&request.principal.name, request.principal.tenant.clone(), &scope),
-            document_proof: false,
-            ..Principal::clone(&request.principal)
-        });
+        let reduced = request.authors.reduce(Principal::clone(&request.principal));
+        let scope = reduced.scope_entries();
+        let grant = TokenGrant::recorded(&reduced.name, reduced.tenant.clone(), &scope);
+        let principal = Arc::new(Principal { grant, document_proof: false, ..reduced });
         let identity = Arc::new(Identity {
             execution: id,
             correlation: request.correlation,

@@ -48,19 +48,17 @@ impl Hub {
 
     /// The principal that a step of this execution runs as. Fails once the credentials of its starter or of an author are gone.
     pub(super) fn current_principal(&self, seed: &Seed) -> Result<Arc<Principal>, Fault> {
-        let recorded = &seed.principal;
+        let mut principal = seed.principal.clone();
         let names = seed.given.authors.iter().map(|author| &author.name);
-        let mut roles = recorded.roles;
-        for name in std::iter::once(&recorded.name).chain(names) {
+        for name in std::iter::once(&seed.principal.name).chain(names) {
             let standing = self.standing(&seed.tenant, name);
             if standing == Standing::Revoked {
-                return Err(revoked(&Principal { name: name.clone(), ..Principal::clone(recorded) }));
+                return Err(revoked(&Principal { name: name.clone(), ..Principal::clone(&principal) }));
             }
-            roles = standing.reduce(roles);
+            if !standing.leaves(&principal) {
+                principal = Arc::new(standing.reduce_principal(Principal::clone(&principal)));
+            }
         }
-        Ok(match roles == recorded.roles {
-            true => recorded.clone(),
-            false => Arc::new(Principal { roles, ..Principal::clone(recorded) }),
-        })
+        Ok(principal)
     }
 }

@@ -168,16 +168,16 @@ pub async fn request(hub: &Hub, schedule: &Schedule, at_ms: i64) -> Result<Reque
         Some(revision) => stored::pinned(hub, &schedule.tenant, &spec.workflow_id, revision).await?,
         None => stored::find(hub, &schedule.tenant, &spec.workflow_id, None).await?,
     };
-    let author = Author { name: spec.principal.as_str().into(), roles: spec.roles };
     let (workflow, authors) = definition.into_parts();
+    let author = spec.author(tenant);
     Ok(Request {
         workflow,
-        authors: Authors { scheduled_by: Some(author), ..authors },
+        authors: Authors { scheduled_by: Some(Author::of(&author)), ..authors },
         variables: spec.inputs.clone(),
         tags: TagSources { given: spec.tags.clone(), ..TagSources::default() },
         correlation: CorrelationId::from_uuid(hub.ports().ids.fresh(For::Correlation)),
         trace: None,
-        principal: Arc::new(spec.author(tenant)),
+        principal: Arc::new(author),
         timeout_ms: None,
         priority: None,
         parent: None,

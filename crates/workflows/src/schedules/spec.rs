@@ -84,7 +84,7 @@ impl Spec {
     pub fn set_author(&mut self, principal: &Principal) {
         self.principal = principal.name.to_string();
         self.roles = principal.roles;
-        self.scope = principal.grant.as_ref().map_or_else(Vec::new, |grant| grant.scope.entries());
+        self.scope = principal.scope_entries();
         self.tools = principal.tools.clone();
     }
 

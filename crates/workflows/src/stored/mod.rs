@@ -4,7 +4,7 @@ mod tables;
 
 use std::sync::Arc;
 
-use orchestr8_contract::{Code, Fault, RoleSet};
+use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::ports::clock::iso;
@@ -66,10 +66,7 @@ impl Revision {
             hash: text(5)?,
             applied_ms: row.int(6).map_err(fault)?,
             author: match (row.optional_text(7).map_err(fault)?, row.optional_text(8).map_err(fault)?) {
-                (Some(name), Some(roles)) => Some(Author {
-                    name: name.into(),
-                    roles: serde_json::from_str(roles).unwrap_or(RoleSet::NONE),
-                }),
+                (Some(name), Some(rights)) => Some(Author::stored(name, rights)),
                 (_, _) => None,
             },
             author_cells: [optional(7)?, optional(8)?],
@@ -230,7 +227,7 @@ pub async fn apply(hub: &Hub, principal: &Principal, workflow: &Workflow) -> Res
     let revision = last.first().and_then(|row| row.int(0).ok()).unwrap_or(0) + 1;
     let about =
         json!({"description": workflow.description, "tags": workflow.tags, "steps": workflow.steps.len()});
-    let author_roles = json!(principal.roles).to_string();
+    let author_roles = Author::of(principal).stored_rights();
     let cells = SealedCells {
         tenant,
         id: &workflow.id,

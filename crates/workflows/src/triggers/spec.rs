@@ -179,13 +179,14 @@ impl TriggerAuthor {
         Self {
             name: principal.name.to_string(),
             roles: principal.roles,
-            scope: principal.grant.as_ref().map_or_else(Vec::new, |grant| grant.scope.entries()),
+            scope: principal.scope_entries(),
             tools: principal.tools.clone(),
         }
     }
 
     pub fn author(&self) -> Author {
-        Author { name: self.name.as_str().into(), roles: self.roles }
+        let Self { name, roles, scope, tools } = self;
+        Author { name: name.as_str().into(), roles: *roles, scope: scope.clone(), tools: tools.clone() }
     }
 
     pub fn principal(&self, tenant: Tenant) -> Arc<Principal> {

@@ -31,6 +31,7 @@ mod roles;
 mod rows;
 mod sandbox;
 mod schemas;
+mod scopes;
 mod secrets;
 mod sessions;
 mod tenants;

@@ -46,21 +46,21 @@ fn a_session_is_not_found_by_another_principal_of_its_tenant_or_of_another() {
 }
 
 /// A WebSocket of the session protocol, opened with a token.
-struct Socket {
+pub(super) struct Socket {
     socket: WebSocket<TcpStream>,
     sent: u64,
-    who: &'static str,
+    who: String,
     /// Everything that was heard beside responses.
     heard: Vec<Value>,
 }
 
 impl Socket {
-    fn open(server: &Server, who: &'static str) -> Self {
+    pub(super) fn open(server: &Server, who: &str) -> Self {
         let stream = TcpStream::connect(server.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut request = format!("ws://{}/ws/session", server.address).into_client_request().unwrap();
         request.headers_mut().insert("authorization", format!("Bearer {who}").parse().unwrap());
-        Self { socket: client(request, stream).unwrap().0, sent: 0, who, heard: Vec::new() }
+        Self { socket: client(request, stream).unwrap().0, sent: 0, who: who.to_owned(), heard: Vec::new() }
     }
 
     fn ask(&mut self, kind: &str, more: Value) -> Value {
@@ -84,7 +84,7 @@ impl Socket {
         }
     }
 
-    fn succeed(&mut self, kind: &str, more: Value) -> Value {
+    pub(super) fn succeed(&mut self, kind: &str, more: Value) -> Value {
         let answer = self.ask(kind, more);
         assert_eq!(answer["success"], true, "{}: {kind}: {answer}", self.who);
         answer
@@ -129,7 +129,7 @@ fn uses() -> [(&'static str, Value); 13] {
     ]
 }
 
-fn of(session: &str, mut more: Value) -> Value {
+pub(super) fn of(session: &str, mut more: Value) -> Value {
     more["sessionId"] = session.into();
     more
 }

@@ -91,24 +91,9 @@ impl Actor {
             if self.state.work.get(&task).is_none_or(|work| work.phase != Phase::Beginning) {
                 continue;
             }
-<<<<<<< HEAD
             let Some((turn, place)) = self.admit_child().await else {
                 self.beginning.push(task);
                 break;
-=======
-            let definition = match self.wanted(task) {
-                Wanted::Inline(workflow) => Ok((workflow, self.seed.given.authors.clone())),
-                Wanted::Stored { id, version } => {
-                    let (hub, tenant) = (self.hub.clone(), self.seed.tenant.clone());
-                    stored::find(&hub, tenant.as_str(), &id, version.as_deref()).await.map(|found| {
-                        let (workflow, authors) = found.into_parts();
-                        let above = &self.seed.given.authors;
-                        let authors = authors.inheriting(above.iter());
-                        (workflow, Authors { trigger_depth: above.trigger_depth, ..authors })
-                    })
-                }
-                Wanted::Nothing => Err(Fault::internal("the step is no workflow")),
->>>>>>> ecb387f (Intersect the scopes of API tokens along workflows, schedules, triggers, forks and queued messages)
             };
             if let Err(fault) = self.begin_child(task, place).await {
                 let fault = StoredFault::from(&fault);
@@ -130,7 +115,9 @@ impl Actor {
                 let (hub, tenant) = (self.hub.clone(), self.seed.tenant.clone());
                 let found = stored::find(&hub, tenant.as_str(), &id, version.as_deref()).await?;
                 let (workflow, authors) = found.into_parts();
-                (workflow, Authors { trigger_depth: self.seed.given.authors.trigger_depth, ..authors })
+                let above = &self.seed.given.authors;
+                let authors = authors.inheriting(above.iter());
+                (workflow, Authors { trigger_depth: above.trigger_depth, ..authors })
             }
             Wanted::Nothing => return Err(Fault::internal("the step is no workflow")),
         };

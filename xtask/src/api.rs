@@ -32,7 +32,7 @@ pub fn stages(tally: &mut Tally, request: &Request) {
 
 fn run(path: &str, request: &Request) -> Result<Verdict> {
     let python = python::interpreter("conformance/workflows/api/requirements.txt", request.verbose)?;
-    let server = Server::start(&workspace::orchestr8("ci", request)?)?;
+    let server = Server::start(&workspace::orchestr8(workspace::TESTS, request)?)?;
     let base = server.url.strip_suffix("/mcp").context("the server's address")?;
     let work = tempfile::tempdir()?;
     let mut command = Command::new(python.with_file_name("schemathesis"));

@@ -69,7 +69,7 @@ fn prepare(request: &Request) -> Result<(Packages, Option<Server>, String)> {
     if let Some(url) = &request.url {
         return Ok((packages, None, url.clone()));
     }
-    let server = Server::start(&workspace::orchestr8("ci", request)?)?;
+    let server = Server::start(&workspace::orchestr8(workspace::TESTS, request)?)?;
     let url = server.url.clone();
     Ok((packages, Some(server), url))
 }

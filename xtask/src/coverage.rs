@@ -97,7 +97,7 @@ impl Probe {
 
     /// What cargo built for the tests: it builds nothing again, and says where everything is.
     fn programs(&self, selection: &[&str]) -> Result<Vec<PathBuf>> {
-        let mut command = workspace::cargo(&["test", "--no-run", "--profile", "ci", "--tests"]);
+        let mut command = workspace::cargo(&["test", "--no-run", "--profile", workspace::TESTS, "--tests"]);
         unit::select(&mut command, selection);
         command.arg("--message-format=json");
         self.attach(&mut command);

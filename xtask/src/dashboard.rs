@@ -61,7 +61,7 @@ pub fn browser(tally: &mut Tally, request: &Request) {
     tally.stage("dashboard: in a browser", || {
         let dashboard = Dashboard::prepare(request.verbose)?;
         dashboard.build(request.verbose)?;
-        let binary = workspace::orchestr8("ci", request)?;
+        let binary = workspace::orchestr8(workspace::TESTS, request)?;
         let shots = workspace::target()?.join("screenshots");
         let mut command = Command::new(&dashboard.node);
         command

@@ -71,7 +71,7 @@ fn prepare(request: &Request) -> Result<Ready> {
         packages: node::packages(&node::INTEROP, show)?,
         python: python::interpreter("conformance/interop/requirements.txt", show)?,
         rmcp: workspace::outside("conformance/interop/rmcp-client", show)?,
-        binary: workspace::orchestr8("ci", request)?,
+        binary: workspace::orchestr8(workspace::TESTS, request)?,
     })
 }
 

@@ -13,11 +13,21 @@ const SHOWN_LINES: usize = 200;
 pub const OUTSIDE: [&str; 3] = ["benches/load", "benches/rmcp-echo", "conformance/interop/rmcp-client"];
 
 pub fn stages(tally: &mut Tally, show: bool) {
+    format_stage(tally, show);
+    clippy_stage(tally, show);
+}
+
+pub fn format_stage(tally: &mut Tally, show: bool) {
     tally.stage("format", || format(show));
+}
+
+pub fn clippy_stage(tally: &mut Tally, show: bool) {
     tally.stage("clippy", || {
-        // The profile the tests use, so that build scripts (SQLite's C code above all) run once, not twice.
-        let args = ["clippy", "--workspace", "--all-targets", "--profile", "ci", "--", "-D", "warnings"];
-        verdict(&mut workspace::cargo(&args), BUILD_LIMIT, show)
+        // The profile and the features the tests use, so that build scripts (SQLite's C code above all) run once, not twice.
+        let profile = ["--profile", workspace::TESTS];
+        let mut command = workspace::cargo(&["clippy", "--workspace", "--all-targets"]);
+        command.args(profile).args(workspace::AS_TESTED).args(["--", "-D", "warnings"]);
+        verdict(&mut command, BUILD_LIMIT, show)
     });
 }
 

@@ -53,8 +53,8 @@ usage: cargo xtask <task>
   bench mcp|kernel|store|audit|workflows|sessions|knowledge|messages
                                                            measure, side by side where there is a peer
        --rounds N    repeat each case N times (mcp, default 5; workflows, default 3)
-       --quick       make few calls, to see that it runs (workflows, knowledge; prove: few cases;
-                     fuzz: 20 seconds)
+       --quick       test: tidy, format and the tests that take no time; bench workflows and knowledge:
+                     few calls, to see that it runs; prove: few cases; fuzz: 20 seconds
   bench knowledge FOLDER                                   the same on vectors of real texts, and the embedder
   bench quality FOLDER                                     how well questions are answered, over collections
                                                            with grades (see docs/guide/benchmarks.md)

@@ -1,6 +1,9 @@
-//! One line per stage while it runs, and one plain line of totals at the end.
+//! One line per stage when it ends, and at the end a table of the longest stages and one plain line of totals.
 use anyhow::Result;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How many stages the table at the end names.
+const LONGEST: usize = 12;
 
 /// What a stage found.
 #[derive(Default, Debug)]
@@ -32,7 +35,11 @@ impl Verdict {
 pub struct Tally {
     passed: usize,
     failed: usize,
+    times: Vec<(String, Duration)>,
 }
+
+/// Stages that run one after the other, beside those of other lanes.
+pub type Lane<'a> = Box<dyn FnOnce(&mut Tally) + Send + 'a>;
 
 impl Tally {
     pub fn stage(&mut self, name: &str, run: impl FnOnce() -> Result<Verdict>) {
@@ -47,14 +54,43 @@ impl Tally {
             (_, 0) => "ok",
             (_, _) => "FAILED",
         };
-        let seconds = started.elapsed().as_secs_f64();
+        let took = started.elapsed();
+        let seconds = took.as_secs_f64();
         println!("{}", format!("{name:<44} {word:<6} {seconds:>7.1} s  {}", verdict.note).trim_end());
+        self.times.push((name.to_owned(), took));
         self.passed += verdict.passed;
         self.failed += verdict.failed;
     }
 
-    /// Prints the totals; true when nothing failed.
-    pub fn close(self) -> bool {
+    /// Runs lanes side by side and waits for all of them.
+    pub fn side_by_side(&mut self, lanes: Vec<Lane<'_>>) {
+        let run = |lane: Lane<'_>| {
+            let mut tally = Tally::default();
+            lane(&mut tally);
+            tally
+        };
+        let done: Vec<_> = std::thread::scope(|scope| {
+            let running: Vec<_> = lanes.into_iter().map(|lane| scope.spawn(move || run(lane))).collect();
+            running.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
+        });
+        for lane in done {
+            // A lane that panicked has failed.
+            let lane = lane.unwrap_or(Tally { failed: 1, ..Tally::default() });
+            self.passed += lane.passed;
+            self.failed += lane.failed;
+            self.times.extend(lane.times);
+        }
+    }
+
+    /// Prints the longest stages and the totals; true when nothing failed.
+    pub fn close(mut self) -> bool {
+        if self.times.len() > 1 {
+            self.times.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
+            println!("\nlongest parts, in seconds:");
+            for (name, took) in self.times.iter().take(LONGEST) {
+                println!("  {:>7.1}  {name}", took.as_secs_f64());
+            }
+        }
         println!("{} passed, {} failed", self.passed, self.failed);
         self.failed == 0
     }
@@ -83,6 +119,17 @@ mod tests {
         tally.stage("second", || Ok(Verdict { passed: 3, ..Verdict::default() }));
         assert_eq!((tally.passed, tally.failed), (3, 1));
         assert!(!tally.close());
+    }
+
+    #[test]
+    fn lanes_are_added_up_and_one_that_panics_has_failed() {
+        let mut tally = Tally::default();
+        tally.side_by_side(vec![
+            Box::new(|tally| tally.stage("a", || Ok(Verdict { passed: 2, ..Verdict::default() }))),
+            Box::new(|tally| tally.stage("b", || Ok(Verdict::fail("b")))),
+            Box::new(|_| panic!("a lane")),
+        ]);
+        assert_eq!((tally.passed, tally.failed, tally.times.len()), (2, 2, 2));
     }
 
     #[test]

@@ -1,21 +1,42 @@
 //! `cargo xtask test`: every check of the project, in one command.
 use crate::report::{Tally, Verdict};
-use crate::{Request, api, conformance, dashboard, interop, lint, tidy, unit, vectors};
+use crate::{Request, api, conformance, dashboard, interop, lint, tidy, unit, vectors, workspace};
 use anyhow::{Result, bail};
 
 pub fn all(request: &Request) -> Result<bool> {
     let mut tally = Tally::default();
+    tidy_stage(&mut tally);
+    lint::format_stage(&mut tally, request.verbose);
+    if request.quick {
+        unit::quick(&mut tally, request.verbose);
+        return Ok(tally.close());
+    }
     // First, so that the program is built once, with the dashboard in it.
     dashboard::stages(&mut tally, request.verbose);
-    lint::stages(&mut tally, request.verbose);
-    tidy_stage(&mut tally);
+    unit::build(&mut tally, request.verbose);
     unit::stages(&mut tally, request.verbose);
     vectors::stages(&mut tally, request.verbose);
-    api::stages(&mut tally, request);
-    conformance::stages(&mut tally, request);
-    interop::stages(&mut tally, request);
-    dashboard::browser(&mut tally, request);
+    from_outside(&mut tally, request);
     Ok(tally.close())
+}
+
+/// Clients of others against the program. They wait for most of their time, so the lints are checked beside them.
+fn from_outside(tally: &mut Tally, request: &Request) {
+    let mut request = request.clone();
+    tally.stage("the program for clients of others", || {
+        request.binary = Some(workspace::orchestr8(workspace::TESTS, &request)?);
+        Ok(Verdict::default())
+    });
+    let request = &request;
+    tally.side_by_side(vec![
+        Box::new(|tally| api::stages(tally, request)),
+        Box::new(|tally| {
+            conformance::stages(tally, request);
+            interop::stages(tally, request);
+            dashboard::browser(tally, request);
+        }),
+        Box::new(|tally| lint::clippy_stage(tally, request.verbose)),
+    ]);
 }
 
 pub fn part(name: &str, request: &Request) -> Result<bool> {

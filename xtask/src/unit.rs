@@ -36,13 +36,34 @@ pub fn counted(tally: &mut Tally, show: bool) {
     tally.stage(EXAMPLES, || run(&mut command, LIMIT, show));
 }
 
+/// What `cargo xtask test --quick` leaves out: tests that compute or wait for more than a second or so.
+const QUICK: &str = "not (binary(simulation) or binary(bursts) or binary(crash) or test(model::) or test(kill) or test(random) \
+     or (package(orchestr8) and kind(test) and not test(transcript)))";
+
+/// The tests of a change that is being made: those that take no time.
+pub fn quick(tally: &mut Tally, show: bool) {
+    tally.stage("unit tests, the quick ones", || {
+        run(&mut rust_tests(&["--workspace"], &["-E", QUICK]), LIMIT, show)
+    });
+}
+
+/// Builds every test, so that the time of the build is told apart from the time of the tests.
+pub fn build(tally: &mut Tally, show: bool) {
+    tally.stage("build of all tests", || {
+        let mut command = workspace::cargo(&["test", "--no-run", "--profile", workspace::TESTS, "--tests"]);
+        select(&mut command, &["--workspace"]);
+        process::run(&mut command, LIMIT, show)?.require("building the tests")?;
+        Ok(Verdict::default())
+    });
+}
+
 pub fn stages(tally: &mut Tally, show: bool) {
     tally.stage("unit tests", || run(&mut rust_tests(&["--workspace"], &[]), LIMIT, show));
     tally.stage(EXAMPLES, || run(&mut examples(), LIMIT, show));
 }
 
 fn examples() -> Command {
-    let mut command = workspace::cargo(&["test", "--doc", "--profile", workspace::CI]);
+    let mut command = workspace::cargo(&["test", "--doc", "--profile", workspace::TESTS]);
     select(&mut command, &["--workspace"]);
     command
 }
@@ -64,10 +85,10 @@ pub fn rust_tests(selection: &[&str], filter: &[&str]) -> Command {
             "--no-fail-fast",
             "--failure-output=immediate-final",
             "--cargo-profile",
-            workspace::CI,
+            workspace::TESTS,
         ]
     } else {
-        &["test", "--no-fail-fast", "--profile", workspace::CI, "--tests"]
+        &["test", "--no-fail-fast", "--profile", workspace::TESTS, "--tests"]
     };
     let mut command = workspace::cargo(head);
     select(&mut command, selection);

@@ -13,7 +13,7 @@ pub fn stages(tally: &mut Tally, show: bool) {
     tally.stage("vector server", || {
         let server = server(show)?;
         // Of the whole workspace, so that what the other tests were built with serves this one too.
-        let mut command = workspace::cargo(&["test", "--profile", workspace::CI, "--test", "qdrant"]);
+        let mut command = workspace::cargo(&["test", "--profile", workspace::TESTS, "--test", "qdrant"]);
         unit::select(&mut command, &["--workspace"]);
         command.env(VARIABLE, server);
         unit::run(&mut command, unit::LIMIT, show)

@@ -117,7 +117,23 @@ fn verdict(done: Finished) -> Verdict {
     if done.timed_out {
         detail.push_str("\nthe tests took too long and were ended");
     }
-    Verdict { passed, failed, note: format!("{passed} passed"), detail }
+    let flaky = flaky(&done.output);
+    let note = match flaky.is_empty() {
+        true => format!("{passed} passed"),
+        false => format!("{passed} passed; FLAKY, passed when repeated: {}", flaky.join(", ")),
+    };
+    Verdict { passed, failed, note, detail }
+}
+
+/// The tests that failed and then passed (`FLAKY 2/2 [   0.2s] crate::it name`).
+fn flaky(output: &str) -> Vec<&str> {
+    let mut names: Vec<&str> = output
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("FLAKY ")?.rsplit_once(' ').map(|(_, name)| name))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// Adds up the summary lines of nextest (`Summary [..] 5 tests run: 4 passed, 1 failed, 0 skipped`)
@@ -147,7 +163,13 @@ fn number_before(text: &str, word: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::count;
+    use super::{count, flaky};
+
+    #[test]
+    fn flaky_tests_are_named_once() {
+        let line = "   FLAKY 2/2 [   0.300s] (3/7) orchestr8::it stdio::a_call";
+        assert_eq!(flaky(&format!("{line}\n PASS [ 0.1s] x y\n{line}\n")), ["stdio::a_call"]);
+    }
 
     #[test]
     fn reads_the_summary_of_nextest() {

@@ -16,6 +16,15 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 pub use ears::{Tail, as_one};
 
+/// The first file descriptor after stdin, stdout and stderr.
+const FIRST_INHERITED: i32 = 3;
+
+/// Keeps files and connections that this process was started with from the programs it starts: a sandbox has no other way to them.
+/// Called first, while there is one thread and nothing of our own is open.
+pub fn close_inherited_files_on_exec() {
+    close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
+}
+
 /// A running program. Dropped before its end, it is asked to end and killed a little later, with everything in its group.
 pub struct Child {
     running: Option<Running>,

@@ -273,6 +273,7 @@ impl Running {
 
 /// The whole program.
 pub fn main() -> ExitCode {
+    orchestr8_process::close_inherited_files_on_exec();
     let args = aliases::spaced(std::env::args_os());
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,

@@ -16,6 +16,7 @@ mod folders;
 mod forged_rows;
 mod forks;
 mod impostor;
+mod inherited_files;
 mod load;
 mod loopback;
 mod matrix;

@@ -142,6 +142,11 @@ impl Principal {
         }
     }
 
+    /// Whether its token, if it has one, is not limited to other actions.
+    pub fn is_in_scope(&self, action: &str) -> bool {
+        self.grant.as_ref().is_none_or(|grant| grant.scope.allows_action(action))
+    }
+
     pub fn has(&self, role: AccessRole) -> bool {
         self.roles.has(role) || self.elevated.has(role)
     }

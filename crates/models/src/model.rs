@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use futures::stream::BoxStream;
 use orchestr8_contract::Fault;
+use orchestr8_contract::id::Tenant;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -60,6 +61,8 @@ pub struct Request {
     /// The answer shall be JSON of this schema. The model is told; whether it keeps to it is for the caller to check.
     pub response_schema: Option<Value>,
     pub temperature: Option<f64>,
+    /// Whose request it is: the failures that one tenant causes open no circuit for another.
+    pub tenant: Option<Tenant>,
 }
 
 /// A tool that the model may call.

@@ -3,6 +3,7 @@
 //! Until the first piece of an answer is there, a failure is tried again. After it the answer cannot be begun anew without
 //! saying the same twice, and no provider lets us take up a stream where it broke: then it fails as `stream_broken`.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -120,9 +121,13 @@ impl Call {
         let body = serde_json::to_vec(&body)
             .map_err(|cause| Fault::internal("the request could not be written").because(cause))?;
         let body = Bytes::from(body);
+        let breaker = match &self.request.tenant {
+            Some(tenant) => breaker::of_tenant(&provider.breaker, tenant),
+            None => Cow::Borrowed(&*provider.breaker),
+        };
         resilience::run(
             &provider.resilience,
-            &provider.breaker,
+            &breaker,
             |_| self.attempt(body.clone()),
             &self.cancel,
             &provider.ports.breakers,

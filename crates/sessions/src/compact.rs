@@ -86,8 +86,11 @@ pub async fn write(
         text.push('\n');
         text.push_str(instructions);
     }
-    let request =
-        Request { messages: vec![Message::User(User::text(text, hub.now_ms()))], ..Request::default() };
+    let request = Request {
+        messages: vec![Message::User(User::text(text, hub.now_ms()))],
+        tenant: Some(session.tenant.clone()),
+        ..Request::default()
+    };
     let mut stream = model.stream(request, stop.clone());
     while let Some(item) = stream.next().await {
         if let Delta::Done(answer) = item? {

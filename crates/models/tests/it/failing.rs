@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use orchestr8_contract::Code;
+use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::resilience::Resilience;
-use orchestr8_models::{Block, Delta, Kind, Provider};
+use orchestr8_models::{Block, Delta, Kind, Provider, Request};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::{Reply, Server, fed, gone};
 use crate::world::{
-    KINDS, answer, ask, beginning, detail, fault, model, prelude, provider, reason, request, text,
+    KINDS, answer, ask, ask_with, beginning, detail, fault, model, prelude, provider, reason, request, text,
 };
 
 const OVERLOADED: Reply =
@@ -61,6 +62,21 @@ async fn an_overloaded_provider_is_tried_again_and_then_left_alone() {
     let open = fault(&model).await;
     assert_eq!((open.code, detail(&open, "key")), (Code::CircuitOpen, Some(&json!("cb:model:p"))));
     assert_eq!(server.asked().len(), 5);
+}
+
+#[tokio::test]
+async fn the_failures_of_one_tenant_open_no_circuit_for_another() {
+    let replies = (0..5).map(|_| OVERLOADED).chain([Reply::Events(text(Kind::Anthropic))]);
+    let server = Server::start(replies).await;
+    let model = model(provider(Kind::Anthropic, &server.url));
+    let of = |name: &str| Request { tenant: Some(Tenant::parse(name).unwrap()), ..request() };
+    for _ in 0..2 {
+        ask_with(&model, of("acme")).await;
+    }
+    let open = ask_with(&model, of("acme")).await.1.unwrap();
+    assert_eq!((open.code, detail(&open, "key")), (Code::CircuitOpen, Some(&json!("cb:model:p:~acme/"))));
+    let (deltas, fault) = ask_with(&model, of("rival")).await;
+    assert!(fault.is_none() && matches!(deltas.last(), Some(Delta::Done(_))), "{fault:?}");
 }
 
 #[tokio::test]

@@ -86,7 +86,12 @@ pub fn request() -> Request {
 
 /// All deltas, and the fault at the end if there is one.
 pub async fn ask(model: &Arc<dyn Model>) -> (Vec<Delta>, Option<Fault>) {
-    let mut stream = model.stream(request(), CancellationToken::new());
+    ask_with(model, request()).await
+}
+
+/// The same for this request.
+pub async fn ask_with(model: &Arc<dyn Model>, request: Request) -> (Vec<Delta>, Option<Fault>) {
+    let mut stream = model.stream(request, CancellationToken::new());
     let mut deltas = Vec::new();
     while let Some(item) = stream.next().await {
         match item {

@@ -5,6 +5,7 @@ mod structured;
 use std::sync::Arc;
 
 use futures::StreamExt;
+use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::action::{self, Slotting};
 use orchestr8_kernel::schema::{self, Schema};
@@ -57,7 +58,7 @@ async fn complete(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
     let shape = args.get("schema").map(|schema| Schema::compile(schema.clone())).transpose();
     let shape = shape.map_err(|wrong| Fault::invalid(format!("schema: {wrong}")).with("path", "/schema"))?;
     let repairs = args.get("repairs").and_then(Value::as_u64).unwrap_or(limits::REPAIRS);
-    let mut request = request(&args, model.about(), hub.now_ms())?;
+    let mut request = request(&args, model.about(), &context.principal.tenant, hub.now_ms())?;
     let (mut usage, mut attempts) = (Usage::default(), 0);
     loop {
         attempts += 1;
@@ -88,7 +89,7 @@ fn paid(fault: Fault, usage: &Usage) -> Fault {
     if usage.total() == 0 { fault } else { fault.with("usage", spent(usage)) }
 }
 
-fn request(args: &Args, about: &About, now_ms: i64) -> Result<Request, Fault> {
+fn request(args: &Args, about: &About, tenant: &Tenant, now_ms: i64) -> Result<Request, Fault> {
     Ok(Request {
         system: args.text("system").map(str::to_owned),
         messages: messages(args, about, now_ms)?,
@@ -97,6 +98,7 @@ fn request(args: &Args, about: &About, now_ms: i64) -> Result<Request, Fault> {
         max_output: args.get("maxTokens").and_then(Value::as_u64),
         response_schema: args.get("schema").cloned(),
         temperature: args.get("temperature").and_then(Value::as_f64),
+        tenant: Some(tenant.clone()),
     })
 }
 

@@ -67,6 +67,7 @@ impl Turn {
             messages: self.tree.context(header.leaf),
             tools: self.tools(),
             thinking: header.thinking,
+            tenant: Some(self.session.tenant.clone()),
             ..Request::default()
         };
         let mut live = Live::begin(&self.hub, &self.session, model.about());

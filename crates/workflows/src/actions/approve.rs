@@ -31,7 +31,16 @@ pub fn decide(hub: &Hub) -> Result<Action, schema::Error> {
         }),
         &["token", "decision"],
     );
-    hidden("executions.approve", "Approves or rejects.", input, changing(), hub, decided)
+    hidden(APPROVE, "Approves or rejects.", input, changing(), hub, decided)
+}
+
+/// The action that decides.
+const APPROVE: &str = "executions.approve";
+
+/// Whether a principal may decide, and so may be given the link that decides without credentials.
+pub fn may_decide(principal: &Principal) -> bool {
+    let has_role = principal.has(AccessRole::Approver) || principal.has(AccessRole::Owner);
+    has_role && principal.is_in_scope(APPROVE)
 }
 
 async fn list(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
@@ -43,7 +52,7 @@ async fn list(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
         return answer(json!({"approvals": [shown(Some(token), &row.id, &found.ask)]}));
     }
     // The token decides, so only those who may decide see it.
-    let may_decide = context.principal.has(AccessRole::Approver);
+    let may_decide = may_decide(&context.principal);
     let rows = hub.ports().store.query(tables::approvals_open(tenant, args.text("executionId"), limit)).await;
     let approvals: Vec<Value> = rows
         .map_err(fault)?

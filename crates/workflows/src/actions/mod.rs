@@ -22,6 +22,7 @@ mod schedules;
 mod triggers;
 mod workers;
 
+pub use approve::may_decide;
 use orchestr8_contract::{Code, Fault, Kind, Output};
 use orchestr8_kernel::action::{self, Cost, Slotting};
 use orchestr8_kernel::schema;

@@ -6,7 +6,7 @@ pub mod tables;
 
 use std::sync::Arc;
 
-use orchestr8_contract::{AccessRole, Fault};
+use orchestr8_contract::Fault;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::Batch;
 use orchestr8_outbound::{Allowed, Client, Guard};
@@ -143,7 +143,7 @@ async fn approval(hub: &Hub, trigger: &Trigger, event: &Value) -> Result<Option<
         let ask: Value = serde_json::from_str(row.text(3).map_err(fault)?).unwrap_or_default();
         if ask["stepId"] == event["stepId"] {
             let token = row.text(0).map_err(fault)?;
-            let link = trigger.may(hub, AccessRole::Approver).then(|| format!("/v1/approvals/{token}"));
+            let link = trigger.may_decide(hub).then(|| format!("/v1/approvals/{token}"));
             return Ok(Some(json!({"stepId": ask["stepId"], "expiresAt": ask["expiresAt"], "url": link})));
         }
     }

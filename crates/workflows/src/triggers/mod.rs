@@ -16,13 +16,15 @@ pub mod stop;
 pub mod tables;
 
 use orchestr8_contract::id::{CorrelationId, Tenant};
-use orchestr8_contract::{AccessRole, Code, Fault};
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::Principal;
 use orchestr8_kernel::ports::clock::iso;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::{self, Batch, Statement};
 use orchestr8_kernel::principals::Standing;
 use serde_json::{Map, Value, json};
 
+use crate::actions;
 use crate::authors::Authors;
 use crate::runtime::{Hub, Request, fault};
 use crate::stored;
@@ -135,11 +137,13 @@ impl Trigger {
         &self.source
     }
 
-    /// Whether its author has a role, then and now.
-    pub fn may(&self, hub: &Hub, role: AccessRole) -> bool {
+    /// Whether its author may decide approvals, then and now: by its roles and by the scope of its token.
+    pub fn may_decide(&self, hub: &Hub) -> bool {
         let author = &self.spec.author;
-        let roles = self.tenant().map(|tenant| hub.standing(&tenant, &author.name).reduce(author.roles));
-        roles.is_ok_and(|roles| roles.has(role) || roles.has(AccessRole::Owner))
+        let Ok(tenant) = self.tenant() else { return false };
+        let recorded =
+            Principal::new(author.name.clone(), tenant.clone(), author.roles).narrowed(&author.scope);
+        actions::may_decide(&hub.standing(&tenant, &author.name).reduce_principal(recorded))
     }
 
     /// Whether its author has lost the credentials.

@@ -232,6 +232,28 @@ fn a_fork_ends_with_the_credentials_of_the_first_starter() {
     assert_refused(&server, forked["executionId"].as_str().unwrap(), "principal_revoked");
 }
 
+#[test]
+fn a_link_that_decides_an_approval_is_not_given_to_a_token_that_may_not_decide() {
+    let place = Place::new();
+    let server = serve(&place, &people());
+    let reader = scoped(&server, "reader", &["executions.approvals"]);
+    let decider = scoped(&server, "decider", &["executions.approvals", "executions.approve"]);
+    let started = start(&server, "alice", json!({"workflow": sends_later("guarded")}));
+    let open = |who: &str| {
+        let seen = |_| {
+            let open = expect(&server, who, ("GET", "/v1/approvals"), None, 200);
+            open["approvals"].get(0).cloned()
+        };
+        (0..20_000).find_map(seen).expect("no approval is requested")
+    };
+    let (read, decided) = (open(&reader), open(&decider));
+    assert_eq!((&read["token"], &read["url"]), (&Value::Null, &Value::Null), "{read}");
+    let url = decided["url"].as_str().unwrap_or_else(|| panic!("{decided}"));
+    assert_eq!(ask(&server, &reader, "POST", url, Some(json!({"decision": "approve"}))).status, 403);
+    expect(&server, &decider, ("POST", url), Some(json!({"decision": "approve"})), 200);
+    assert_completed(&server, &started);
+}
+
 /// The executions that a message to a session started.
 fn started_by_message(server: &Server) -> usize {
     let list = expect(server, "alice", ("GET", "/v1/executions?workflowId=by-message"), None, 200);

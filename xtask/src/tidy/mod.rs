@@ -1,8 +1,9 @@
-//! The house rules a compiler does not know: lengths, first lines, names, marks, layers, SQL, streams.
+//! The house rules a compiler does not know: lengths, first lines, names, marks, layers, SQL, streams, promises.
 mod layers;
 mod lengths;
 mod marks;
 mod names;
+mod promises;
 mod source;
 mod sql;
 mod streams;
@@ -58,6 +59,7 @@ pub fn check() -> Result<Found> {
             complaints.extend(streams::check(file));
         }
     }
+    complaints.extend(promises::check(&files));
     complaints.extend(layers::check(&workspace::metadata()?));
     Ok(Found { files: files.len(), complaints })
 }

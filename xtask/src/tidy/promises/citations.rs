@@ -16,6 +16,8 @@ const FAMILIES: [(&str, bool); 7] = [
 /// Families that names of tests begin with: `wf_19_5_…` cites WF-19.5.
 const TEST_FAMILIES: [&str; 5] = ["wf", "kno", "err", "ses", "aacp"];
 const READ: [&str; 6] = ["rs", "md", "transcript", "mjs", "ts", "tsx"];
+/// Records whose sections are rows of another family: `ADR-019` section 5 is `WF-19.5`.
+const SECTIONS: [(&str, &str); 1] = [("ADR-019", "WF-19")];
 /// This folder spells tags of tests.
 const OWN: &str = "xtask/src/tidy/promises/";
 
@@ -38,6 +40,7 @@ pub fn check(files: &[File], tags: &BTreeMap<String, String>) -> Vec<String> {
 
 /// A row of this tag, or of parts of it: `WF-19.1` stands for `WF-19.1a` and `WF-19.1b`.
 fn is_known(tags: &BTreeMap<String, String>, cited: &str) -> bool {
+    let cited = SECTIONS.iter().find(|(record, _)| *record == cited).map_or(cited, |(_, family)| family);
     let parts = tags.range(cited.to_string()..).take_while(|(tag, _)| tag.starts_with(cited));
     parts.into_iter().any(|(tag, _)| !tag[cited.len()..].starts_with(|c: char| c.is_ascii_digit()))
 }
@@ -108,6 +111,7 @@ mod tests {
         let tags: BTreeMap<String, String> =
             ["WF-19.1a", "WF-19.10b", "KNO-12a"].into_iter().map(|tag| (tag.to_string(), String::new())).collect();
         assert!(is_known(&tags, "WF-19.1") && is_known(&tags, "WF-19.10") && is_known(&tags, "KNO-12"));
+        assert!(is_known(&tags, "ADR-019") && !is_known(&tags, "ADR-018"));
         assert!(!is_known(&tags, "KNO-1") && !is_known(&tags, "WF-19.2"));
     }
 }

@@ -37,11 +37,12 @@ impl<'files> TestIndex<'files> {
         }
     }
 
-    /// Whether some file with tests ends with this path; the tables inside guides name their tests so.
+    /// Whether some file of tests has this path or ends with it; the tables inside guides name their tests so.
     pub fn has_file_ending(&self, end: &str) -> bool {
-        let end = format!("/{end}");
+        let inside = format!("/{end}");
         self.files.values().any(|file| {
-            file.path.ends_with(&end) && (file.text.contains("#[test]") || file.text.contains("test]"))
+            let is_test = file.path.contains("/tests/") || file.text.contains("test]");
+            is_test && file.extension() == "rs" && (file.path == end || file.path.ends_with(&inside))
         })
     }
 }
@@ -135,6 +136,7 @@ mod tests {
     fn a_guide_may_name_a_test_by_the_end_of_its_path() {
         let files = files();
         assert!(TestIndex::new(&files).has_file_ending("it/b.rs"));
+        assert!(TestIndex::new(&files).has_file_ending("crates/a/tests/it/b.rs"));
         assert!(!TestIndex::new(&files).has_file_ending("it/gone.rs"));
     }
 }

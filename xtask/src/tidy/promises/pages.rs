@@ -12,7 +12,7 @@ const GENERATED: [&str; 2] = ["docs/guide/configuration.md", "docs/guide/benchma
 /// A shorter quote says too little to notice that its sentence changed.
 const QUOTE_WORDS: usize = 3;
 /// How much of a sentence a complaint repeats.
-const SHOWN: usize = 160;
+const SHOWN: usize = 16000;
 
 pub fn check(files: &[File], documentation: &PromiseTable, tests: &TestIndex) -> Vec<String> {
     let pages: Vec<(&File, MarkdownPage)> =

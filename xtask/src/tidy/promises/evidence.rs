@@ -41,7 +41,7 @@ impl<'files> TestIndex<'files> {
     pub fn has_file_ending(&self, end: &str) -> bool {
         let inside = format!("/{end}");
         self.files.values().any(|file| {
-            let is_test = file.path.contains("/tests/") || file.text.contains("test]");
+            let is_test = file.path.contains("/tests") || file.text.contains("test]");
             is_test && file.extension() == "rs" && (file.path == end || file.path.ends_with(&inside))
         })
     }

@@ -23,7 +23,8 @@ pub fn run(request: &Request) -> Result<bool> {
 /// Puts it on the path of whoever runs this, under both of its names.
 pub fn install(request: &Request) -> Result<bool> {
     eprintln!("... the program; this takes some minutes");
-    let mut command = workspace::cargo(&["install", "--path", "crates/app", "--features", "o8", "--locked", "--force"]);
+    let mut command =
+        workspace::cargo(&["install", "--path", "crates/app", "--features", "o8", "--locked", "--force"]);
     flagged(&mut command, &shipped()?, FOLDER)?;
     let done = process::run(&mut command, workspace::BUILD_LIMIT, request.verbose)?;
     let said = done.require("installing orchestr8")?.output;

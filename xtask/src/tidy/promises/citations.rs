@@ -30,7 +30,8 @@ pub fn check(files: &[File], tags: &BTreeMap<String, String>) -> Vec<String> {
         for (index, line) in file.text.lines().enumerate() {
             let named = test_name(line).into_iter().flat_map(cited_by_name);
             for tag in cited(line).into_iter().chain(named).filter(|tag| !is_known(tags, tag)) {
-                let what = format!("{tag} has no row: add it to a table of {FOLDER}, with the test that would fail");
+                let what =
+                    format!("{tag} has no row: add it to a table of {FOLDER}, with the test that would fail");
                 complaints.push(file.complain(index + 1, what));
             }
         }
@@ -64,8 +65,13 @@ fn tag_at(text: &str, family: &str, needs_digit: bool) -> Option<String> {
     let run = text[..end].split("..").next()?.trim_end_matches(['.', '-']);
     let first = text[family.len()..].chars().next()?;
     // `MCP-Protocol-Version` is a header.
-    let is_word = text[end..].starts_with(|c: char| c.is_ascii_lowercase()) && run.ends_with(|c: char| c.is_ascii_uppercase());
-    let fits = if needs_digit { first.is_ascii_digit() } else { first.is_ascii_uppercase() || first.is_ascii_digit() };
+    let is_word = text[end..].starts_with(|c: char| c.is_ascii_lowercase())
+        && run.ends_with(|c: char| c.is_ascii_uppercase());
+    let fits = if needs_digit {
+        first.is_ascii_digit()
+    } else {
+        first.is_ascii_uppercase() || first.is_ascii_digit()
+    };
     (fits && !is_word && run.len() > family.len()).then(|| run.to_string())
 }
 
@@ -93,7 +99,10 @@ mod tests {
 
     #[test]
     fn tags_are_found_in_sentences() {
-        assert_eq!(cited("as MCP-ORDER-4 says, (SES-7.3). ADR-019, MCP-SCHEMA-1..5"), ["MCP-ORDER-4", "MCP-SCHEMA-1", "SES-7.3", "ADR-019"]);
+        assert_eq!(
+            cited("as MCP-ORDER-4 says, (SES-7.3). ADR-019, MCP-SCHEMA-1..5"),
+            ["MCP-ORDER-4", "MCP-SCHEMA-1", "SES-7.3", "ADR-019"]
+        );
         assert_eq!(cited("MCP-Protocol-Version, X-MCP-ID-1, AES-256, ERR-none, SES-"), Vec::<String>::new());
     }
 
@@ -108,8 +117,10 @@ mod tests {
 
     #[test]
     fn a_section_is_known_by_its_parts() {
-        let tags: BTreeMap<String, String> =
-            ["WF-19.1a", "WF-19.10b", "KNO-12a"].into_iter().map(|tag| (tag.to_string(), String::new())).collect();
+        let tags: BTreeMap<String, String> = ["WF-19.1a", "WF-19.10b", "KNO-12a"]
+            .into_iter()
+            .map(|tag| (tag.to_string(), String::new()))
+            .collect();
         assert!(is_known(&tags, "WF-19.1") && is_known(&tags, "WF-19.10") && is_known(&tags, "KNO-12"));
         assert!(is_known(&tags, "ADR-019") && !is_known(&tags, "ADR-018"));
         assert!(!is_known(&tags, "KNO-1") && !is_known(&tags, "WF-19.2"));

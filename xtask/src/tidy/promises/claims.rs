@@ -23,9 +23,36 @@ const WORDS: [&str; 19] = [
     "lost",
 ];
 const UNITS: [&str; 30] = [
-    "%", "s", "ms", "second", "seconds", "minute", "minutes", "hour", "hours", "day", "days", "week", "weeks", "KiB",
-    "MiB", "GiB", "kB", "KB", "MB", "GB", "bytes", "characters", "times", "attempts", "items", "levels", "rounds",
-    "requests", "connections", "entries",
+    "%",
+    "s",
+    "ms",
+    "second",
+    "seconds",
+    "minute",
+    "minutes",
+    "hour",
+    "hours",
+    "day",
+    "days",
+    "week",
+    "weeks",
+    "KiB",
+    "MiB",
+    "GiB",
+    "kB",
+    "KB",
+    "MB",
+    "GB",
+    "bytes",
+    "characters",
+    "times",
+    "attempts",
+    "items",
+    "levels",
+    "rounds",
+    "requests",
+    "connections",
+    "entries",
 ];
 
 /// Where in the text something is promised; text between backticks is left out.
@@ -57,7 +84,9 @@ fn measures(text: &str) -> Vec<Range<usize>> {
         let unit = UNITS.iter().find(|unit| {
             text[unit_start..].starts_with(**unit) && is_whole(text, &(unit_start..unit_start + unit.len()))
         });
-        if let Some(unit) = unit.filter(|_| is_whole(text, &(start..figures_end)) || unit_start == figures_end) {
+        if let Some(unit) =
+            unit.filter(|_| is_whole(text, &(start..figures_end)) || unit_start == figures_end)
+        {
             found.push(start..unit_start + unit.len());
         }
     }
@@ -93,7 +122,10 @@ mod tests {
 
     #[test]
     fn numbers_are_found_with_their_units() {
-        assert_eq!(found("after 30 s, 1.5 GiB or 10,000 items, 80 %"), ["30 s", "1.5 GiB", "10,000 items", "80 %"]);
+        assert_eq!(
+            found("after 30 s, 1.5 GiB or 10,000 items, 80 %"),
+            ["30 s", "1.5 GiB", "10,000 items", "80 %"]
+        );
         assert_eq!(found("version 2.1, port 8088, 3 steps of 4 and RFC 9110."), Vec::<&str>::new());
     }
 }

@@ -56,7 +56,9 @@ fn stands_alone(file: &File) -> bool {
 fn has_test(file: &File, name: &str) -> bool {
     match file.extension() {
         "rs" => has_rust_test(file, name),
-        "mjs" | "ts" => ["'", "`", "\""].iter().any(|quote| file.text.contains(&format!("test({quote}{name}"))),
+        "mjs" | "ts" => {
+            ["'", "`", "\""].iter().any(|quote| file.text.contains(&format!("test({quote}{name}")))
+        }
         "md" => file.text.lines().any(|line| line.starts_with('|') && line.contains(name)),
         _ => file.text.contains(name),
     }
@@ -71,7 +73,9 @@ fn has_rust_test(file: &File, name: &str) -> bool {
         let is_in_suite = SUITES.iter().any(|suite| file.path.contains(suite));
         let above = lines[..at].iter().rev().take_while(|line| is_above_a_function(line));
         line.starts_with(&entry)
-            || is_declared && (is_in_suite || above.into_iter().any(|line| line.starts_with("#[") && line.contains("test")))
+            || is_declared
+                && (is_in_suite
+                    || above.into_iter().any(|line| line.starts_with("#[") && line.contains("test")))
     })
 }
 

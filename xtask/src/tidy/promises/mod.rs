@@ -9,7 +9,7 @@ mod table;
 use super::File;
 use evidence::TestIndex;
 use std::collections::BTreeMap;
-use table::{PromiseTable, PromiseRow};
+use table::{PromiseRow, PromiseTable};
 
 const FOLDER: &str = "conformance/promises/";
 /// The table of README and guides; the others are of contracts.
@@ -17,7 +17,8 @@ const DOCUMENTATION: &str = "conformance/promises/documentation.md";
 
 pub fn check(files: &[File]) -> Vec<String> {
     let tests = TestIndex::new(files);
-    let tables: Vec<PromiseTable> = files.iter().filter(|file| is_table(file)).map(PromiseTable::parse).collect();
+    let tables: Vec<PromiseTable> =
+        files.iter().filter(|file| is_table(file)).map(PromiseTable::parse).collect();
     let mut complaints = Vec::new();
     let mut tags = BTreeMap::new();
     for table in &tables {
@@ -53,7 +54,11 @@ fn unproven(table: &PromiseTable, row: &PromiseRow, tests: &TestIndex) -> Vec<St
         let what = "no test: name one as `path::function`, or move the row to \"Without a test yet\" with the reason";
         return vec![table.complain(row.line, what)];
     }
-    row.tests.iter().filter_map(|test| tests.missing(test)).map(|what| table.complain(row.line, what)).collect()
+    row.tests
+        .iter()
+        .filter_map(|test| tests.missing(test))
+        .map(|what| table.complain(row.line, what))
+        .collect()
 }
 
 fn repeated_tags(table: &PromiseTable, tags: &mut BTreeMap<String, String>) -> Vec<String> {
@@ -61,7 +66,8 @@ fn repeated_tags(table: &PromiseTable, tags: &mut BTreeMap<String, String>) -> V
     for row in &table.rows {
         let place = format!("{}:{}", table.path, row.line);
         if let Some(first) = tags.insert(row.key.clone(), place) {
-            complaints.push(table.complain(row.line, format!("the tag {} stands at {first} already", row.key)));
+            complaints
+                .push(table.complain(row.line, format!("the tag {} stands at {first} already", row.key)));
         }
     }
     complaints

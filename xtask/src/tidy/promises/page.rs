@@ -126,7 +126,9 @@ impl Reader {
 
 fn is_item(line: &str) -> bool {
     let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    line.starts_with("- ") || line.starts_with("* ") || (number.len() < line.len() && number.starts_with(". "))
+    line.starts_with("- ")
+        || line.starts_with("* ")
+        || (number.len() < line.len() && number.starts_with(". "))
 }
 
 /// The cells of a row without its bars at the ends; `\|` is a bar inside a cell.
@@ -193,7 +195,8 @@ mod tests {
 
     #[test]
     fn a_paragraph_is_one_block_and_knows_its_lines() {
-        let page = MarkdownPage::parse("# T\nfirst\n\n## One\none two\nthree\n- item\n```\ncode never\n```\n");
+        let page =
+            MarkdownPage::parse("# T\nfirst\n\n## One\none two\nthree\n- item\n```\ncode never\n```\n");
         let texts: Vec<&str> = page.blocks.iter().map(|block| block.text.as_str()).collect();
         assert_eq!(texts, ["first", "one two three", "- item"]);
         assert_eq!((page.blocks[0].section, page.blocks[1].section), (None, Some(0)));
@@ -203,8 +206,11 @@ mod tests {
 
     #[test]
     fn a_table_of_promises_brings_its_tests() {
-        let page = MarkdownPage::parse("| promise | test |\n|---|---|\n| it never ends | `a.rs`, `b.rs` |\n\n| a | b |\n|---|---|\n| c | d |\n");
-        let promise = page.blocks.iter().find(|block| block.text == "it never ends").map(|block| block.tests.clone());
+        let page = MarkdownPage::parse(
+            "| promise | test |\n|---|---|\n| it never ends | `a.rs`, `b.rs` |\n\n| a | b |\n|---|---|\n| c | d |\n",
+        );
+        let promise =
+            page.blocks.iter().find(|block| block.text == "it never ends").map(|block| block.tests.clone());
         assert_eq!(promise, Some(vec!["a.rs".to_string(), "b.rs".to_string()]));
         assert!(page.blocks.iter().any(|block| block.text == "d" && block.tests.is_empty()));
     }

@@ -1,6 +1,6 @@
 //! Compares README and guides with the table that quotes them: every quote is on its page, every claim is quoted, every section has a row.
-use super::DOCUMENTATION;
 use super::super::File;
+use super::DOCUMENTATION;
 use super::claims::claims;
 use super::evidence::TestIndex;
 use super::page::{Block, MarkdownPage, plain};
@@ -11,12 +11,15 @@ use std::ops::Range;
 const GENERATED: [&str; 2] = ["docs/guide/configuration.md", "docs/guide/benchmarks.md"];
 /// A shorter quote says too little to notice that its sentence changed.
 const QUOTE_WORDS: usize = 3;
-/// How much of a sentence a complaint repeats.
-const SHOWN: usize = 16000;
+/// How much of a quote that is not found is repeated.
+const SHOWN: usize = 160;
 
 pub fn check(files: &[File], documentation: &PromiseTable, tests: &TestIndex) -> Vec<String> {
-    let pages: Vec<(&File, MarkdownPage)> =
-        files.iter().filter(|file| is_page(&file.path)).map(|file| (file, MarkdownPage::parse(&file.text))).collect();
+    let pages: Vec<(&File, MarkdownPage)> = files
+        .iter()
+        .filter(|file| is_page(&file.path))
+        .map(|file| (file, MarkdownPage::parse(&file.text)))
+        .collect();
     let mut complaints = Vec::new();
     for row in &documentation.rows {
         if !pages.iter().any(|(file, _)| file.path == row.page) {
@@ -45,7 +48,8 @@ fn misquoted(documentation: &PromiseTable, page: &MarkdownPage, row: &PromiseRow
     if let Some(title) = section_title(row) {
         let title = plain(title);
         let is_there = page.sections.iter().any(|section| section.title == title);
-        let complaint = || documentation.complain(row.line, format!("{} has no section \"{title}\"", row.page));
+        let complaint =
+            || documentation.complain(row.line, format!("{} has no section \"{title}\"", row.page));
         return (!is_there).then(complaint);
     }
     let quote = plain(&row.key);
@@ -69,7 +73,8 @@ fn unquoted_claims(file: &File, page: &MarkdownPage, rows: &[&PromiseRow]) -> Ve
     if GENERATED.contains(&file.path.as_str()) {
         return Vec::new();
     }
-    let quotes: Vec<String> = rows.iter().filter(|row| section_title(row).is_none()).map(|row| plain(&row.key)).collect();
+    let quotes: Vec<String> =
+        rows.iter().filter(|row| section_title(row).is_none()).map(|row| plain(&row.key)).collect();
     let mut complaints = Vec::new();
     for block in page.blocks.iter().filter(|block| block.tests.is_empty()) {
         let quoted: Vec<Range<usize>> = quotes.iter().flat_map(|quote| places(block, quote)).collect();
@@ -84,7 +89,7 @@ fn unquoted_claims(file: &File, page: &MarkdownPage, rows: &[&PromiseRow]) -> Ve
             let what = format!(
                 "\"{}\" makes a promise without a row: add \"| {} | `path::test` | |\" below \"## {}\" in {DOCUMENTATION}, with the test that would fail, or `no promise` and why",
                 &block.text[claim.clone()],
-                shorten(sentence),
+                sentence.replace('|', "\\|"),
                 file.path
             );
             complaints.push(file.complain(block.line_at(claim.start), what));
@@ -95,14 +100,17 @@ fn unquoted_claims(file: &File, page: &MarkdownPage, rows: &[&PromiseRow]) -> Ve
 
 fn empty_sections(file: &File, page: &MarkdownPage, rows: &[&PromiseRow]) -> Vec<String> {
     let titles: Vec<String> = rows.iter().filter_map(|row| section_title(row)).map(plain).collect();
-    let quotes: Vec<String> = rows.iter().filter(|row| section_title(row).is_none()).map(|row| plain(&row.key)).collect();
+    let quotes: Vec<String> =
+        rows.iter().filter(|row| section_title(row).is_none()).map(|row| plain(&row.key)).collect();
     let mut complaints = Vec::new();
     for (index, section) in page.sections.iter().enumerate() {
         let mut blocks = page.blocks.iter().filter(|block| block.section == Some(index)).peekable();
         // A heading directly above another one says nothing of its own.
         let is_empty = blocks.peek().is_none() && page.sections.get(index + 1).is_some();
         let has_row = titles.contains(&section.title)
-            || blocks.any(|block| !block.tests.is_empty() || quotes.iter().any(|quote| block.text.contains(quote)));
+            || blocks.any(|block| {
+                !block.tests.is_empty() || quotes.iter().any(|quote| block.text.contains(quote))
+            });
         if !has_row && !is_empty {
             let what = format!(
                 "section \"{0}\" has no row in {DOCUMENTATION}: quote a sentence of it with its test, or add \"| ## {0} | no promise | why |\" below \"## {1}\"",
@@ -131,7 +139,11 @@ fn places(block: &Block, quote: &str) -> Vec<Range<usize>> {
 
 fn sentence_around<'text>(text: &'text str, claim: &Range<usize>) -> &'text str {
     let ends = |at: usize| text[at..].starts_with(". ") || text[at..].starts_with("; ");
-    let start = (0..claim.start).rev().filter(|at| text.is_char_boundary(*at)).find(|at| ends(*at)).map_or(0, |at| at + 2);
+    let start = (0..claim.start)
+        .rev()
+        .filter(|at| text.is_char_boundary(*at))
+        .find(|at| ends(*at))
+        .map_or(0, |at| at + 2);
     let end = (claim.end..text.len()).filter(|at| text.is_char_boundary(*at)).find(|at| ends(*at));
     &text[start..end.map_or(text.len(), |at| at + 1)]
 }
@@ -155,7 +167,10 @@ mod tests {
         let file = |path: &str, text: String| File { path: path.into(), text };
         let files = vec![
             file("docs/guide/workflows.md", page.into()),
-            file(DOCUMENTATION, format!("## docs/guide/workflows.md\n\n| sentence | test | note |\n|---|---|---|\n{rows}")),
+            file(
+                DOCUMENTATION,
+                format!("## docs/guide/workflows.md\n\n| sentence | test | note |\n|---|---|---|\n{rows}"),
+            ),
             file("crates/a/tests/it/retry.rs", "#[test]\nfn x() {}".into()),
         ];
         check(&files, &PromiseTable::parse(&files[1]), &TestIndex::new(&files))
@@ -173,7 +188,10 @@ mod tests {
     fn a_claim_without_a_row_is_named_with_its_line() {
         let found = complaints(PAGE, &format!("| ## Retries | no promise | x |\n{LICENCE}"));
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("docs/guide/workflows.md:6: \"at most\" makes a promise without a row"), "{found:?}");
+        assert!(
+            found[0].starts_with("docs/guide/workflows.md:6: \"at most\" makes a promise without a row"),
+            "{found:?}"
+        );
         assert!(found[0].contains("| A step is tried at most 3 times. | `path::test` | |"), "{found:?}");
     }
 
@@ -181,7 +199,10 @@ mod tests {
     fn a_section_without_a_row_is_named() {
         let found = complaints(PAGE, QUOTE);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("docs/guide/workflows.md:8: section \"Licence\" has no row"), "{found:?}");
+        assert!(
+            found[0].starts_with("docs/guide/workflows.md:8: section \"Licence\" has no row"),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -196,13 +217,17 @@ mod tests {
         let rows = format!("{QUOTE}{LICENCE}| at most | `a.rs::b` | |\n| ## Gone | no promise | x |\n");
         let found = complaints(PAGE, &rows);
         assert_eq!(found.len(), 2, "{found:?}");
-        let other = format!("{QUOTE}{LICENCE}\n## docs/guide/gone.md\n\n| sentence | test | note |\n|---|---|---|\n| a b c | `x` | |\n");
+        let other = format!(
+            "{QUOTE}{LICENCE}\n## docs/guide/gone.md\n\n| sentence | test | note |\n|---|---|---|\n| a b c | `x` | |\n"
+        );
         assert!(complaints(PAGE, &other)[0].contains("there is no page \"docs/guide/gone.md\""));
     }
 
     #[test]
     fn a_table_of_promises_on_the_page_needs_no_rows_but_its_tests() {
-        let table = |test: &str| format!("## Promises\n\n| promise | test |\n|---|---|\n| it never ends | `{test}` |\n");
+        let table = |test: &str| {
+            format!("## Promises\n\n| promise | test |\n|---|---|\n| it never ends | `{test}` |\n")
+        };
         assert_eq!(complaints(&table("it/retry.rs"), ""), Vec::<String>::new());
         assert!(complaints(&table("gone.rs"), "")[0].contains("no file with tests ends with gone.rs"));
     }

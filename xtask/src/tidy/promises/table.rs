@@ -46,7 +46,9 @@ impl PromiseTable {
             if let Some(title) = line.strip_prefix("## ") {
                 heading = title.trim();
             }
-            if heading == WITHOUT_TEST && let Some(limit) = limit_of(line) {
+            if heading == WITHOUT_TEST
+                && let Some(limit) = limit_of(line)
+            {
                 table.limit = Some((index + 1, limit));
             }
             if !line.starts_with('|') {
@@ -96,15 +98,18 @@ impl PromiseTable {
     /// What is wrong with the form of the table and with the number of rows without a test.
     pub fn complaints(&self) -> Vec<String> {
         let form = "a row has a tag or a quoted sentence, what it promises, and as many cells as the heading";
-        let mut complaints: Vec<String> = self.malformed.iter().map(|line| self.complain(*line, form)).collect();
+        let mut complaints: Vec<String> =
+            self.malformed.iter().map(|line| self.complain(*line, form)).collect();
         let untested = self.rows.iter().filter(|row| row.is_untested).count();
         let (line, limit) = self.limit.unwrap_or((1, 0));
         if untested > limit {
-            let what = format!("{untested} rows without a test, and at most {limit} are allowed: write the test");
+            let what =
+                format!("{untested} rows without a test, and at most {limit} are allowed: write the test");
             complaints.push(self.complain(line, what));
         }
         if untested < limit {
-            let what = format!("only {untested} rows are without a test: write \"{LIMIT}{untested} rows\" here");
+            let what =
+                format!("only {untested} rows are without a test: write \"{LIMIT}{untested} rows\" here");
             complaints.push(self.complain(line, what));
         }
         complaints
@@ -144,14 +149,19 @@ mod tests {
     fn rows_of_pages_belong_to_the_heading_above_them() {
         let text = "## README.md\n\n| sentence | test | note |\n|---|---|---|\n| It never ends. | `a.rs::b` | |\n| ## Licence | no promise | words |\n";
         let table = table(DOCUMENTATION, text);
-        assert_eq!((table.rows[0].page.as_str(), table.rows[0].key.as_str()), ("README.md", "It never ends."));
+        assert_eq!(
+            (table.rows[0].page.as_str(), table.rows[0].key.as_str()),
+            ("README.md", "It never ends.")
+        );
         assert!(table.rows[1].is_exempt());
     }
 
     #[test]
     fn the_number_of_rows_without_a_test_only_shrinks() {
         let text = |limit: usize| {
-            format!("## Without a test yet\n\nAt most {limit} rows.\n\n| tag | promise | reason |\n|---|---|---|\n| A-1 | x | y |\n")
+            format!(
+                "## Without a test yet\n\nAt most {limit} rows.\n\n| tag | promise | reason |\n|---|---|---|\n| A-1 | x | y |\n"
+            )
         };
         let complaints = |limit| table("conformance/promises/runtime.md", &text(limit)).complaints();
         assert_eq!(complaints(1), Vec::<String>::new());

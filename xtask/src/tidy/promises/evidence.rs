@@ -64,7 +64,23 @@ fn has_test(file: &File, name: &str) -> bool {
     }
 }
 
+/// `NAME = VALUE`: a constant that a sentence names the value of. It goes beside a test of what happens at the limit.
+pub fn constant(test: &str) -> Option<(&str, &str)> {
+    test.split_once("::")?.1.split_once(" = ")
+}
+
+fn has_constant(file: &File, name: &str, value: &str) -> bool {
+    let declares = |line: &str| {
+        line.split_once("const ").is_some_and(|(_, rest)| rest.starts_with(&format!("{name}:")))
+            && line.ends_with(&format!(" = {value};"))
+    };
+    file.text.lines().any(declares)
+}
+
 fn has_rust_test(file: &File, name: &str) -> bool {
+    if let Some((constant, value)) = name.split_once(" = ") {
+        return has_constant(file, constant, value);
+    }
     let lines: Vec<&str> = file.text.lines().map(str::trim).collect();
     let declaration = format!("fn {name}(");
     let entry = format!("{name}: \"");
@@ -93,6 +109,7 @@ mod tests {
         vec![
             file("crates/a/tests/it/b.rs", "#[test]\n// Why.\nfn holds() {}\n\nfn holds_not() {}\n"),
             file("crates/a/tests/it/pages.rs", "pages! {\n    readme: \"README.md\", 14;\n}\n"),
+            file("crates/a/src/limits.rs", "pub const KEY_CHARACTERS: usize = 255;\n"),
             file("crates/a/src/suite/order.rs", "pub async fn in_order(store: &Store) {}\n"),
             file("conformance/mcp/echo.transcript", "> x"),
             file("conformance/workflows/tables/limits.md", "| key | 255 |\n"),
@@ -109,6 +126,7 @@ mod tests {
             "crates/a/tests/it/b.rs::holds",
             "crates/a/tests/it/pages.rs::readme",
             "crates/a/src/suite/order.rs::in_order",
+            "crates/a/src/limits.rs::KEY_CHARACTERS = 255",
             "conformance/mcp/echo.transcript",
             "conformance/workflows/tables/limits.md::255",
             "dashboard/browser/acts.test.mjs::pause and resume",
@@ -127,6 +145,8 @@ mod tests {
             "crates/a/tests/it/b.rs::hold",
             "crates/a/tests/it/b.rs",
             "crates/a/tests/it/gone.rs::holds",
+            "crates/a/src/limits.rs::KEY_CHARACTERS = 25",
+            "crates/a/src/limits.rs::KEY_CHARACTERS",
             "conformance/mcp/gone.transcript",
             "conformance/workflows/tables/limits.md::256",
             "dashboard/browser/acts.test.mjs::cancel",

@@ -54,6 +54,10 @@ fn unproven(table: &PromiseTable, row: &PromiseRow, tests: &TestIndex) -> Vec<St
         let what = "no test: name one as `path::function`, or move the row to \"Without a test yet\" with the reason";
         return vec![table.complain(row.line, what)];
     }
+    if row.tests.iter().all(|test| evidence::constant(test).is_some()) {
+        let what = "a constant is no test: name the test of what happens at the limit beside it";
+        return vec![table.complain(row.line, what)];
+    }
     row.tests
         .iter()
         .filter_map(|test| tests.missing(test))
@@ -107,6 +111,16 @@ mod tests {
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].starts_with("conformance/promises/runtime.md:5: no test"), "{found:?}");
         assert!(found[1].contains("crates/a/tests/it/main.rs has no test gone"), "{found:?}");
+    }
+
+    #[test]
+    fn a_constant_alone_is_no_test() {
+        let found = complaints(
+            "| MCP-ID-1 | at most 9 | `crates/a/tests/it/main.rs::MANY = 9` | |\n",
+            "const MANY: u8 = 9;\n",
+        );
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("a constant is no test"), "{found:?}");
     }
 
     #[test]

@@ -1,10 +1,17 @@
 //! Finds the words that make a sentence a promise: "never", "at most", "survives", a number with its unit.
 use std::ops::Range;
 
-const WORDS: [&str; 19] = [
+const WORDS: [&str; 26] = [
     "never",
     "always",
+    "every",
     "exactly",
+    "twice",
+    "unless",
+    "durable",
+    "encrypted",
+    "restart",
+    "restarts",
     "at most",
     "at least",
     "no more than",

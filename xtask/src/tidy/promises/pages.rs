@@ -54,7 +54,7 @@ fn misquoted(documentation: &PromiseTable, page: &MarkdownPage, row: &PromiseRow
     }
     let quote = plain(&row.key);
     let is_whole_block = page.blocks.iter().any(|block| block.text == quote);
-    if quote.split(' ').count() < QUOTE_WORDS && !is_whole_block {
+    if is_short(&quote) && !is_whole_block {
         let what = format!("quote at least {QUOTE_WORDS} words, so that a change of the sentence is noticed");
         return Some(documentation.complain(row.line, what));
     }
@@ -133,7 +133,15 @@ fn missing_tests(file: &File, page: &MarkdownPage, tests: &TestIndex) -> Vec<Str
     complaints
 }
 
+/// A short quote stands for a block that says nothing else, such as a cell of a table.
+fn is_short(quote: &str) -> bool {
+    quote.split(' ').count() < QUOTE_WORDS
+}
+
 fn places(block: &Block, quote: &str) -> Vec<Range<usize>> {
+    if is_short(quote) && block.text != quote {
+        return Vec::new();
+    }
     block.text.match_indices(quote).map(|(at, found)| at..at + found.len()).collect()
 }
 
@@ -221,6 +229,14 @@ mod tests {
             "{QUOTE}{LICENCE}\n## docs/guide/gone.md\n\n| sentence | test | note |\n|---|---|---|\n| a b c | `x` | |\n"
         );
         assert!(complaints(PAGE, &other)[0].contains("there is no page \"docs/guide/gone.md\""));
+    }
+
+    #[test]
+    fn a_short_quote_covers_only_the_cell_that_it_is() {
+        let page = "## It\n\n| |\n|---|\n| never |\n\nIt never ends.\n";
+        let found = complaints(page, "| never | `a.rs::b` | |\n");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("docs/guide/workflows.md:7:"), "{found:?}");
     }
 
     #[test]

@@ -31,6 +31,9 @@ impl<'files> TestIndex<'files> {
         };
         match name {
             Some(name) if has_test(file, name) => None,
+            Some(name) if constant(test).is_some() => Some(format!(
+                "{path} does not say {name}: the sentence names another figure than the program"
+            )),
             Some(name) => Some(format!("{path} has no test {name}")),
             None if stands_alone(file) => None,
             None => Some(format!("{path}: name the function, as `{path}::function`")),

@@ -61,7 +61,7 @@ fn misquoted(documentation: &PromiseTable, page: &MarkdownPage, row: &PromiseRow
     let is_there = page.blocks.iter().any(|block| block.text.contains(&quote));
     let what = || {
         format!(
-            "{} does not say \"{}\": quote the sentence as it is now and check that its test still fails without it, or remove the row",
+            "{} does not say \"{}\": quote the sentence as it is now and see whether its test still proves it, or remove the row",
             row.page,
             shorten(&quote)
         )

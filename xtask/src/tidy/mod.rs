@@ -1,4 +1,5 @@
-//! The house rules a compiler does not know: lengths, first lines, names, marks, layers, SQL, streams, promises.
+//! The house rules a compiler does not know: lengths, first lines, names, marks, layers, SQL, streams, indexes, promises.
+mod indexes;
 mod layers;
 mod lengths;
 mod marks;
@@ -59,6 +60,7 @@ pub fn check() -> Result<Found> {
             complaints.extend(streams::check(file));
         }
     }
+    complaints.extend(indexes::check(&files));
     complaints.extend(promises::check(&files));
     complaints.extend(layers::check(&workspace::metadata()?));
     Ok(Found { files: files.len(), complaints })

@@ -128,3 +128,26 @@ impl Stored {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::End;
+
+    /// Log, journal and store use the words of the contract.
+    #[test]
+    fn ends_have_the_words_of_the_contract() {
+        for (end, word) in [
+            (End::Success, "success"),
+            (End::ToolError, "tool_error"),
+            (End::Timeout, "timeout"),
+            (End::LateCompleted, "late_completed"),
+            (End::Aborted, "aborted"),
+            (End::DisconnectedCompleted, "disconnected_completed"),
+            (End::Refused, "refused"),
+            (End::InputRequired, "input_required"),
+        ] {
+            assert_eq!(end.as_str(), word);
+            assert_eq!(serde_json::to_value(end).unwrap(), word);
+        }
+    }
+}

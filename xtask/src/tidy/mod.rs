@@ -1,8 +1,10 @@
-//! The house rules a compiler does not know: lengths, first lines, names, marks, layers, SQL, streams.
+//! The house rules a compiler does not know: lengths, first lines, names, marks, layers, SQL, streams, indexes, promises.
+mod indexes;
 mod layers;
 mod lengths;
 mod marks;
 mod names;
+mod promises;
 mod source;
 mod sql;
 mod streams;
@@ -58,6 +60,8 @@ pub fn check() -> Result<Found> {
             complaints.extend(streams::check(file));
         }
     }
+    complaints.extend(indexes::check(&files));
+    complaints.extend(promises::check(&files));
     complaints.extend(layers::check(&workspace::metadata()?));
     Ok(Found { files: files.len(), complaints })
 }

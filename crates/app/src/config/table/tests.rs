@@ -26,6 +26,15 @@ fn every_default_is_a_value_its_own_setting_takes() {
     }
 }
 
+/// A key of a provider is named by its variable or its secret, and stands in no file of settings.
+#[test]
+fn no_setting_holds_a_key_of_a_provider() {
+    let of_providers =
+        SETTINGS.iter().map(|setting| setting.key).filter(|key| key.starts_with("models.providers."));
+    let about_keys: Vec<&str> = of_providers.filter(|key| key.to_lowercase().contains("key")).collect();
+    assert_eq!(about_keys, ["models.providers.*.keyVariable", "models.providers.*.keySecret"]);
+}
+
 #[test]
 fn variables_follow_from_keys() {
     let variable = |key: &str| SETTINGS.iter().find(|setting| setting.key == key).unwrap().variable();

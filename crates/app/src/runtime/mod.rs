@@ -102,6 +102,25 @@ pub struct Runtime {
     sink: Stderr,
 }
 
+/// The log of a process that has no kernel.
+pub struct CommandLog {
+    pub log: Log,
+    sink: Stderr,
+}
+
+impl CommandLog {
+    pub fn start(settings: &Settings) -> Self {
+        let (clock, _, _) = ports(settings.mode.deterministic);
+        let (sink, redactor) = (Stderr::start(), Arc::new(Redactor::new(&settings.redact_keys)));
+        Self { log: Log::new(settings.log_level, sink.clone(), redactor, clock), sink }
+    }
+
+    /// Waits until what was logged is written.
+    pub fn flush(&self) {
+        self.sink.flush(FLUSH_LIMIT);
+    }
+}
+
 /// Runs a future on a thread for each core. At least two, since a small commit holds its thread up while the disk flushes;
 /// not more than a disk can keep busy, since each costs memory.
 pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {

@@ -54,7 +54,11 @@ fn messages_are_on_record() {
             );
         }
     }
-    assert_eq!(audit(&server, "eve", "object=00000000-0000-4000-8000-0000006d2d31"), Vec::<Value>::new(), "another tenant");
+    assert_eq!(
+        audit(&server, "eve", "object=00000000-0000-4000-8000-0000006d2d31"),
+        Vec::<Value>::new(),
+        "another tenant"
+    );
     assert_eq!(audit(&server, "owner", "principal=agent&action=aacp.send").len(), 2);
     let first = expect(&server, "owner", ("GET", "/v1/audit?limit=1&action=aacp.send"), None, 200);
     let cursor = first["nextCursor"].as_str().unwrap();
@@ -100,15 +104,23 @@ fn answers_and_silence_are_on_record() {
         [("aacp.send", "operator", "success"), ("aacp.send", "agent", "success")],
         "{entries:?}"
     );
-    assert_eq!((&entries[0]["object"], &entries[0]["outcome"]), (&json!("00000000-0000-4000-8000-000000612d31"), &json!("COMPLETED")));
-    assert_eq!(audit(&server, "owner", "object=00000000-0000-4000-8000-000000722d31").len(), 2, "by the id of the request too");
+    assert_eq!(
+        (&entries[0]["object"], &entries[0]["outcome"]),
+        (&json!("00000000-0000-4000-8000-000000612d31"), &json!("COMPLETED"))
+    );
+    assert_eq!(
+        audit(&server, "owner", "object=00000000-0000-4000-8000-000000722d31").len(),
+        2,
+        "by the id of the request too"
+    );
     post(
         "agent",
         json!({"messageId": "00000000-0000-4000-8000-000000712d32", "requestId": "00000000-0000-4000-8000-000000722d32", "sourceAgentId": "asker", "targetAgentId": "helper", "messageType": "REQUEST", "payload": 1, "timeoutMs": 1}),
     );
     let mut tries = 0;
     let silence = loop {
-        let entries = audit(&server, "owner", "object=00000000-0000-4000-8000-000000722d32&action=aacp.unanswered");
+        let entries =
+            audit(&server, "owner", "object=00000000-0000-4000-8000-000000722d32&action=aacp.unanswered");
         if !entries.is_empty() {
             break entries;
         }

@@ -212,7 +212,7 @@ pub fn next(entry: &Entry, fact: Fact, policy: &dyn RetryPolicy, at: Moment) -> 
     }
     let act = match fact {
         Fact::Answered(answer) => {
-            // Whoever answers has it, however it was read.
+            // An agent that answers has it, however it was read.
             after.attempts = after.attempts.saturating_add(u32::from(!after.is_handed_over));
             after.is_handed_over = true;
             after.settle(answer, at.now_ms)

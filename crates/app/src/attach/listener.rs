@@ -98,7 +98,7 @@ impl AttachListener {
                 }
             }
         }
-        // Who comes now finds nobody, and looks for the next owner.
+        // A process that comes now finds no owner, and looks for the next one.
         drop(published);
         drop(listener);
         connections.close();

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_there_as_long_as_its_process_and_only_if_nobody_else_could_write_it() {
+    fn a_record_is_there_as_long_as_its_process_and_only_if_no_other_user_could_write_it() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         let socket = socket_place(&data).unwrap();

@@ -48,8 +48,9 @@ const PURPOSE: Purpose =
 /// How long a process that owns the data may begin, or end, before it counts as one that cannot be attached to.
 const OWNER_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long until the owner is looked for again.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How long until the owner is looked for again; it doubles up to the second. Each attempt costs a thread.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const LOOK_AGAIN_MAX: Duration = Duration::from_millis(500);
 
 impl Mcp {
     pub fn run(self, shell: &Shell) -> Result<(), Failure> {
@@ -96,9 +97,12 @@ fn serve(shell: &Shell, client: &Client) -> Result<(), Failure> {
         shell.terminal.note("speaking MCP: one JSON message a line; Ctrl-D ends it. Editors start this themselves: orchestr8 mcp install --help");
     }
     let (input, output) = (File::from(input), File::from(output));
-    let mut patience = Patience::new(OWNER_LIMIT);
+    let (mut patience, mut are_told) = (Patience::new(OWNER_LIMIT), false);
     loop {
-        let settings = client.settings(shell)?;
+        let mut settings = client.settings(shell)?;
+        if std::mem::replace(&mut are_told, true) {
+            settings.warnings.clear();
+        }
         let mut refusal = None;
         if let Some(data) = shared_data(&settings) {
             match attach(&data, &client.hello(&settings)) {
@@ -168,19 +172,22 @@ fn held(failure: Failure, reason: Option<String>) -> Failure {
 /// Waits between attempts, up to a limit in all.
 struct Patience {
     left: Duration,
+    next: Duration,
 }
 
 impl Patience {
     fn new(limit: Duration) -> Self {
-        Self { left: limit }
+        Self { left: limit, next: LOOK_AGAIN }
     }
 
     /// False: the time is over.
     fn wait(&mut self) -> bool {
         let is_left = !self.left.is_zero();
         if is_left {
-            std::thread::sleep(LOOK_AGAIN);
-            self.left = self.left.saturating_sub(LOOK_AGAIN);
+            // The lock of a data file gives no notice when it is free.
+            std::thread::park_timeout(self.next);
+            self.left = self.left.saturating_sub(self.next);
+            self.next = (self.next * 2).min(LOOK_AGAIN_MAX);
         }
         is_left
     }

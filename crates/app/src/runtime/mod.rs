@@ -2,6 +2,7 @@
 
 mod audit;
 mod bridge;
+mod command_log;
 mod countdown;
 pub mod descriptors;
 mod embedding;
@@ -53,6 +54,7 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 use sink::Stderr;
 
+pub use command_log::CommandLog;
 pub use countdown::Countdown;
 pub use store::WhenHeld;
 
@@ -100,25 +102,6 @@ pub struct Runtime {
     /// Tasks that still have something to write when the server stops.
     finishing: Mutex<Vec<JoinHandle<()>>>,
     sink: Stderr,
-}
-
-/// The log of a process that has no kernel.
-pub struct CommandLog {
-    pub log: Log,
-    sink: Stderr,
-}
-
-impl CommandLog {
-    pub fn start(settings: &Settings) -> Self {
-        let (clock, _, _) = ports(settings.mode.deterministic);
-        let (sink, redactor) = (Stderr::start(), Arc::new(Redactor::new(&settings.redact_keys)));
-        Self { log: Log::new(settings.log_level, sink.clone(), redactor, clock), sink }
-    }
-
-    /// Waits until what was logged is written.
-    pub fn flush(&self) {
-        self.sink.flush(FLUSH_LIMIT);
-    }
 }
 
 /// Runs a future on a thread for each core. At least two, since a small commit holds its thread up while the disk flushes;

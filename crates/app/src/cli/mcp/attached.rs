@@ -36,7 +36,11 @@ pub struct AttachedProcess<'p> {
 impl<'p> AttachedProcess<'p> {
     pub fn new(shell: &'p Shell, client: &'p Client, settings: &Settings, data: PathBuf) -> Self {
         let line_bytes = settings.limits.payload_bytes + ENVELOPE_BYTES;
-        Self { shell, client, data, line_bytes, log: CommandLog::start(settings), owning: None }
+        let log = CommandLog::start(settings);
+        for warning in &settings.warnings {
+            log.log.warn(warning, ());
+        }
+        Self { shell, client, data, line_bytes, log, owning: None }
     }
 
     pub fn run(mut self, owner: Attached, input: File, output: File) -> Result<(), Failure> {
@@ -74,7 +78,9 @@ impl<'p> AttachedProcess<'p> {
         self.log.log.warn("the process that owned the data has ended", json!({"data": self.data}));
         let mut patience = Patience::new(OWNER_LIMIT);
         loop {
-            let settings = self.client.settings(self.shell)?;
+            let mut settings = self.client.settings(self.shell)?;
+            // They were told when this process began.
+            settings.warnings.clear();
             let mut refusal = None;
             match attach(&self.data, &self.client.hello(&settings)) {
                 Ok(owner) => {

@@ -280,3 +280,99 @@ fn say(output: &mut impl Write, lines: &[Vec<u8>]) -> bool {
     };
     lines.iter().try_for_each(|line| write(line, output)).and_then(|()| output.flush()).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::sync::mpsc;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// One side of a connection, line by line.
+    struct End {
+        lines: std::io::Lines<BufReader<Socket>>,
+        socket: Socket,
+    }
+
+    impl End {
+        fn of(socket: Socket) -> Self {
+            Self { lines: BufReader::new(socket.try_clone().unwrap()).lines(), socket }
+        }
+
+        fn say(&self, message: &Value) {
+            (&self.socket).write_all(format!("{message}\n").as_bytes()).unwrap();
+        }
+
+        fn hear(&mut self) -> Value {
+            serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_conversation_goes_on_with_the_next_owner_and_ends_with_its_client() {
+        let (client, client_end) = Socket::pair().unwrap();
+        let (first, first_end) = Socket::pair().unwrap();
+        let (second, second_end) = Socket::pair().unwrap();
+        let proxy = LineProxy::new(first_end);
+        let (next, nexts) = mpsc::channel();
+        next.send(second_end).unwrap();
+        let (input, output) = (client_end.try_clone().unwrap(), client_end);
+        let running = std::thread::spawn(move || {
+            proxy.run(input, output, 1000, || {
+                let gone = || Failure::new(orchestr8_contract::Code::Unavailable, "no owner");
+                nexts.try_recv().map_err(|_| gone())
+            })
+        });
+        let (mut client, mut first, mut second) = (End::of(client), End::of(first), End::of(second));
+        let (initialize, opened) =
+            (json!({"id": 0, "method": "initialize"}), json!({"method": "notifications/initialized"}));
+        client.say(&initialize);
+        assert_eq!(first.hear(), initialize);
+        first.say(&json!({"id": 0, "result": 1}));
+        assert_eq!(client.hear(), json!({"id": 0, "result": 1}));
+        let (list, pay) =
+            (json!({"id": 1, "method": "tools/list"}), json!({"id": 2, "method": "tools/call"}));
+        for message in [&opened, &list, &pay] {
+            client.say(message);
+            assert_eq!(&first.hear(), message);
+        }
+        drop(first);
+        assert_eq!(client.hear()["id"], 2, "what may have taken effect is not repeated");
+        assert_eq!(second.hear(), initialize);
+        second.say(&json!({"id": 0, "result": 2}));
+        assert_eq!((second.hear(), second.hear()), (opened, list));
+        second.say(&json!({"id": 1, "result": 3}));
+        assert_eq!(client.hear(), json!({"id": 1, "result": 3}), "and not the handshake a second time");
+        let more = json!({"id": 4, "method": "ping"});
+        client.say(&more);
+        assert_eq!(second.hear(), more);
+        client.socket.shutdown(Shutdown::Write).unwrap();
+        assert!(second.lines.next().is_none(), "the end of the client is told");
+        second.say(&json!({"id": 4, "result": 5}));
+        assert_eq!(client.hear()["id"], 4, "the last answer is passed back");
+        drop(second);
+        running.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn without_another_owner_every_request_is_answered() {
+        let (client, client_end) = Socket::pair().unwrap();
+        let (owner, owner_end) = Socket::pair().unwrap();
+        let proxy = LineProxy::new(owner_end);
+        let (input, output) = (client_end.try_clone().unwrap(), client_end);
+        let running = std::thread::spawn(move || {
+            proxy.run(input, output, 1000, || {
+                Err(Failure::new(orchestr8_contract::Code::Unavailable, "no owner"))
+            })
+        });
+        let (mut client, mut owner) = (End::of(client), End::of(owner));
+        client.say(&json!({"id": 1, "method": "tools/list"}));
+        owner.hear();
+        drop(owner);
+        let answer = client.hear();
+        assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(true)));
+        assert!(running.join().unwrap().is_err());
+    }
+}

@@ -18,7 +18,7 @@ use crate::stdio::{Client, call, error_of};
 /// The content of a tool's answer.
 fn content(answer: &Value) -> Value {
     assert_eq!(answer["result"]["isError"], false, "{answer}");
-    answer["result"]["structuredContent"].clone()
+    serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap()
 }
 
 fn register(client: &mut Client, agent: &str) {
@@ -341,8 +341,9 @@ fn a_stranger_without_the_secret_is_refused() {
     let stream = UnixStream::connect(Beside::of(&place).socket).unwrap();
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     let mut ask = |message: Value| -> Option<Value> {
-        (&stream).write_all(format!("{message}\n").as_bytes()).unwrap();
-        lines.next().map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+        // The other side may be gone already.
+        let _ = (&stream).write_all(format!("{message}\n").as_bytes());
+        lines.next().and_then(Result::ok).map(|line| serde_json::from_str(&line).unwrap())
     };
     let challenge = ask(json!({"attach": 1, "nonce": "6".repeat(64)})).unwrap();
     assert_eq!(challenge["attach"], 1, "{challenge}");

@@ -61,13 +61,21 @@ fn two_processes_share_agents_workflows_and_keyed_calls() {
     assert_eq!(content(&once), content(&again));
     assert_eq!(again["result"]["_meta"]["orchestr8/replayed"], true, "{again}");
     let conflict = error_of(&keyed(&mut second, "other"));
-    assert_eq!(conflict["code"], "IDEMPOTENCY_KEY_CONFLICT", "{conflict}");
+    assert_eq!(conflict["cause"]["code"], "IDEMPOTENCY_KEY_CONFLICT", "{conflict}");
     // An execution that one started is the other's to look at.
     let definition = json!({"id": "hello", "name": "hello", "version": "1.0.0",
-        "steps": [{"id": "say", "agent": "@orchestr8/echo", "input": {"text": "hi"}}]});
-    let started = content(&first.call(3, "run_workflow", json!({"workflow": definition, "wait": true})));
-    let status = content(&second.call(4, "get_status", json!({"executionId": started["executionId"]})));
-    assert_eq!(status["executionId"], started["executionId"], "{status}");
+        "steps": [{"id": "say", "agentId": "@orchestr8/echo", "input": {"text": "hi"}}]});
+    let started = content(&first.call(3, "run_workflow", json!({"workflow": definition})));
+    let status = content(&second.call(
+        4,
+        "get_status",
+        json!({"executionId": started["executionId"], "waitForMs": 10_000}),
+    ));
+    assert_eq!(
+        (&status["executionId"], &status["status"]),
+        (&started["executionId"], &json!("ok")),
+        "{status}"
+    );
     second.end();
     first.end();
 }

@@ -185,6 +185,8 @@ fn a_killed_owner_loses_nothing_that_was_acknowledged() {
             assert_eq!(sent.len(), AHEAD * 2);
         }
         first.end();
+        // The only process that is left answers once it owns the data, if it did not before.
+        inbox(&mut second, "board");
         owner = second;
     }
     owner.end();

@@ -34,6 +34,9 @@ pub const TTL_MS: i64 = 86_400_000;
 /// No message is kept longer, whatever its sender says.
 pub const TTL_MAX_MS: i64 = 30 * 86_400_000;
 
+/// How far `expiresAt` and `ttlMs` of one message may differ: the message was under way, and clocks differ.
+pub const EXPIRY_AGREES_MS: u64 = 5_000;
+
 /// How long one attempt of a request may stay without an answer before its outcome is unknown.
 pub const REQUEST_TIMEOUT_MS: i64 = 30_000;
 

@@ -36,6 +36,10 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
         registered_ms INTEGER NOT NULL, PRIMARY KEY (tenant, id)) STRICT, WITHOUT ROWID;",
     ),
     ("agents-2", "CREATE TABLE aacp_tail (n INTEGER PRIMARY KEY, writes TEXT NOT NULL) STRICT;"),
+    (
+        "agents-3",
+        "ALTER TABLE aacp_request ADD COLUMN handed_over INTEGER NOT NULL DEFAULT 1;",
+    ),
 ];
 
 fn int(number: u64) -> Cell {
@@ -59,28 +63,33 @@ pub fn tail_clear(up_to: i64) -> Statement {
     Statement::new("DELETE FROM aacp_tail WHERE n <= ?1", vec![up_to.into()])
 }
 
-/// Changes a row only if the id was used before, and then nothing in it.
-pub fn message_used(tenant: &str, id: &str) -> Statement {
+/// Changes a row only if the id was used before and has not expired, and then nothing in it.
+pub fn message_used(tenant: &str, id: &str, now_ms: i64) -> Statement {
     Statement::new(
-        "UPDATE aacp_message SET held = held WHERE tenant = ?1 AND id = ?2",
-        vec![tenant.into(), id.into()],
+        "UPDATE aacp_message SET held = held WHERE tenant = ?1 AND id = ?2 AND expires_ms > ?3",
+        vec![tenant.into(), id.into(), now_ms.into()],
     )
 }
 
 /// The same of a request.
-pub fn request_used(tenant: &str, id: &str) -> Statement {
+pub fn request_used(tenant: &str, id: &str, now_ms: i64) -> Statement {
     Statement::new(
-        "UPDATE aacp_request SET late = late WHERE tenant = ?1 AND id = ?2",
-        vec![tenant.into(), id.into()],
+        "UPDATE aacp_request SET late = late WHERE tenant = ?1 AND id = ?2 AND expires_ms > ?3",
+        vec![tenant.into(), id.into(), now_ms.into()],
     )
 }
 
-/// Changes one row, or the id was used before.
+/// Changes one row, or the id was used before. What has expired does not count: its row is taken over.
 pub fn message_insert(row: &Row) -> Statement {
     Statement::new(
         "INSERT INTO aacp_message (tenant, id, source, target, seq, kind, request, body, position, held, reposted, status,
             created_ms, expires_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0, 'PENDING', ?11, ?12) ON CONFLICT (tenant, id) DO NOTHING",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0, 'PENDING', ?11, ?12)
+         ON CONFLICT (tenant, id) DO UPDATE SET source = excluded.source, target = excluded.target, seq = excluded.seq,
+            kind = excluded.kind, request = excluded.request, body = excluded.body, position = excluded.position,
+            held = excluded.held, reposted = 0, sent_as = NULL, status = 'PENDING', error = NULL,
+            created_ms = excluded.created_ms, expires_ms = excluded.expires_ms
+         WHERE aacp_message.expires_ms <= excluded.created_ms",
         vec![
             row.tenant.as_str().into(),
             row.message.as_str().into(),
@@ -120,22 +129,24 @@ pub fn message_end(tenant: &str, id: &str, status: &str, error: Option<String>) 
     )
 }
 
-/// Columns: id, source, target, seq, kind, request, body, status, error, created_ms, expires_ms, held, acked of its pair, reposted.
-pub fn message_find(tenant: &str, id: &str) -> Statement {
+/// A message that has not expired. Columns: id, source, target, seq, kind, request, body, status, error, created_ms, expires_ms,
+/// held, acked of its pair, reposted.
+pub fn message_find(tenant: &str, id: &str, now_ms: i64) -> Statement {
     Statement::new(
         "SELECT m.id, m.source, m.target, m.seq, m.kind, m.request, m.body, m.status, m.error, m.created_ms, m.expires_ms,
             m.held, COALESCE(p.acked, 0), m.reposted
          FROM aacp_message m LEFT JOIN aacp_pair p ON p.tenant = m.tenant AND p.source = m.source AND p.target = m.target
-         WHERE m.tenant = ?1 AND (m.id = ?2 OR m.sent_as = ?2)",
-        vec![tenant.into(), id.into()],
+         WHERE m.tenant = ?1 AND (m.id = ?2 OR m.sent_as = ?2) AND m.expires_ms > ?3",
+        vec![tenant.into(), id.into(), now_ms.into()],
     )
 }
 
-/// Columns: id, source, target, seq, kind, request, body.
-pub fn message_known(tenant: &str, id: &str) -> Statement {
+/// A message that has not expired. Columns: id, source, target, seq, kind, request, body.
+pub fn message_known(tenant: &str, id: &str, now_ms: i64) -> Statement {
     Statement::new(
-        "SELECT id, source, target, seq, kind, request, body FROM aacp_message WHERE tenant = ?1 AND id = ?2",
-        vec![tenant.into(), id.into()],
+        "SELECT id, source, target, seq, kind, request, body FROM aacp_message
+         WHERE tenant = ?1 AND id = ?2 AND expires_ms > ?3",
+        vec![tenant.into(), id.into(), now_ms.into()],
     )
 }
 
@@ -173,27 +184,27 @@ pub fn pair_put(pair: &Pair, received: u64, acked: u64) -> Statement {
 
 /// Pairs of agents, of one agent if it is given, those with most unacknowledged first; only what is shown is counted. Columns:
 /// source, target, received, acked, waiting in the inbox, held behind a gap, when the oldest of those waiting came.
-pub fn pair_list(tenant: &str, agent: Option<&str>, limit: i64) -> Statement {
+pub fn pair_list(tenant: &str, agent: Option<&str>, now_ms: i64, limit: i64) -> Statement {
     Statement::new(
         "SELECT p.source, p.target, p.received, p.acked,
             (SELECT COUNT(*) FROM aacp_message m WHERE m.tenant = p.tenant AND m.source = p.source AND m.target = p.target
-                AND m.seq > p.acked AND m.position IS NOT NULL AND m.status = 'PENDING'),
+                AND m.seq > p.acked AND m.position IS NOT NULL AND m.status = 'PENDING' AND m.expires_ms > ?4),
             (SELECT COUNT(*) FROM aacp_message m WHERE m.tenant = p.tenant AND m.source = p.source AND m.target = p.target
-                AND m.seq > p.received AND m.held <> 0),
+                AND m.seq > p.received AND m.held <> 0 AND m.expires_ms > ?4),
             (SELECT MIN(m.created_ms) FROM aacp_message m WHERE m.tenant = p.tenant AND m.source = p.source
-                AND m.target = p.target AND m.seq > p.acked AND m.position IS NOT NULL AND m.status = 'PENDING')
+                AND m.target = p.target AND m.seq > p.acked AND m.position IS NOT NULL AND m.status = 'PENDING' AND m.expires_ms > ?4)
          FROM (SELECT tenant, source, target, received, acked FROM aacp_pair
             WHERE tenant = ?1 AND (?2 IS NULL OR source = ?2 OR target = ?2)
             ORDER BY received - acked DESC, source, target LIMIT ?3) p
          ORDER BY p.received - p.acked DESC, p.source, p.target",
-        vec![tenant.into(), agent.into(), limit.into()],
+        vec![tenant.into(), agent.into(), limit.into(), now_ms.into()],
     )
 }
 
-/// What waits behind a gap. Columns: seq, id, held.
+/// What waits behind a gap. Columns: seq, id, held, the request it brings, expires_ms.
 pub fn pair_held(pair: &Pair, received: u64) -> Statement {
     Statement::new(
-        "SELECT seq, id, held FROM aacp_message
+        "SELECT seq, id, held, CASE kind WHEN 'REQUEST' THEN request END, expires_ms FROM aacp_message
          WHERE tenant = ?1 AND source = ?2 AND target = ?3 AND seq > ?4 ORDER BY seq",
         of(pair, vec![int(received)]),
     )
@@ -220,47 +231,68 @@ pub fn inboxes_open() -> Statement {
     Statement::new("SELECT tenant, agent FROM aacp_inbox WHERE floor < last", vec![])
 }
 
-/// What an agent has not acknowledged. Columns: position, source, seq, id, reposted, body, sent_as, kind, request.
-pub fn inbox_waiting(address: &Address, after: u64, limit: i64) -> Statement {
+/// What an agent has not acknowledged and has not expired. Columns: position, source, seq, id, reposted, body, sent_as, kind,
+/// request, expires_ms, whether it is a request of which no attempt is counted for this transmission.
+pub fn inbox_waiting(address: &Address, after: u64, now_ms: i64, limit: i64) -> Statement {
     Statement::new(
-        "SELECT m.position, m.source, m.seq, m.id, m.reposted, m.body, m.sent_as, m.kind, m.request
+        "SELECT m.position, m.source, m.seq, m.id, m.reposted, m.body, m.sent_as, m.kind, m.request, m.expires_ms,
+            m.kind = 'REQUEST' AND COALESCE(r.handed_over, 1) = 0
          FROM aacp_message m LEFT JOIN aacp_pair p ON p.tenant = m.tenant AND p.source = m.source AND p.target = m.target
+            LEFT JOIN aacp_request r ON r.tenant = m.tenant AND r.id = m.request
          WHERE m.tenant = ?1 AND m.target = ?2 AND m.position > ?3 AND m.status = 'PENDING'
-            AND (m.reposted > 0 OR m.seq > COALESCE(p.acked, 0))
-         ORDER BY m.position LIMIT ?4",
-        vec![address.tenant.as_str().into(), address.agent.as_str().into(), int(after), limit.into()],
+            AND (m.reposted > 0 OR m.seq > COALESCE(p.acked, 0)) AND m.expires_ms > ?4
+         ORDER BY m.position LIMIT ?5",
+        inbox_cells(address, after, now_ms, limit),
     )
 }
 
-/// Everything in an inbox, acknowledged or not. The same columns.
-pub fn inbox_after(address: &Address, after: u64, limit: i64) -> Statement {
+/// Everything in an inbox that has not expired, acknowledged or not. The same columns.
+pub fn inbox_after(address: &Address, after: u64, now_ms: i64, limit: i64) -> Statement {
     Statement::new(
-        "SELECT position, source, seq, id, reposted, body, sent_as, kind, request FROM aacp_message
-         WHERE tenant = ?1 AND target = ?2 AND position > ?3 ORDER BY position LIMIT ?4",
-        vec![address.tenant.as_str().into(), address.agent.as_str().into(), int(after), limit.into()],
+        "SELECT m.position, m.source, m.seq, m.id, m.reposted, m.body, m.sent_as, m.kind, m.request, m.expires_ms,
+            m.kind = 'REQUEST' AND COALESCE(r.handed_over, 1) = 0
+         FROM aacp_message m LEFT JOIN aacp_request r ON r.tenant = m.tenant AND r.id = m.request
+         WHERE m.tenant = ?1 AND m.target = ?2 AND m.position > ?3 AND m.expires_ms > ?4 ORDER BY m.position LIMIT ?5",
+        inbox_cells(address, after, now_ms, limit),
     )
+}
+
+fn inbox_cells(address: &Address, after: u64, now_ms: i64, limit: i64) -> Vec<Cell> {
+    vec![
+        address.tenant.as_str().into(),
+        address.agent.as_str().into(),
+        int(after),
+        now_ms.into(),
+        limit.into(),
+    ]
 }
 
 const REQUEST: &str =
     "SELECT id, source, target, message, seq, status, attempts, timeout_ms, due_ms, asked_ms, ended_ms,
-        expires_ms, late, answer, tenant FROM aacp_request";
+        expires_ms, late, answer, tenant, handed_over FROM aacp_request";
 
 fn requests(condition: &str, cells: Vec<Cell>) -> Statement {
     Statement { sql: format!("{REQUEST} {condition}").into(), cells }
 }
 
 /// Columns: id, source, target, message, seq, status, attempts, timeout_ms, due_ms, asked_ms, ended_ms, expires_ms, late, answer,
-/// tenant.
+/// tenant, handed_over.
 pub fn request_find(tenant: &str, id: &str) -> Statement {
     requests("WHERE tenant = ?1 AND id = ?2", vec![tenant.into(), id.into()])
 }
 
-/// The newest first, with one status and of one agent if they are given. The same columns.
-pub fn request_list(tenant: &str, status: Option<&str>, agent: Option<&str>, limit: i64) -> Statement {
+/// Those that have not expired, the newest first, with one status and of one agent if they are given. The same columns.
+pub fn request_list(
+    tenant: &str,
+    status: Option<&str>,
+    agent: Option<&str>,
+    now_ms: i64,
+    limit: i64,
+) -> Statement {
     requests(
         "WHERE tenant = ?1 AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR source = ?3 OR target = ?3)
-         ORDER BY asked_ms DESC, id LIMIT ?4",
-        vec![tenant.into(), status.into(), agent.into(), limit.into()],
+            AND expires_ms > ?4 ORDER BY asked_ms DESC, id LIMIT ?5",
+        vec![tenant.into(), status.into(), agent.into(), now_ms.into(), limit.into()],
     )
 }
 
@@ -277,46 +309,62 @@ pub fn request_next_due() -> Statement {
     Statement::new("SELECT MIN(due_ms) FROM aacp_request WHERE due_ms IS NOT NULL", vec![])
 }
 
-/// Changes one row, or the id was used before.
+/// Changes one row, or the id was used before. What has expired does not count: its row is taken over.
 pub fn request_insert(cells: Vec<Cell>) -> Statement {
     Statement::new(
-        "INSERT INTO aacp_request (tenant, id, status, attempts, due_ms, ended_ms, late, answer, source, target, message, seq,
-            timeout_ms, asked_ms, expires_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) ON CONFLICT (tenant, id) DO NOTHING",
+        "INSERT INTO aacp_request (tenant, id, status, attempts, due_ms, ended_ms, late, answer, handed_over, source, target,
+            message, seq, timeout_ms, asked_ms, expires_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+         ON CONFLICT (tenant, id) DO UPDATE SET status = excluded.status, attempts = excluded.attempts, due_ms = excluded.due_ms,
+            ended_ms = excluded.ended_ms, late = excluded.late, answer = excluded.answer, handed_over = excluded.handed_over,
+            source = excluded.source, target = excluded.target, message = excluded.message, seq = excluded.seq,
+            timeout_ms = excluded.timeout_ms, asked_ms = excluded.asked_ms, expires_ms = excluded.expires_ms
+         WHERE aacp_request.expires_ms <= excluded.asked_ms",
         cells,
     )
 }
 
 pub fn request_update(cells: Vec<Cell>) -> Statement {
     Statement::new(
-        "UPDATE aacp_request SET status = ?3, attempts = ?4, due_ms = ?5, ended_ms = ?6, late = ?7, answer = ?8
+        "UPDATE aacp_request SET status = ?3, attempts = ?4, due_ms = ?5, ended_ms = ?6, late = ?7, answer = ?8,
+            handed_over = ?9
          WHERE tenant = ?1 AND id = ?2",
         cells,
     )
 }
 
-/// Columns: n, tenant, target, position, id.
-pub fn messages_expired(now_ms: i64, limit: i64) -> Statement {
+/// Messages that have expired, of one tenant if it is given. Columns: n, tenant, target, position, id.
+pub fn messages_expired(tenant: Option<&str>, now_ms: i64, limit: i64) -> Statement {
     Statement::new(
-        "SELECT n, tenant, target, position, id FROM aacp_message WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2",
-        vec![now_ms.into(), limit.into()],
+        "SELECT n, tenant, target, position, id FROM aacp_message WHERE expires_ms <= ?1 AND (?3 IS NULL OR tenant = ?3)
+         ORDER BY expires_ms LIMIT ?2",
+        vec![now_ms.into(), limit.into(), tenant.into()],
     )
 }
 
-pub fn message_delete(n: i64) -> Statement {
-    Statement::new("DELETE FROM aacp_message WHERE n = ?1", vec![n.into()])
-}
-
-/// Columns: tenant, id.
-pub fn requests_expired(now_ms: i64, limit: i64) -> Statement {
+/// Deletes the message, unless its row was taken over by another.
+pub fn message_delete(n: i64, now_ms: i64) -> Statement {
     Statement::new(
-        "SELECT tenant, id FROM aacp_request WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2",
-        vec![now_ms.into(), limit.into()],
+        "DELETE FROM aacp_message WHERE n = ?1 AND expires_ms <= ?2",
+        vec![n.into(), now_ms.into()],
     )
 }
 
-pub fn request_delete(tenant: &str, id: &str) -> Statement {
-    Statement::new("DELETE FROM aacp_request WHERE tenant = ?1 AND id = ?2", vec![tenant.into(), id.into()])
+/// Requests that have expired, of one tenant if it is given. Columns: tenant, id.
+pub fn requests_expired(tenant: Option<&str>, now_ms: i64, limit: i64) -> Statement {
+    Statement::new(
+        "SELECT tenant, id FROM aacp_request WHERE expires_ms <= ?1 AND (?3 IS NULL OR tenant = ?3)
+         ORDER BY expires_ms LIMIT ?2",
+        vec![now_ms.into(), limit.into(), tenant.into()],
+    )
+}
+
+/// Deletes the request, unless its row was taken over by another.
+pub fn request_delete(tenant: &str, id: &str, now_ms: i64) -> Statement {
+    Statement::new(
+        "DELETE FROM aacp_request WHERE tenant = ?1 AND id = ?2 AND expires_ms <= ?3",
+        vec![tenant.into(), id.into(), now_ms.into()],
+    )
 }
 
 /// Columns: tenant, id, owner, about, registered_ms.

@@ -24,11 +24,13 @@ pub struct Failure {
     /// One line for each thing that is wrong, when there are several.
     pub lines: Vec<String>,
     pub hint: Option<String>,
+    /// Another process owns the data; it may end, or be attached to.
+    pub is_data_held: bool,
 }
 
 impl Failure {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), lines: Vec::new(), hint: None }
+        Self { code, message: message.into(), lines: Vec::new(), hint: None, is_data_held: false }
     }
 
     /// Says what to do, when it is more than the advice of the code.

@@ -1,5 +1,6 @@
 //! The program: configuration, settings, runtime, command line. `orchestr8` and `o8` are both `main` of this library.
 
+mod attach;
 mod cli;
 pub mod config;
 pub mod failure;

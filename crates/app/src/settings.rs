@@ -97,6 +97,8 @@ pub struct Settings {
     pub vectors: Vectors,
     pub embedder: Embedder,
     pub mode: Mode,
+    /// A hash of each setting that is not at its default and acts on more than one connection.
+    pub fingerprints: BTreeMap<String, String>,
     /// What is not wrong and probably not meant.
     pub warnings: Vec<String>,
 }
@@ -143,6 +145,7 @@ impl Settings {
         let store = Store::new(&loaded.config.store, place, environment)?;
         let warnings = loose_files::all_warnings(&loaded, tls.as_ref(), environment);
         let admin = protocol::admin(&loaded.config);
+        let fingerprints = fingerprints::of(&loaded.entries);
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         Ok(Self {
             server_name: config.server.name,
@@ -186,6 +189,7 @@ impl Settings {
             vectors,
             embedder,
             mode,
+            fingerprints,
             warnings,
         })
     }
@@ -348,6 +352,7 @@ mod allowed_env;
 mod audit;
 mod auth;
 mod embedder;
+mod fingerprints;
 mod knowledge;
 mod loose_files;
 mod messages;

@@ -57,7 +57,8 @@ impl Parties for Ours {
                             }
                             let id = base + number;
                             let body = json!({
-                                "messageId": format!("m-{id}"), "requestId": format!("r-{id}"), "sourceAgentId": "asker",
+                                "messageId": format!("00000001-0000-4000-8000-{id:012x}"),
+                                "requestId": format!("00000002-0000-4000-8000-{id:012x}"), "sourceAgentId": "asker",
                                 "targetAgentId": "worker", "messageType": "REQUEST", "payload": {"n": id}
                             });
                             let sent = Instant::now();

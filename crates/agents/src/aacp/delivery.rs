@@ -3,26 +3,24 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
+use orchestr8_contract::Fault;
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::RequestId;
-use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::principals::Standing;
 use orchestr8_kernel::resilience::retry::may_retry;
-use orchestr8_outbound::{SIGNATURE, TIMED_SIGNATURE, client, signature, timed_signature};
-use reqwest::{StatusCode, Url};
 use serde_json::{Map, Value, json};
 
 use super::audit::Actor;
-use super::desk::{Ack, Wish};
+use super::callback::{Brought, Callback, Delivery};
+use super::desk::{Ack, HandOver, Wish};
 use super::envelope::{Envelope, Kind, More, Target};
 use super::hub::Hub;
 use super::record::{Address, Placed};
-use super::registry::{Registered, Secret};
+use super::registry::Registered;
 use super::rows::{self, Item};
 use super::runs::Next;
 use crate::agent::Message;
@@ -36,26 +34,13 @@ const PAUSE_MS: u64 = 1_000;
 const REVOKED: &str = "principal_revoked";
 
 /// How an agent gets its messages.
-enum Way {
+pub(super) enum Way {
     Local,
     Callback(Callback),
     /// It comes for them.
     Inbox,
     /// The credentials of the principal that registered its callback are gone.
     Orphaned,
-}
-
-struct Callback {
-    url: String,
-    secret: Option<Secret>,
-}
-
-/// What an attempt to bring a message came to.
-enum Brought {
-    Taken,
-    Answered(Result<Value, StoredFault>),
-    /// Not there now; perhaps later.
-    Refused(Fault),
 }
 
 impl Hub {
@@ -77,7 +62,7 @@ impl Hub {
         }
     }
 
-    fn way(&self, address: &Address) -> Way {
+    pub(super) fn way(&self, address: &Address) -> Way {
         match self.0.agents.get(address) {
             Some(agent) => {
                 let secret = agent.registration.callback_secret;
@@ -159,7 +144,7 @@ impl Hub {
     }
 
     /// A store that cannot be used now is asked again in a moment: nothing is skipped, and nothing is worked on again for it.
-    async fn pause(&self, address: &Address, what: &str, fault: &Fault) {
+    pub(super) async fn pause(&self, address: &Address, what: &str, fault: &Fault) {
         let fields = json!({"agentId": address.agent, "error": log::error(fault)});
         self.0.kernel.log().warn(what, fields);
         self.0.kernel.ports().clock.sleep(Duration::from_millis(PAUSE_MS)).await;
@@ -167,18 +152,25 @@ impl Hub {
 
     async fn waiting(&self, address: &Address, after: u64) -> Result<Vec<Item>, Fault> {
         let (_, floor) = self.bounds(address).await?;
-        let rows = self.query(tables::inbox_waiting(address, after.max(floor), limits::INBOX_PAGE)).await?;
+        let waiting = tables::inbox_waiting(address, after.max(floor), self.now_ms(), limits::INBOX_PAGE);
+        let rows = self.query(waiting).await?;
         rows.iter().map(rows::item).collect::<Result<_, _>>().map_err(store_fault)
     }
 
     async fn deliver(&self, address: &Address, item: Item) {
-        let brought = match self.way(address) {
-            Way::Local => self.work(address, &item).await,
+        if item.expires_ms <= self.now_ms() {
+            return;
+        }
+        let delivery = match self.way(address) {
+            Way::Local => self.work(address, &item).await.after(1),
             Way::Callback(to) => self.call(address, &to, &item).await,
             Way::Inbox => return,
             Way::Orphaned => return self.pause_orphaned(address),
         };
-        while let Err(fault) = self.record(address, &item, &brought).await {
+        while let Err(fault) = self.record(address, &item, &delivery).await {
+            if item.expires_ms <= self.now_ms() {
+                return;
+            }
             if !may_retry(&fault) {
                 let fields = json!({"agentId": address.agent, "error": log::error(&fault)});
                 self.0.kernel.log().error("the end of a message could not be recorded", fields);
@@ -188,12 +180,18 @@ impl Hub {
         }
     }
 
-    async fn record(&self, address: &Address, item: &Item, brought: &Brought) -> Result<(), Fault> {
-        match (brought, &item.request) {
+    async fn record(&self, address: &Address, item: &Item, delivery: &Delivery) -> Result<(), Fault> {
+        let transmissions = delivery.transmissions;
+        match (&delivery.brought, &item.request) {
             (Brought::Answered(answer), Some(request)) if item.kind == Kind::Request => {
-                self.respond(address, item, request, answer.clone()).await
+                self.respond(address, item, (request, transmissions), answer.clone()).await
             }
-            (Brought::Taken | Brought::Answered(_), _) => {
+            (Brought::Taken | Brought::Answered(_), request) => {
+                if let (Some(request), Kind::Request) = (request, item.kind) {
+                    let (tenant, requests) = (address.tenant.clone(), vec![request.clone()]);
+                    let how = HandOver::Transmitted(transmissions);
+                    self.wish(Wish::HandedOver { tenant, requests, how }).await?;
+                }
                 let what = Ack::Of { source: item.source.clone(), seq: item.seq };
                 self.acknowledge(address, Actor::server(), what).await.map(|_| ())
             }
@@ -202,10 +200,11 @@ impl Hub {
                 self.wish(Wish::GiveUp { address: address.clone(), position, fault: fault.clone() }).await?;
                 if let (Some(request), Kind::Request) = (request, item.kind) {
                     let (request, fault) = (request.clone(), fault.clone());
-                    self.wish(Wish::Broke { tenant, request, fault }).await?;
+                    self.wish(Wish::Broke { tenant, request, fault, transmissions }).await?;
                 }
                 Ok(())
             }
+            (Brought::Expired, _) => Ok(()),
         }
     }
 
@@ -228,7 +227,10 @@ impl Hub {
         let Some(request) = &item.request else { return false };
         let policy = &self.0.settings.policy;
         match self.request(&address.tenant, request).await {
-            Ok(Some(entry)) => entry.attempts < policy.max_attempts() && policy.should_retry(&entry, fault),
+            // The attempt that has just failed is not counted yet.
+            Ok(Some(entry)) => {
+                entry.attempts + 1 < policy.max_attempts() && policy.should_retry(&entry, fault)
+            }
             Ok(None) | Err(_) => false,
         }
     }
@@ -237,7 +239,7 @@ impl Hub {
         &self,
         address: &Address,
         item: &Item,
-        request: &RequestId,
+        (request, transmissions): (&RequestId, u32),
         answer: Result<Value, StoredFault>,
     ) -> Result<(), Fault> {
         let (payload, error) = match answer {
@@ -258,91 +260,21 @@ impl Hub {
             payload,
             error,
             ttl_ms: None,
+            expires_ms: None,
             timeout_ms: None,
+            transmissions,
             more: More { causation_id: causation, correlation_id: correlation, ..More::default() },
         };
         self.send_unchecked(&address.tenant, Actor::server(), envelope).await.map(|_| ())
-    }
-
-    /// Brings it to the callback address, again and again with longer waits: what follows from the same source waits.
-    async fn call(&self, address: &Address, to: &Callback, item: &Item) -> Brought {
-        let ports = self.0.kernel.ports();
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            let fault = match self.post(to, item).await {
-                Ok(brought) => return brought,
-                Err(fault) => fault,
-            };
-            if item.kind == Kind::Request && !may_retry(&fault) {
-                return Brought::Answered(Err(StoredFault::from(&fault)));
-            }
-            let gone = !matches!(self.way(address), Way::Callback(_));
-            if attempts >= limits::CALLBACK_ATTEMPTS || gone || !may_retry(&fault) {
-                return Brought::Refused(fault);
-            }
-            let wait_ms = self.0.settings.policy.backoff_ms(attempts, ports.random.unit());
-            ports.clock.sleep(Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0))).await;
-        }
-    }
-
-    async fn post(&self, to: &Callback, item: &Item) -> Result<Brought, Fault> {
-        let url = Url::parse(&to.url).map_err(|_| Fault::invalid("the callback address is none"))?;
-        // Checked with every delivery: what was allowed when it was registered may not be any more.
-        self.0.guard.check_url(&url)?;
-        let body = item.envelope.to_string();
-        let mut request = self
-            .0
-            .client
-            .get()?
-            .post(url)
-            .timeout(Duration::from_millis(limits::CALLBACK_TIMEOUT_MS))
-            .header(reqwest::header::CONTENT_TYPE, "application/json")
-            .header("x-orchestr8-inbox-seq", item.position);
-        if let Some(Secret(secret)) = &to.secret {
-            let timed = timed_signature(secret, &body, self.0.kernel.ports().clock.now_ms())?;
-            request = request.header(SIGNATURE, signature(secret, &body)?).header(TIMED_SIGNATURE, timed);
-        }
-        let response =
-            request.body(body).send().await.map_err(|error| client::fault("the callback", error))?;
-        match response.status() {
-            StatusCode::OK => Ok(answer(&read(response).await?)),
-            status if status.is_success() => Ok(Brought::Taken),
-            status => Err(Fault::new(Code::Unavailable, format!("the callback answered {status}"))),
-        }
-    }
-}
-
-/// The body, as far as it may go.
-async fn read(response: reqwest::Response) -> Result<Vec<u8>, Fault> {
-    let mut pieces = response.bytes_stream();
-    let mut body = Vec::new();
-    while let Some(piece) = pieces.next().await {
-        body.extend_from_slice(&piece.map_err(|error| client::fault("the callback", error))?);
-        if body.len() > limits::CALLBACK_ANSWER_BYTES {
-            return Err(Fault::new(Code::PayloadTooLarge, "the answer of the callback is too large"));
-        }
-    }
-    Ok(body)
-}
-
-/// What an answer with a body says: a RESPONSE, or only its payload or error; anything else only that it was taken.
-fn answer(body: &[u8]) -> Brought {
-    let Ok(Value::Object(mut map)) = serde_json::from_slice::<Value>(body) else { return Brought::Taken };
-    if let Some(error) = map.remove("error").filter(|error| !error.is_null()) {
-        return Brought::Answered(Err(super::envelope::told(Some(&error))));
-    }
-    match map.remove("payload") {
-        Some(payload) => Brought::Answered(Ok(payload)),
-        None => Brought::Taken,
     }
 }
 
 /// A message as it was placed.
 fn item(position: u64, placed: Placed) -> Item {
-    let Placed { source, seq, kind, request, text } = placed;
+    let Placed { source, seq, kind, request, expires_ms, text } = placed;
     // The desk wrote the text as JSON.
-    Item { position, source, seq, kind, request, envelope: serde_json::from_str(&text).unwrap_or_default() }
+    let envelope = serde_json::from_str(&text).unwrap_or_default();
+    Item { position, source, seq, kind, request, expires_ms, retries: 0, is_unread: true, envelope }
 }
 
 /// A message as agents inside the process know it: a payload with a `type` is one of theirs as it is.

@@ -8,7 +8,9 @@ use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::{AgentId, Invalid, MessageId, RequestId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use uuid::{Uuid, Variant, Version};
 
+use super::members::{Members, SEQ_MAX};
 use crate::limits;
 
 /// What sort of message it is.
@@ -58,7 +60,11 @@ pub struct Envelope {
     /// In a response: why there is no payload.
     pub error: Option<StoredFault>,
     pub ttl_ms: Option<i64>,
+    /// The moment until which it is kept; it goes before `ttl_ms`.
+    pub expires_ms: Option<i64>,
     pub timeout_ms: Option<i64>,
+    /// In the response of an agent that was called: how often its request was sent to it.
+    pub transmissions: u32,
     pub more: More,
 }
 
@@ -77,7 +83,7 @@ pub struct More {
 }
 
 /// Every member that a message may have.
-pub const MEMBERS: [&str; 22] = [
+pub const MEMBERS: [&str; 23] = [
     "messageId",
     "requestId",
     "sourceAgentId",
@@ -92,6 +98,7 @@ pub const MEMBERS: [&str; 22] = [
     "error",
     "timeoutMs",
     "ttlMs",
+    "expiresAt",
     "id",
     "type",
     "source",
@@ -154,9 +161,11 @@ impl Envelope {
             payload,
             error: members.error()?,
             ttl_ms: members.span(if later { "ttl" } else { "ttlMs" }, limits::TTL_MAX_MS)?,
+            expires_ms: members.moment("expiresAt")?.map(|(_, ms)| ms),
             timeout_ms: members.span("timeoutMs", limits::REQUEST_TIMEOUT_MAX_MS)?,
+            transmissions: 0,
             more: More {
-                timestamp: members.text("timestamp", 64)?,
+                timestamp: members.moment("timestamp")?.map(|(text, _)| text),
                 correlation_id: correlation,
                 causation_id: causation,
                 priority: map.get("priority").filter(|value| !value.is_null()).cloned(),
@@ -164,6 +173,23 @@ impl Envelope {
         };
         envelope.check()?;
         Ok(envelope)
+    }
+
+    /// Until when a message that is accepted now is kept: until `expiresAt`, or for `ttlMs`, or for the usual time.
+    pub fn expiry(&self, now_ms: i64, usual_ms: i64) -> Result<i64, Fault> {
+        let by_ttl = now_ms.saturating_add(self.ttl_ms.unwrap_or(usual_ms));
+        let Some(expires_ms) = self.expires_ms else { return Ok(by_ttl) };
+        if expires_ms <= now_ms {
+            return Err(wrong("/expiresAt", "is over already"));
+        }
+        if expires_ms.saturating_sub(now_ms) > limits::TTL_MAX_MS {
+            let most = limits::TTL_MAX_MS;
+            return Err(wrong("/expiresAt", &format!("must be at most {most} milliseconds from now")));
+        }
+        if self.ttl_ms.is_some() && by_ttl.abs_diff(expires_ms) > limits::EXPIRY_AGREES_MS {
+            return Err(wrong("/expiresAt", "contradicts the TTL of the message; give one of them"));
+        }
+        Ok(expires_ms)
     }
 
     fn check(&self) -> Result<(), Fault> {
@@ -188,6 +214,32 @@ impl Envelope {
             Target::Topic(_) | Target::Everyone => Ok(()),
         }
     }
+}
+
+/// Checks that the ids which a client chooses are UUIDs of version 4 (AACP-1, AACP-2). The later shape has ids of its own, and a
+/// RESPONSE names the request as that was named.
+pub fn check_ids(map: &Map<String, Value>) -> Result<(), Fault> {
+    if ["id", "source", "destination"].iter().any(|name| map.contains_key(*name)) {
+        return Ok(());
+    }
+    let is_response = map.get("messageType").and_then(Value::as_str) == Some(Kind::Response.as_str());
+    for name in ["messageId", "requestId"] {
+        let Some(Value::String(id)) = map.get(name) else { continue };
+        let is_chosen = name == "messageId" || !is_response;
+        if is_chosen && !is_uuid_v4(id) {
+            let what = "must be a UUID of version 4, such as 0f8fad5b-d9cb-469f-a165-70867728950e";
+            return Err(wrong(&format!("/{name}"), what));
+        }
+    }
+    Ok(())
+}
+
+/// In the usual form: 36 characters with hyphens.
+fn is_uuid_v4(id: &str) -> bool {
+    let is_usual = id.len() == 36 && id.as_bytes().get(8) == Some(&b'-');
+    is_usual
+        && Uuid::try_parse(id)
+            .is_ok_and(|id| id.get_version() == Some(Version::Random) && id.get_variant() == Variant::RFC4122)
 }
 
 /// A message as it is recorded and handed on.
@@ -215,115 +267,8 @@ pub struct Written<'a> {
     pub more: More,
 }
 
-const SEQ_MAX: u64 = 1 << 53;
 const CHAIN_LETTERS: usize = 256;
-
-struct Members<'m>(&'m Map<String, Value>);
-
-impl Members<'_> {
-    fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name).filter(|value| !value.is_null())
-    }
-
-    fn text(&self, name: &str, letters: usize) -> Result<Option<String>, Fault> {
-        let Some(value) = self.get(name) else { return Ok(None) };
-        let fit = |text: &&str| {
-            (1..=letters).contains(&text.chars().count()) && !text.chars().any(char::is_control)
-        };
-        match value.as_str().filter(fit) {
-            Some(text) => Ok(Some(text.to_owned())),
-            None => Err(wrong(&format!("/{name}"), &format!("must be 1 to {letters} printable characters"))),
-        }
-    }
-
-    fn id<T>(&self, name: &str, parse: fn(&str) -> Result<T, Invalid>) -> Result<Option<T>, Fault> {
-        let path = format!("/{name}");
-        match self.get(name) {
-            None => Ok(None),
-            Some(Value::String(text)) => parse(text).map(Some).map_err(|why| named(&path, &why)),
-            Some(_) => Err(wrong(&path, "must be a text")),
-        }
-    }
-
-    fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, Fault> {
-        let Some(value) = self.get(name) else { return Ok(None) };
-        match value.as_u64().filter(|number| (least..=most).contains(number)) {
-            Some(number) => Ok(Some(number)),
-            None => Err(wrong(&format!("/{name}"), &format!("must be a whole number, at least {least}"))),
-        }
-    }
-
-    /// A length of time in milliseconds.
-    fn span(&self, name: &str, most_ms: i64) -> Result<Option<i64>, Fault> {
-        let most = most_ms.unsigned_abs();
-        let Some(value) = self.get(name) else { return Ok(None) };
-        match value.as_u64().filter(|ms| (1..=most).contains(ms)).and_then(|ms| i64::try_from(ms).ok()) {
-            Some(ms) => Ok(Some(ms)),
-            None => Err(wrong(&format!("/{name}"), &format!("must be milliseconds from 1 to {most}"))),
-        }
-    }
-
-    fn kind(&self, later: bool) -> Result<Kind, Fault> {
-        let name = if later && self.get("messageType").is_none() { "type" } else { "messageType" };
-        let word = match self.get(name) {
-            None if later => return Ok(Kind::Event),
-            None => return Err(wrong("/messageType", "is missing: REQUEST, RESPONSE or EVENT")),
-            Some(value) => value.as_str().unwrap_or_default(),
-        };
-        let known = Kind::ALL.into_iter().find(|kind| match later {
-            true => kind.as_str().eq_ignore_ascii_case(word),
-            false => kind.as_str() == word,
-        });
-        known.ok_or_else(|| wrong(&format!("/{name}"), "must be REQUEST, RESPONSE or EVENT"))
-    }
-
-    fn source(&self, later: bool) -> Result<AgentId, Fault> {
-        let (path, value) = match (later, self.get("source")) {
-            (true, Some(Value::Object(source))) => ("/source/id", source.get("id").cloned()),
-            (true, other) => ("/source", other.cloned()),
-            (false, _) => ("/sourceAgentId", self.get("sourceAgentId").cloned()),
-        };
-        agent(path, value.as_ref())
-    }
-
-    fn target(&self, later: bool) -> Result<Target, Fault> {
-        if !later {
-            return match (self.get("targetAgentId"), self.text("topic", limits::TOPIC_LETTERS)?) {
-                (Some(_), Some(_)) => Err(wrong("/topic", "give targetAgentId or topic, not both")),
-                (None, Some(topic)) => Ok(Target::Topic(topic)),
-                (Some(Value::String(name)), None) if name == EVERYONE => Ok(Target::Everyone),
-                (value, None) => agent("/targetAgentId", value).map(Target::Agent),
-            };
-        }
-        let Some(Value::Object(destination)) = self.get("destination") else {
-            return agent("/destination", self.get("destination")).map(Target::Agent);
-        };
-        let inner = Members(destination);
-        match inner.get("type").and_then(Value::as_str).unwrap_or("agent") {
-            "agent" => agent("/destination/agentId", inner.get("agentId")).map(Target::Agent),
-            "topic" => match inner.text("topic", limits::TOPIC_LETTERS)? {
-                Some(topic) => Ok(Target::Topic(topic)),
-                None => Err(wrong("/destination/topic", "is missing")),
-            },
-            "broadcast" => Ok(Target::Everyone),
-            _ => Err(wrong("/destination/type", "must be agent, topic or broadcast")),
-        }
-    }
-
-    fn error(&self) -> Result<Option<StoredFault>, Fault> {
-        let failed = match self.get("outcome").map(|value| value.as_str().unwrap_or_default()) {
-            None => self.get("error").is_some(),
-            Some("COMPLETED") => false,
-            Some("FAILED") => true,
-            Some(_) => return Err(wrong("/outcome", "must be COMPLETED or FAILED")),
-        };
-        match (failed, self.get("error")) {
-            (false, None) => Ok(None),
-            (false, Some(_)) => Err(wrong("/error", "what is COMPLETED has none")),
-            (true, error) => Ok(Some(told(error))),
-        }
-    }
-}
+const AGENT_CODE_LETTERS: usize = 128;
 
 /// The error another agent tells of: with a code of ours if it has one, else as a failure of its own.
 pub fn told(error: Option<&Value>) -> StoredFault {
@@ -331,7 +276,12 @@ pub fn told(error: Option<&Value>) -> StoredFault {
     let text = |name: &str| error.and_then(|error| error.get(name)).and_then(Value::as_str);
     let code = text("code").and_then(|name| Code::ALL.iter().find(|code| code.as_str() == name)).copied();
     let message = text("message").or_else(|| error.and_then(Value::as_str)).unwrap_or("the agent failed");
-    let details = error.and_then(|error| error.get("details")).and_then(Value::as_object).cloned();
+    let mut details = error.and_then(|error| error.get("details")).and_then(Value::as_object).cloned();
+    // A code that is not ours is kept beside ours, for the source to branch on.
+    if let (None, Some(theirs)) = (code, text("code")) {
+        let theirs: String = theirs.chars().filter(|c| !c.is_control()).take(AGENT_CODE_LETTERS).collect();
+        details.get_or_insert_default().insert(String::from("agentCode"), theirs.into());
+    }
     StoredFault {
         code: code.unwrap_or(Code::AgentFailed),
         message: message.to_owned(),
@@ -341,15 +291,7 @@ pub fn told(error: Option<&Value>) -> StoredFault {
     }
 }
 
-fn agent(path: &str, value: Option<&Value>) -> Result<AgentId, Fault> {
-    match value {
-        Some(Value::String(text)) => AgentId::parse(text).map_err(|why| named(path, &why)),
-        Some(_) => Err(wrong(path, "must be the id of an agent")),
-        None => Err(wrong(path, "is missing")),
-    }
-}
-
-fn named(path: &str, why: &Invalid) -> Fault {
+pub(super) fn named(path: &str, why: &Invalid) -> Fault {
     wrong(path, &why.to_string())
 }
 

@@ -16,14 +16,14 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use super::audit::Actor;
-use super::desk::{Ack, Done, Recipients, Sent, Wish};
+use super::desk::{Ack, Done, HandOver, Recipients, Sent, Wish};
 use super::envelope::{Envelope, Target};
 use super::ledger::{Backoff, Entry, RetryPolicy};
 use super::post::{Order, Post};
 use super::queue::Queue;
 use super::record::Address;
 use super::registry::Agents;
-use super::rows;
+use super::rows::{self, Item};
 use super::runs::Runs;
 use super::tail::Unfiled;
 use crate::coordinator::{Coordinator, unknown};
@@ -167,6 +167,7 @@ impl Hub {
             }
             None => {}
         }
+        envelope.expiry(self.now_ms(), self.0.settings.ttl_ms)?;
         self.0.agents.saw(&source, None, self.now_ms());
         self.send_unchecked(tenant, by, envelope).await
     }
@@ -219,6 +220,17 @@ impl Hub {
         }
     }
 
+    /// Counts an attempt of each request in a page of an inbox that its agent reads for the first time.
+    pub async fn count_read(&self, address: &Address, page: &[Item]) -> Result<(), Fault> {
+        let unread = page.iter().filter(|item| item.is_unread);
+        let requests: Vec<RequestId> = unread.filter_map(|item| item.request.clone()).collect();
+        if requests.is_empty() {
+            return Ok(());
+        }
+        let tenant = address.tenant.clone();
+        self.wish(Wish::HandedOver { tenant, requests, how: HandOver::Read }).await.map(|_| ())
+    }
+
     pub(super) async fn wish(&self, wish: Wish) -> Result<Done, Fault> {
         let (answer, answered) = oneshot::channel();
         self.0.hand_in(Order { wish, answer })?;
@@ -233,7 +245,13 @@ impl Hub {
         }
     }
 
+    /// What the ledger says of a request, until it expires.
     pub async fn request(&self, tenant: &Tenant, id: &RequestId) -> Result<Option<Entry>, Fault> {
+        let entry = self.recorded_request(tenant, id).await?;
+        Ok(entry.filter(|entry| !entry.has_expired(self.now_ms())))
+    }
+
+    async fn recorded_request(&self, tenant: &Tenant, id: &RequestId) -> Result<Option<Entry>, Fault> {
         if !self.0.unfiled.is_known() {
             self.filed().await?;
         }

@@ -65,7 +65,7 @@ pub struct Entry {
     /// Its number between source and target.
     pub seq: u64,
     pub status: Status,
-    /// How often it was handed to the target.
+    /// How often it was handed to the target: read from its inbox, sent to its callback, or worked on in this process.
     pub attempts: u32,
     /// How long one attempt may stay without an answer.
     pub timeout_ms: i64,
@@ -77,16 +77,38 @@ pub struct Entry {
     /// The outcome came after its time was over (AACP-LATE).
     pub late: bool,
     pub answer: Option<Answer>,
+    /// Whether the target was handed the last transmission; until then it lies in an inbox or behind a gap.
+    #[serde(default = "counted_at_once")]
+    pub is_handed_over: bool,
+}
+
+/// Earlier versions counted a transmission when it was placed.
+fn counted_at_once() -> bool {
+    true
 }
 
 /// As the other records of the tail, without the names of its fields.
 impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { request, source, target, message, seq, status, attempts, .. } = self;
-        let Self { timeout_ms, due_ms, asked_ms, ended_ms, expires_ms, late, answer, .. } = self;
+        let Self { timeout_ms, due_ms, asked_ms, ended_ms, expires_ms, late, answer, is_handed_over, .. } =
+            self;
         (
-            request, source, target, message, seq, status, attempts, timeout_ms, due_ms, asked_ms, ended_ms,
-            expires_ms, late, answer,
+            request,
+            source,
+            target,
+            message,
+            seq,
+            status,
+            attempts,
+            timeout_ms,
+            due_ms,
+            asked_ms,
+            ended_ms,
+            expires_ms,
+            late,
+            answer,
+            is_handed_over,
         )
             .serialize(serializer)
     }
@@ -107,6 +129,10 @@ pub enum Fact {
     Answered(Answer),
     /// The work broke off. Where another attempt may help, nobody knows how far it came, and the outcome stays unknown.
     Broke(Fault),
+    /// The target has read it from its inbox.
+    Read,
+    /// It was sent to the target so many times, one after the other.
+    Transmitted(u32),
     /// The moment it was due at has come.
     Due,
     /// The source asks again, under the same id.
@@ -180,23 +206,38 @@ pub fn next(entry: &Entry, fact: Fact, policy: &dyn RetryPolicy, at: Moment) -> 
     if entry.status.is_final() {
         return (after, Act::Nothing);
     }
+    if entry.has_expired(at.now_ms) {
+        after.due_ms = None;
+        return (after, Act::Nothing);
+    }
     let act = match fact {
-        Fact::Answered(answer) => after.settle(answer, at.now_ms),
+        Fact::Answered(answer) => {
+            // An agent that answers has it, however it was read.
+            after.attempts = after.attempts.saturating_add(u32::from(!after.is_handed_over));
+            after.is_handed_over = true;
+            after.settle(answer, at.now_ms)
+        }
         Fact::Broke(fault) => {
             if policy.should_retry(entry, &fault) {
                 after.status = Status::Unknown;
                 let more = entry.attempts < policy.max_attempts();
                 let wait_ms = policy.backoff_ms(entry.attempts, at.unit);
                 after.due_ms = more.then(|| at.now_ms.saturating_add(wait_ms));
+                after.end_before_expiry();
                 Act::Nothing
             } else {
                 after.settle(Answer::Error(StoredFault::from(&fault)), at.now_ms)
             }
         }
+        Fact::Read if entry.is_handed_over => Act::Nothing,
+        Fact::Read => after.hand_over(1, policy, at),
+        Fact::Transmitted(times) => after.hand_over(times, policy, at),
         Fact::Due => due(&mut after, policy, at),
-        // Nobody tries any more, and the source still wants it: that is a wish for another attempt.
-        Fact::AskedAgain if entry.status == Status::Unknown && entry.due_ms.is_none() => {
-            after.attempt(at.now_ms, 0)
+        // No further attempt is planned, and the source still wants it. What lies unread is not sent again.
+        Fact::AskedAgain
+            if entry.status == Status::Unknown && entry.due_ms.is_none() && entry.is_handed_over =>
+        {
+            after.transmit()
         }
         Fact::AskedAgain => Act::Nothing,
     };
@@ -210,16 +251,14 @@ fn due(after: &mut Entry, policy: &dyn RetryPolicy, at: Moment) -> Act {
     match after.status {
         Status::Pending => {
             after.status = Status::Unknown;
-            let more = after.attempts < policy.max_attempts();
+            // What lies unread is there already: the next attempt counts from the moment it is read.
+            let more = after.is_handed_over && after.attempts < policy.max_attempts();
             let wait_ms = policy.backoff_ms(after.attempts, at.unit);
             after.due_ms = more.then(|| at.now_ms.saturating_add(wait_ms));
+            after.end_before_expiry();
             Act::Nothing
         }
-        Status::Unknown if after.attempts < policy.max_attempts() => {
-            // Silence and the wait after it are one span from here on: what is unknown stays unknown.
-            let wait_ms = policy.backoff_ms(after.attempts + 1, at.unit);
-            after.attempt(at.now_ms, wait_ms)
-        }
+        Status::Unknown if after.is_handed_over && after.attempts < policy.max_attempts() => after.transmit(),
         Status::Unknown => {
             after.due_ms = None;
             Act::Nothing
@@ -246,10 +285,33 @@ impl Entry {
         Act::Settle
     }
 
-    fn attempt(&mut self, now_ms: i64, wait_ms: i64) -> Act {
-        self.attempts = self.attempts.saturating_add(1);
-        self.due_ms = Some(now_ms.saturating_add(self.timeout_ms).saturating_add(wait_ms));
+    /// Whether its record is to be deleted, and counts as deleted.
+    pub fn has_expired(&self, now_ms: i64) -> bool {
+        self.expires_ms <= now_ms
+    }
+
+    /// Another transmission; its time begins once it is handed over.
+    fn transmit(&mut self) -> Act {
+        self.is_handed_over = false;
+        self.due_ms = None;
         Act::Redeliver
+    }
+
+    fn hand_over(&mut self, times: u32, policy: &dyn RetryPolicy, at: Moment) -> Act {
+        self.attempts = self.attempts.saturating_add(times);
+        self.is_handed_over = true;
+        if self.status == Status::Unknown {
+            // Silence and the wait after it are one span from here on: what is unknown stays unknown.
+            let wait_ms = policy.backoff_ms(self.attempts, at.unit);
+            self.due_ms = Some(at.now_ms.saturating_add(self.timeout_ms).saturating_add(wait_ms));
+            self.end_before_expiry();
+        }
+        Act::Nothing
+    }
+
+    /// Nothing is planned for a moment at which the record is gone.
+    fn end_before_expiry(&mut self) {
+        self.due_ms = self.due_ms.filter(|due_ms| *due_ms < self.expires_ms);
     }
 
     /// Whether somebody still tries to bring it to its end.

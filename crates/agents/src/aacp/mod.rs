@@ -7,11 +7,14 @@
 //! What is in memory is a part of what is in the store: dropped after a failed commit, and read anew.
 
 pub(crate) mod audit;
+mod callback;
 mod delivery;
 pub(crate) mod desk;
 mod envelope;
 mod hub;
 mod ledger;
+mod members;
+mod needs;
 mod post;
 mod queue;
 pub(crate) mod record;
@@ -26,7 +29,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub use envelope::{EVERYONE, Envelope, Kind, MEMBERS, Target};
+pub use envelope::{EVERYONE, Envelope, Kind, MEMBERS, Target, check_ids};
 pub(crate) use hub::topic;
 pub use hub::{Hub, MESSAGE_COMPLETED, MESSAGE_FAILED, MESSAGE_PLACED, MESSAGE_RECEIVED, Settings};
 pub use ledger::{Act, Answer, Backoff, Entry, Fact, Moment, RetryPolicy, Status, next};

@@ -5,7 +5,6 @@ use std::sync::{Arc, Weak};
 
 use futures::future::try_join_all;
 use orchestr8_contract::Fault;
-use orchestr8_contract::id::{MessageId, RequestId, Tenant};
 use orchestr8_kernel::Ports;
 use orchestr8_kernel::ledger::store_fault;
 use orchestr8_kernel::ports::ids::For;
@@ -13,11 +12,11 @@ use orchestr8_kernel::ports::store::Error;
 use tokio::sync::oneshot;
 
 use super::audit::Actor;
-use super::desk::{Ack, Around, Desk, Done, Looked, Recipients, Stop, Told, Wish};
-use super::envelope::{Kind, Target};
+use super::desk::{Around, Desk, Done, Looked, Stop, Told, Wish};
 use super::hub::{Settings, Shared, topic};
 use super::ledger::Moment;
-use super::record::{Address, Known, Pair, Write};
+use super::needs::{Needs, acknowledged, numbered, placed, requested};
+use super::record::{Known, Pair, Write};
 use super::rows;
 use super::tail::{Tail, Unfiled};
 use crate::limits;
@@ -35,16 +34,6 @@ pub struct Post {
     desk: Desk,
     tail: Tail,
     hub: Weak<Shared>,
-}
-
-/// What a group of wishes needs to know before the desk can decide.
-#[derive(Default)]
-struct Needs {
-    pairs: Vec<Pair>,
-    inboxes: Vec<Address>,
-    requests: Vec<(Tenant, RequestId)>,
-    messages: Vec<(Tenant, MessageId)>,
-    places: Vec<(Pair, u64)>,
 }
 
 impl Post {
@@ -124,7 +113,8 @@ impl Post {
         }
         let is_kept = self.tail.has_room(&writes);
         let now_ms = self.ports.clock.now_ms();
-        let mut batch = if is_kept { self.tail.append(&writes)? } else { self.tail.filing(&writes, now_ms) };
+        let mut batch =
+            if is_kept { self.tail.append(&writes, now_ms)? } else { self.tail.filing(&writes, now_ms) };
         if !is_kept {
             for write in &writes {
                 rows::put(&mut batch, write.clone());
@@ -210,6 +200,8 @@ impl Post {
                 let pair = entry.pair(tenant);
                 more.inboxes.push(pair.to());
                 more.pairs.push(pair);
+                // A repeat is compared with the message that brought the request first.
+                more.messages.push((tenant.clone(), entry.message.clone()));
             }
         }
         if look {
@@ -227,6 +219,11 @@ impl Post {
                 source: waiting.source.clone(),
                 target: address.agent.clone(),
             }));
+        }
+        for (address, covers) in group.iter().filter_map(|order| acknowledged(&order.wish)) {
+            let Some(inbox) = self.desk.inboxes.get(&address) else { continue };
+            let requests = inbox.requests(|position, waiting| covers.holds(position, waiting));
+            more.requests.extend(requests.map(|request| (address.tenant.clone(), request)));
         }
         more.drop_known(&self.desk);
         self.read(&more).await?;
@@ -256,114 +253,21 @@ impl Post {
 
     async fn look(&mut self, needs: &Needs, more: &Needs) -> Result<(), Fault> {
         self.file().await?;
-        let store = &self.ports.store;
-        let messages = try_join_all(
-            needs
-                .messages
-                .iter()
-                .map(|(tenant, id)| rows::known(store, tables::message_known(tenant.as_str(), id.as_str()))),
-        );
+        let (store, now_ms) = (&self.ports.store, self.ports.clock.now_ms());
+        let wanted = || needs.messages.iter().chain(&more.messages);
+        let messages = try_join_all(wanted().map(|(tenant, id)| {
+            rows::known(store, tables::message_known(tenant.as_str(), id.as_str(), now_ms))
+        }));
         let places = try_join_all(
             more.places.iter().map(|(pair, seq)| rows::known(store, tables::message_at(pair, *seq))),
         );
         let (messages, places) = futures::try_join!(messages, places).map_err(store_fault)?;
         let mut looked = Looked::default();
-        let found = needs.messages.iter().cloned().zip(messages);
+        let found = wanted().cloned().zip(messages);
         looked.messages.extend(found.filter_map(|(key, known): (_, Option<Known>)| Some((key, known?))));
         let found = more.places.iter().cloned().zip(places);
         looked.places.extend(found.filter_map(|(key, known): (_, Option<Known>)| Some((key, known?))));
         self.desk.looked = Some(looked);
         Ok(())
-    }
-}
-
-impl Needs {
-    fn of(&mut self, wish: &Wish, look: bool) {
-        match wish {
-            Wish::Send { tenant, envelope, to, .. } => {
-                let from = Address { tenant: tenant.clone(), agent: envelope.source.clone() };
-                let pair = |target| Pair { tenant: tenant.clone(), source: envelope.source.clone(), target };
-                let targets = match (&envelope.target, to) {
-                    (Target::Agent(agent), _) => vec![agent.clone()],
-                    (Target::Topic(_) | Target::Everyone, Recipients::Copies(agents)) => agents.clone(),
-                    (Target::Topic(_) | Target::Everyone, Recipients::One { .. }) => Vec::new(),
-                };
-                for target in targets {
-                    let pair = pair(target);
-                    self.inboxes.push(pair.to());
-                    if envelope.ack.is_some() {
-                        self.pairs.push(pair.back());
-                    }
-                    self.pairs.push(pair);
-                }
-                if envelope.ack.is_some() || envelope.kind == Kind::Response {
-                    self.inboxes.push(from);
-                }
-                if let Some(request) = &envelope.request
-                    && (look || envelope.kind == Kind::Response)
-                {
-                    self.requests.push((tenant.clone(), request.clone()));
-                }
-                if let (Some(id), true) = (&envelope.message, look) {
-                    self.messages.push((tenant.clone(), id.clone()));
-                }
-            }
-            Wish::Acknowledge { tenant, agent, what, .. } => {
-                self.inboxes.push(Address { tenant: tenant.clone(), agent: agent.clone() });
-                if let Ack::Of { source, .. } = what {
-                    let (tenant, source, target) = (tenant.clone(), source.clone(), agent.clone());
-                    self.pairs.push(Pair { tenant, source, target });
-                }
-            }
-            Wish::Broke { tenant, request, .. } | Wish::Due { tenant, request } => {
-                self.requests.push((tenant.clone(), request.clone()));
-            }
-            Wish::GiveUp { address, .. } => self.inboxes.push(address.clone()),
-            Wish::Forget { .. } | Wish::File => {}
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.pairs.is_empty() && self.inboxes.is_empty() && self.requests.is_empty()
-    }
-
-    /// Leaves what must be read, each once.
-    fn drop_known(&mut self, desk: &Desk) {
-        let mut seen = std::collections::HashSet::new();
-        self.pairs.retain(|pair| !desk.pairs.contains_key(pair) && seen.insert(pair.clone()));
-        let mut seen = std::collections::HashSet::new();
-        self.inboxes.retain(|address| !desk.inboxes.contains_key(address) && seen.insert(address.clone()));
-        let mut seen = std::collections::HashSet::new();
-        self.requests.retain(|key| !desk.requests.contains_key(key) && seen.insert(key.clone()));
-    }
-}
-
-fn requested(wish: &Wish) -> Option<(&Tenant, &RequestId)> {
-    match wish {
-        Wish::Send { tenant, envelope, .. } => Some((tenant, envelope.request.as_ref()?)),
-        Wish::Broke { tenant, request, .. } | Wish::Due { tenant, request } => Some((tenant, request)),
-        Wish::Acknowledge { .. } | Wish::GiveUp { .. } | Wish::Forget { .. } | Wish::File => None,
-    }
-}
-
-fn numbered(wish: &Wish) -> Option<(Pair, u64)> {
-    let Wish::Send { tenant, envelope, .. } = wish else { return None };
-    let Target::Agent(target) = &envelope.target else { return None };
-    let pair = Pair { tenant: tenant.clone(), source: envelope.source.clone(), target: target.clone() };
-    Some((pair, envelope.seq?))
-}
-
-fn placed(wish: &Wish) -> Option<Address> {
-    match wish {
-        Wish::Acknowledge { tenant, agent, what: Ack::UpTo(_), .. } => {
-            Some(Address { tenant: tenant.clone(), agent: agent.clone() })
-        }
-        Wish::Acknowledge { .. }
-        | Wish::Send { .. }
-        | Wish::Broke { .. }
-        | Wish::Due { .. }
-        | Wish::GiveUp { .. }
-        | Wish::Forget { .. }
-        | Wish::File => None,
     }
 }

@@ -167,6 +167,7 @@ pub struct Placed {
     pub seq: u64,
     pub kind: Kind,
     pub request: Option<RequestId>,
+    pub expires_ms: i64,
     /// The envelope as it is handed on.
     pub text: String,
 }
@@ -178,6 +179,7 @@ impl Placed {
             seq: row.seq,
             kind: row.kind,
             request: row.request.clone(),
+            expires_ms: row.expires_ms,
             text: row.text.clone(),
         }
     }

@@ -10,7 +10,7 @@ use orchestr8_kernel::ports::store::{Batch, Cell, Error, Row, Statement};
 use serde_json::Value;
 
 use super::audit::{self, AuditRecord};
-use super::desk::{Inbox, PairState, Waiting};
+use super::desk::{HeldMessage, Inbox, PairState, Waiting};
 use super::envelope::Kind;
 use super::ledger::{Entry, Status};
 use super::record::{Address, Held, Known, Pair, Write};
@@ -83,6 +83,7 @@ fn changing(tenant: &Tenant, entry: &Entry) -> Vec<Cell> {
         entry.ended_ms.into(),
         i64::from(entry.late).into(),
         entry.answer.as_ref().and_then(|answer| serde_json::to_string(answer).ok()).into(),
+        i64::from(entry.is_handed_over).into(),
     ]
 }
 
@@ -95,7 +96,13 @@ pub async fn pair(store: &Shared, pair: &Pair) -> Result<PairState, Error> {
     let mut held = BTreeMap::new();
     for row in store.query(tables::pair_held(pair, received)).await? {
         let kind = if row.int(2)? == Held::ToPlace.as_int() { Held::ToPlace } else { Held::ToCount };
-        held.insert(number(&row, 0)?, (message(row.text(1)?)?, kind));
+        let waits = HeldMessage {
+            message: message(row.text(1)?)?,
+            request: request_id(row.optional_text(3)?)?,
+            held: kind,
+            expires_ms: row.int(4)?,
+        };
+        held.insert(number(&row, 0)?, waits);
     }
     Ok(PairState::restore(received, acked, held))
 }
@@ -105,7 +112,7 @@ pub async fn inbox(store: &Shared, address: &Address) -> Result<Inbox, Error> {
     let mut waiting = BTreeMap::new();
     let mut after = floor;
     loop {
-        let rows = store.query(tables::inbox_waiting(address, after, limits::PAGE)).await?;
+        let rows = store.query(tables::inbox_waiting(address, after, 0, limits::PAGE)).await?;
         for row in &rows {
             after = number(row, 0)?;
             waiting.insert(
@@ -114,7 +121,12 @@ pub async fn inbox(store: &Shared, address: &Address) -> Result<Inbox, Error> {
                     source: agent(row.text(1)?)?,
                     seq: number(row, 2)?,
                     message: message(row.text(3)?)?,
+                    request: match kind(row.text(7)?)? {
+                        Kind::Request => request_id(row.optional_text(8)?)?,
+                        Kind::Response | Kind::Event => None,
+                    },
                     reposted: row.int(4)? > 0,
+                    expires_ms: row.int(9)?,
                 },
             );
         }
@@ -156,6 +168,7 @@ pub fn entry(row: &Row) -> Result<Entry, Error> {
         expires_ms: row.int(11)?,
         late: row.int(12)? != 0,
         answer: answer.map(serde_json::from_str).transpose().map_err(damaged)?,
+        is_handed_over: row.int(15)? != 0,
     })
 }
 
@@ -169,7 +182,7 @@ pub async fn known(store: &Shared, statement: Statement) -> Result<Option<Known>
         target: row.text(2)?.to_owned(),
         seq: number(row, 3)?,
         kind: kind(row.text(4)?)?,
-        request: row.optional_text(5)?.map(RequestId::parse).transpose().map_err(damaged)?,
+        request: request_id(row.optional_text(5)?)?,
         payload: Arc::new(body.get_mut("payload").map(Value::take).unwrap_or_default()),
     }))
 }
@@ -181,6 +194,11 @@ pub struct Item {
     pub seq: u64,
     pub kind: Kind,
     pub request: Option<RequestId>,
+    pub expires_ms: i64,
+    /// How many transmissions there were before this one.
+    pub retries: u64,
+    /// A request of which no attempt is counted for this transmission.
+    pub is_unread: bool,
     /// The envelope as it is handed on: with the id of this transmission, and how many there were before it.
     pub envelope: Value,
 }
@@ -196,7 +214,10 @@ pub fn item(row: &Row) -> Result<Item, Error> {
         source: agent(row.text(1)?)?,
         seq: number(row, 2)?,
         kind: kind(row.text(7)?)?,
-        request: row.optional_text(8)?.map(RequestId::parse).transpose().map_err(damaged)?,
+        request: request_id(row.optional_text(8)?)?,
+        expires_ms: row.int(9)?,
+        retries: number(row, 4)?,
+        is_unread: row.int(10)? != 0,
         envelope,
     })
 }
@@ -207,6 +228,10 @@ pub fn fault(text: Option<&str>) -> Result<Option<StoredFault>, Error> {
 
 fn kind(text: &str) -> Result<Kind, Error> {
     Kind::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| damaged("a kind of message"))
+}
+
+fn request_id(text: Option<&str>) -> Result<Option<RequestId>, Error> {
+    text.map(RequestId::parse).transpose().map_err(damaged)
 }
 
 fn agent(text: &str) -> Result<AgentId, Error> {

@@ -101,7 +101,8 @@ mod tests {
 
     fn placed() -> Option<Box<Placed>> {
         let source = AgentId::parse("b").unwrap();
-        Some(Box::new(Placed { source, seq: 1, kind: Kind::Event, request: None, text: String::from("{}") }))
+        let (kind, text) = (Kind::Event, String::from("{}"));
+        Some(Box::new(Placed { source, seq: 1, kind, request: None, expires_ms: i64::MAX, text }))
     }
 
     fn told(next: &Next) -> Option<u64> {

@@ -78,7 +78,7 @@ impl Tail {
     }
 
     /// What keeps these, unless an id among them was used before.
-    pub fn append(&self, writes: &[Write]) -> Result<Batch, Error> {
+    pub fn append(&self, writes: &[Write], now_ms: i64) -> Result<Batch, Error> {
         let used = Error::Conflict { step: 0, expected: 0, found: 1 };
         let mut batch = Batch::new();
         let mut seen = HashSet::new();
@@ -90,14 +90,14 @@ impl Tail {
                     if self.messages.contains(&key) || !seen.insert(key) {
                         return Err(used);
                     }
-                    let unused = tables::message_used(row.tenant.as_str(), row.message.as_str());
+                    let unused = tables::message_used(row.tenant.as_str(), row.message.as_str(), now_ms);
                     batch.steps.push((unused, Guard::Rows(0)));
                 }
                 Write::Request { tenant, entry, is_new: true } => {
                     if requests.contains_key(&(tenant.clone(), entry.request.clone())) {
                         return Err(used);
                     }
-                    let unused = tables::request_used(tenant.as_str(), entry.request.as_str());
+                    let unused = tables::request_used(tenant.as_str(), entry.request.as_str(), now_ms);
                     batch.steps.push((unused, Guard::Rows(0)));
                 }
                 Write::Request { is_new: false, .. }

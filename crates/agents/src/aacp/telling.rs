@@ -8,6 +8,7 @@ use orchestr8_contract::{Event, Fault, Priority};
 use serde_json::{Value, json};
 
 use super::desk::Told;
+use super::envelope::Kind;
 use super::hub::{Hub, MESSAGE_COMPLETED, MESSAGE_FAILED, MESSAGE_PLACED, MESSAGE_RECEIVED, Shared, topic};
 use super::record::{Address, Placed};
 use crate::limits;
@@ -69,7 +70,10 @@ impl Shared {
     /// Hands the message to the streams of its inbox, or says where it lies.
     fn tell_placed(&self, address: &Address, position: u64, placed: Option<&Placed>) {
         self.publish(MESSAGE_PLACED, &topic(address), || {
-            match placed.filter(|placed| placed.text.len() <= limits::NEWS_BYTES) {
+            // A request is read from the store, where its delivery is counted.
+            let is_told =
+                |placed: &&Placed| placed.text.len() <= limits::NEWS_BYTES && placed.kind != Kind::Request;
+            match placed.filter(is_told) {
                 Some(placed) => json!({"inboxSeq": position, "envelope": placed.text}),
                 None => json!({"inboxSeq": position}),
             }

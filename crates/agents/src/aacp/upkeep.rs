@@ -34,7 +34,7 @@ impl Hub {
             let now_us = self.0.kernel.ports().clock.elapsed_us();
             if purged_us.is_none_or(|at| now_us.saturating_sub(at) / 1000 >= limits::PURGE_EVERY_MS) {
                 purged_us = Some(now_us);
-                if let Err(fault) = self.purge_expired(self.now_ms()).await {
+                if let Err(fault) = self.purge_expired(self.now_ms(), None).await {
                     own.warn("old messages could not be deleted", json!({"error": log::error(&fault)}));
                 }
             }
@@ -60,13 +60,14 @@ impl Hub {
         Ok(())
     }
 
-    /// Deletes what has expired, and says how much that was (AACP-PURGE).
-    pub async fn purge_expired(&self, now_ms: i64) -> Result<usize, Fault> {
+    /// Deletes what has expired, of one tenant or of all, and says how much that was (AACP-PURGE).
+    pub async fn purge_expired(&self, now_ms: i64, tenant: Option<&Tenant>) -> Result<usize, Fault> {
         let store = &self.0.kernel.ports().store;
+        let of = tenant.map(Tenant::as_str);
         let mut purged = 0;
         loop {
-            let messages = self.query(tables::messages_expired(now_ms, limits::PURGE_ROWS)).await?;
-            let requests = self.query(tables::requests_expired(now_ms, limits::PURGE_ROWS)).await?;
+            let messages = self.query(tables::messages_expired(of, now_ms, limits::PURGE_ROWS)).await?;
+            let requests = self.query(tables::requests_expired(of, now_ms, limits::PURGE_ROWS)).await?;
             if messages.is_empty() && requests.is_empty() {
                 return Ok(purged);
             }
@@ -74,7 +75,7 @@ impl Hub {
             let (mut batch, mut gone, mut ended) = (Batch::new(), Vec::new(), Vec::new());
             let mut expired: BTreeMap<Tenant, Vec<MessageId>> = BTreeMap::new();
             for row in &messages {
-                batch.then(tables::message_delete(row.int(0).map_err(store_fault)?));
+                batch.then(tables::message_delete(row.int(0).map_err(store_fault)?, now_ms));
                 let (tenant, agent) = (row.text(1).map_err(store_fault)?, row.text(2).map_err(store_fault)?);
                 if let (Ok(tenant), Ok(agent), Ok(position)) =
                     (Tenant::parse(tenant), AgentId::parse(agent), rows::number(row, 3))
@@ -89,7 +90,7 @@ impl Hub {
             batch.links.extend(audit::links(&expired_records(expired, now_ms), now_ms));
             for row in &requests {
                 let (tenant, id) = (row.text(0).map_err(store_fault)?, row.text(1).map_err(store_fault)?);
-                batch.then(tables::request_delete(tenant, id));
+                batch.then(tables::request_delete(tenant, id, now_ms));
                 if let (Ok(tenant), Ok(id)) = (Tenant::parse(tenant), RequestId::parse(id)) {
                     ended.push((tenant, id));
                 }

@@ -45,30 +45,32 @@ async fn follow(hub: &Hub, args: &Args, context: &Context) -> Result<Reply, Halt
     loop {
         watch.borrow_and_update();
         let page = match number(args, "afterSeq") {
-            Some(after) => tables::inbox_after(&address, after, limit),
+            Some(after) => tables::inbox_after(&address, after, hub.now_ms(), limit),
             None => {
                 let (_, floor) = hub.bounds(&address).await?;
-                tables::inbox_waiting(&address, floor, limit)
+                tables::inbox_waiting(&address, floor, hub.now_ms(), limit)
             }
         };
-        let found = hub.query(page).await?;
-        if !found.is_empty() || wait_ms == 0 {
-            return told(args, &found);
+        let page = hub.query(page).await?;
+        if !page.is_empty() || wait_ms == 0 {
+            let found = page.iter().map(rows::item).collect::<Result<Vec<_>, _>>().map_err(store_fault)?;
+            // On record before it is answered: an attempt that was read is an attempt.
+            hub.count_read(&address, &found).await?;
+            return told(args, found);
         }
         tokio::select! {
             changed = watch.changed() => {
                 if changed.is_err() {
-                    return told(args, &[]);
+                    return told(args, Vec::new());
                 }
             }
-            () = &mut over => return told(args, &[]),
-            () = context.cancel.fired() => return told(args, &[]),
+            () = &mut over => return told(args, Vec::new()),
+            () = context.cancel.fired() => return told(args, Vec::new()),
         }
     }
 }
 
-fn told(args: &Args, found: &[orchestr8_kernel::ports::store::Row]) -> Result<Reply, Halt> {
-    let items = found.iter().map(rows::item).collect::<Result<Vec<_>, _>>().map_err(store_fault)?;
+fn told(args: &Args, items: Vec<rows::Item>) -> Result<Reply, Halt> {
     let last = items.last().map_or(number(args, "afterSeq").unwrap_or(0), |item| item.position);
     let messages: Vec<Value> =
         items.into_iter().map(|item| json!({"inboxSeq": item.position, "envelope": item.envelope})).collect();

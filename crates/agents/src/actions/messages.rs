@@ -12,7 +12,7 @@ use super::requests::shown;
 use super::{agent_schema, answer, number, object, reading, recording, wait_schema, working};
 use crate::aacp::audit::Actor;
 use crate::aacp::desk::Sent;
-use crate::aacp::{Envelope, Hub, Kind, Status, check_reserved};
+use crate::aacp::{Envelope, Hub, Kind, Status, check_ids, check_reserved};
 use crate::limits::WAIT_MS;
 use crate::tables;
 
@@ -37,7 +37,7 @@ fn input() -> Value {
             "payload": {"description": "Anything."},
             "seq": number, "ack": number, "timestamp": {"type": "string"},
             "outcome": {"type": "string", "enum": ["COMPLETED", "FAILED"]}, "error": {},
-            "timeoutMs": number, "ttlMs": number, "waitMs": wait_schema(),
+            "timeoutMs": number, "ttlMs": number, "expiresAt": {"type": "string"}, "waitMs": wait_schema(),
             "id": {}, "type": {}, "source": {}, "destination": {}, "correlationId": {}, "causationId": {}, "ttl": {}, "priority": {}
         }),
         &[],
@@ -51,6 +51,10 @@ async fn send_one(hub: &Hub, args: Args, context: &Context) -> Result<Reply, Hal
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
     };
     map.remove("waitMs");
+    if context.workflow.is_none() {
+        // A workflow step has ids that follow from what it is, so that a repeat has the same.
+        check_ids(&map)?;
+    }
     let mut envelope = Envelope::read(map)?;
     check_reserved(&envelope.source, context.workflow.as_deref())?;
     let tenant = &context.principal.tenant;
@@ -112,7 +116,7 @@ pub fn show(hub: &Hub) -> Result<Action, schema::Error> {
     let action = working(("aacp.message", about), input, reading(), hub, |hub, args, context| async move {
         let id = args.text("messageId").unwrap_or_default();
         let tenant = &context.principal.tenant;
-        let rows = hub.query(tables::message_find(tenant.as_str(), id)).await?;
+        let rows = hub.query(tables::message_find(tenant.as_str(), id, hub.now_ms())).await?;
         let Some(row) = rows.first() else { return Err(no_message(id).into()) };
         let mut told = message(row).map_err(store_fault)?;
         if told["envelope"]["messageType"] == Kind::Request.as_str()

@@ -5,6 +5,7 @@ mod inbox;
 mod list;
 mod messages;
 mod pairs;
+mod purge;
 mod registry;
 mod requests;
 mod send_message;
@@ -49,6 +50,7 @@ pub fn of_messages(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
         requests::show(hub)?,
         requests::list(hub)?,
         pairs::list(hub)?,
+        purge::purge(hub)?,
         inbox::read(hub)?,
         inbox::acknowledge(hub)?,
         registry::register(hub)?,

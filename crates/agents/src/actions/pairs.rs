@@ -18,7 +18,7 @@ pub fn list(hub: &Hub) -> Result<Action, schema::Error> {
     let action = working(("aacp.pairs", about), input, reading(), hub, |hub, args, context| async move {
         let limit = args.get("limit").and_then(Value::as_i64).unwrap_or(100).clamp(1, limits::PAGE);
         let tenant = context.principal.tenant.as_str();
-        let found = hub.query(tables::pair_list(tenant, args.text("agentId"), limit)).await?;
+        let found = hub.query(tables::pair_list(tenant, args.text("agentId"), hub.now_ms(), limit)).await?;
         let pairs = found.iter().map(shown).collect::<Result<Vec<_>, _>>().map_err(store_fault)?;
         answer(json!({"pairs": pairs}))
     })?;

@@ -47,8 +47,15 @@ pub fn list(hub: &Hub) -> Result<Action, schema::Error> {
     let action = working(("aacp.requests", about), input, reading(), hub, |hub, args, context| async move {
         let limit = args.get("limit").and_then(Value::as_i64).unwrap_or(100).clamp(1, limits::PAGE);
         let tenant = context.principal.tenant.as_str();
-        let found =
-            hub.query(tables::request_list(tenant, args.text("status"), args.text("agentId"), limit)).await?;
+        let found = hub
+            .query(tables::request_list(
+                tenant,
+                args.text("status"),
+                args.text("agentId"),
+                hub.now_ms(),
+                limit,
+            ))
+            .await?;
         let entries: Vec<Entry> =
             found.iter().map(rows::entry).collect::<Result<_, _>>().map_err(store_fault)?;
         answer(json!({"requests": entries.iter().map(shown).collect::<Vec<_>>()}))

@@ -26,7 +26,7 @@ const WILD_TURNS: u32 = 20;
 const TURNS: u32 = 2_000;
 
 const TIMEOUT_MS: i64 = 50;
-const ATTEMPTS: u32 = 4;
+pub const ATTEMPTS: u32 = 4;
 
 /// Made once, and copied for each seed.
 static DISK: LazyLock<Simulated> =
@@ -55,7 +55,7 @@ impl World {
         let mut peers: Vec<Peer> = (0..3).map(|n| Peer::new(&format!("agent-{n}"))).collect();
         let (mut requests, mut swallowed) = (BTreeMap::new(), BTreeSet::new());
         for n in 0..random.random_range(3..8) {
-            let id = format!("request-{n}");
+            let id = uuid_of(1, n);
             let source = random.random_range(0..3);
             let target = (source + random.random_range(1..3)) % 3;
             let to = peers[target].name.clone();
@@ -120,6 +120,11 @@ impl World {
         }
         (kernel, hub)
     }
+}
+
+/// An id as the envelope wants it: a UUID of version 4.
+fn uuid_of(kind: u64, n: u64) -> String {
+    format!("{kind:08x}-0000-4000-8000-{n:012x}")
 }
 
 /// Whether everybody has come to rest. False: this life of the server ended in a crash.
@@ -221,8 +226,9 @@ async fn send(world: &mut World, kernel: &Kernel, at: usize) {
             world.note("lost");
             continue;
         }
-        let id =
-            world.random.random_bool(0.7).then(|| format!("{}-{}-{}", world.peers[at].name, key.0, key.1));
+        let id = world.random.random_bool(0.7).then(|| {
+            uuid_of(2, (at as u64) << 24 | u64::from(key.0.bytes().last().unwrap_or(0)) << 16 | key.1)
+        });
         // An acknowledgement on the way may have made it needless.
         let Some(envelope) = world.peers[at].transmission(&key, id) else { continue };
         let copies = if world.chance(0.2) { 2 } else { 1 };

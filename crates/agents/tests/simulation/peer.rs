@@ -28,6 +28,8 @@ pub struct Peer {
     pub memory: Memory,
     /// How often the work of a request was done, in the world outside.
     pub executed: BTreeMap<String, usize>,
+    /// The places at which it read each request: every one is an attempt.
+    pub read_at: BTreeMap<String, BTreeSet<u64>>,
     /// Numbers that the network ever brought to the server, by target.
     pub reached: BTreeMap<String, BTreeSet<u64>>,
     /// It cannot be reached for so many turns.
@@ -41,6 +43,7 @@ impl Peer {
             name: name.to_owned(),
             memory: Memory::default(),
             executed: BTreeMap::new(),
+            read_at: BTreeMap::new(),
             reached: BTreeMap::new(),
             parted: 0,
             broken: Vec::new(),
@@ -102,6 +105,9 @@ impl Peer {
         }
         self.memory.read = self.memory.read.max(position);
         let request = text("requestId");
+        if text("messageType") == "REQUEST" {
+            self.read_at.entry(request.clone()).or_default().insert(position);
+        }
         match text("messageType").as_str() {
             "REQUEST" if swallows(&request) => {}
             "REQUEST" => self.work(&source, &request, &envelope["payload"]),

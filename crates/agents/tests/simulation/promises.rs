@@ -1,6 +1,6 @@
 //! What must hold at the end of every seed.
 
-use crate::life::World;
+use crate::life::{ATTEMPTS, World};
 
 /// A promise that was not kept.
 #[derive(Debug)]
@@ -20,6 +20,11 @@ pub fn check(world: &mut World) -> Result<(), Broken> {
         }
         if status != wanted_status {
             return Err(Broken(format!("{id} ended as {status}, not {wanted_status}")));
+        }
+        let attempts = world.statuses[id]["attempts"].as_u64().unwrap_or(0);
+        let read = world.peers[*target].read_at.get(id).map_or(0, |places| places.len() as u64);
+        if swallowed && !(read.max(1)..=u64::from(ATTEMPTS)).contains(&attempts) {
+            return Err(Broken(format!("{id} was read at {read} places and counts {attempts} attempts")));
         }
         if world.peers[*source].memory.outcomes.contains_key(id) == swallowed {
             return Err(Broken(format!("the answer of {id} was lost, or made up")));

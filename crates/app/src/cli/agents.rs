@@ -1,4 +1,4 @@
-//! `orchestr8 agents list|send|inbox|requests|pairs`: messages between agents, from the command line.
+//! `orchestr8 agents list|send|inbox|requests|pairs|purge`: messages between agents, from the command line.
 
 use std::time::Duration;
 
@@ -24,6 +24,14 @@ pub enum Agents {
     Requests(Requests),
     /// Show between whom messages go, and what was not acknowledged.
     Pairs(Pairs),
+    /// Delete messages and requests that have expired.
+    Purge(Purge),
+}
+
+#[derive(Args)]
+pub struct Purge {
+    #[command(flatten)]
+    reaching: Reaching,
 }
 
 #[derive(Args)]
@@ -118,7 +126,21 @@ impl Agents {
             Agents::Inbox(inbox) => inbox.run(shell).map(|()| exit::OK),
             Agents::Requests(requests) => requests.run(shell),
             Agents::Pairs(pairs) => pairs.run(shell).map(|()| exit::OK),
+            Agents::Purge(purge) => purge.run(shell).map(|()| exit::OK),
         }
+    }
+}
+
+impl Purge {
+    fn run(&self, shell: &Shell) -> Result<(), Failure> {
+        let ask = async |reach: &Reach| reach.post("/aacp/purge", &json!({})).await;
+        let done = self.reaching.run(shell, Intent::Record, ask)?;
+        if shell.terminal.json {
+            shell.terminal.value(&done);
+        } else {
+            shell.terminal.data(&format!("deleted {} expired records", done["purged"]));
+        }
+        Ok(())
     }
 }
 

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::Shell;
 use super::signed_logs::{SignedLogs, Trusted};
+use crate::attach::owner;
 use crate::config::{Flags, Stranger, strangers};
 use crate::failure::Failure;
 use crate::runtime::secrets::InstallationKey;
@@ -157,6 +158,10 @@ fn data(settings: &Settings) -> Vec<Check> {
         checks.push(ok("store", format!("{} is made when orchestr8 first runs", path.display())));
         return checks;
     }
+    checks.extend(
+        owner(path)
+            .map(|pid| ok("owner", format!("process {pid} owns the data; other processes attach to it"))),
+    );
     checks.push(match look(&settings.store, path) {
         Err(failure) => check("store", Verdict::Fail, failure.message.clone(), failure.hint()),
         Ok(look) => {

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{Running, Shell, WhenUntrusted, version};
+use crate::attach::AttachListener;
 use crate::failure::Failure;
 use crate::reach::{INSTANCE_PATH, PublishedInstance};
 use crate::runtime::{
@@ -66,8 +67,10 @@ async fn serve(shell: &Shell, runtime: &Runtime, demo: bool) -> Result<(), Failu
     let listener = edge::bind(&settings).await.map_err(failure)?;
     let address = listener.local_addr().unwrap_or(settings.listen);
     let published = publish(runtime, address)?;
+    let face = runtime.face().await?;
+    AttachListener::start(runtime, &face);
     let mcp = http::router(
-        runtime.face().await?,
+        face,
         http::Settings {
             body_limit_bytes: settings.body_limit_bytes,
             body_timeout_ms: settings.body_timeout_ms,

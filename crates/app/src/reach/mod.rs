@@ -23,7 +23,7 @@ use crate::failure::Failure;
 
 pub use embedded::{Embedded, Intent};
 pub use find::{Where, find};
-pub use instance::{PATH as INSTANCE_PATH, PublishedInstance};
+pub use instance::{PATH as INSTANCE_PATH, PublishedInstance, fresh as fresh_secret};
 pub use refusal::{code_of, problem_lines, refusal};
 pub use server::Server;
 pub use signer::{KEY_FILE, Signer, read_key};

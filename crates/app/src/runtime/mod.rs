@@ -2,6 +2,7 @@
 
 mod audit;
 mod bridge;
+mod command_log;
 mod countdown;
 pub mod descriptors;
 mod embedding;
@@ -53,6 +54,7 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 use sink::Stderr;
 
+pub use command_log::CommandLog;
 pub use countdown::Countdown;
 pub use store::WhenHeld;
 

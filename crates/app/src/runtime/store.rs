@@ -1,4 +1,4 @@
-//! Opens the store: where the settings say, or in memory when another process of ours has it and nobody insists.
+//! Opens the store: where the settings say, or in memory for a command that needs no data when another process owns it.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::tables;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenHeld {
     Refuse,
-    /// Several editors each start one of us: the second must work too. What it keeps is gone at its end.
+    /// For commands that only look at what the program offers: they have no use for the data, and keep nothing.
     UseMemory,
 }
 
@@ -55,7 +55,7 @@ pub fn open(
         Ok(store) => Ok(Opened { store, durable }),
         Err(sqlite::Error::Held { path, pid }) if when_held == WhenHeld::UseMemory && !explicit => {
             log.warn(
-                "another orchestr8 has the data file; this one keeps its data in memory, and it is gone when it ends",
+                "another orchestr8 has the data file; this command does without the data",
                 json!({"path": path, "pid": pid}),
             );
             let store = sqlite::open(options(sqlite::Place::Memory, None)).map_err(failure)?;
@@ -128,5 +128,7 @@ pub fn failure(error: sqlite::Error) -> Failure {
         sqlite::Error::Store(_) => (Code::StoreFailed, "see `orchestr8 doctor`"),
     };
     let hint = hint.to_owned();
-    Failure::new(code, format!("the store cannot be opened: {error}")).hinting(hint)
+    let is_data_held = matches!(error, sqlite::Error::Held { .. });
+    let failure = Failure::new(code, format!("the store cannot be opened: {error}")).hinting(hint);
+    Failure { is_data_held, ..failure }
 }

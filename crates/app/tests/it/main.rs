@@ -6,6 +6,7 @@
     reason = "a test that cannot go on should stop"
 )]
 
+mod attached;
 mod attacks;
 mod bus;
 mod cli;
@@ -26,7 +27,6 @@ mod messages;
 mod others;
 mod pages;
 mod program;
-mod second;
 mod secrets;
 mod server;
 mod session_kill;

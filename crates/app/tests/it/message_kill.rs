@@ -57,6 +57,11 @@ fn keep_at<T>(
     }
 }
 
+/// An id of a kind of message: a UUID of version 4.
+fn uuid(kind: &str, pair: usize, seq: u64) -> String {
+    format!("0000000{kind}-{pair:04x}-4000-8000-{seq:012x}")
+}
+
 /// Asks one request after the other. Gives how many were answered.
 fn asker(pair: usize, board: &Board) -> u64 {
     let (asked, sent) = (0_u64, false);
@@ -66,10 +71,10 @@ fn asker(pair: usize, board: &Board) -> u64 {
             return Ok(false);
         }
         let seq = *asked + 1;
-        let id = format!("{pair}-{seq}");
+        let id = uuid("0", pair, seq);
         if !*sent {
             let body = json!({
-                "messageId": format!("q-{id}"), "requestId": id, "sourceAgentId": format!("ask-{pair}"),
+                "messageId": uuid("1", pair, seq), "requestId": id, "sourceAgentId": format!("ask-{pair}"),
                 "targetAgentId": format!("work-{pair}"), "seq": seq, "messageType": "REQUEST", "timeoutMs": 600_000, "payload": seq
             });
             let (status, told) = ask(http, "POST", "/aacp/messages", Some(&body))?;
@@ -123,7 +128,7 @@ fn worker(pair: usize, board: &Board) -> Notes {
         notes.read = message["inboxSeq"].as_u64().unwrap();
         notes.seq += 1;
         notes.open = Some(json!({
-            "messageId": format!("a-{id}"), "requestId": id, "sourceAgentId": name, "targetAgentId": format!("ask-{pair}"),
+            "messageId": uuid("2", pair, seq), "requestId": id, "sourceAgentId": name, "targetAgentId": format!("ask-{pair}"),
             "seq": notes.seq, "ack": seq, "messageType": "RESPONSE", "payload": {"done": seq}
         }));
         Ok(true)

@@ -11,16 +11,23 @@ fn agents_are_listed_asked_and_told_without_a_server() {
     let place = alone();
     let listed = place.run(&["agents", "list"]);
     assert!(listed.out.contains("echo") && listed.out.contains("local"), "{listed:?}");
-    let asked =
-        place.run(&["agents", "send", "echo", r#"{"type":"greet","payload":"hi"}"#, "--request-id", "r1"]);
+    let send = |payload: &str| {
+        let id = "00000000-0000-4000-8000-000000007231";
+        place.run(&["agents", "send", "echo", payload, "--request-id", id])
+    };
+    let asked = send(r#"{"type":"greet","payload":"hi"}"#);
     assert_eq!(asked.code, Some(0), "{asked:?}");
     assert_eq!(json_of(&asked), json!({"type": "greet", "payload": "hi", "count": 1}));
-    let again = place.run(&["agents", "send", "echo", "null", "--request-id", "r1"]);
+    let other = send(r#"{"type":"greet","payload":"pay 99999"}"#);
+    assert_eq!((other.code, other.out.as_str()), (Some(5), ""), "{other:?}");
+    let purged = place.run(&["agents", "purge"]);
+    assert_eq!(purged.out, "deleted 0 expired records\n", "{purged:?}");
+    let again = send(r#"{"type":"greet","payload":"hi"}"#);
     assert_eq!(json_of(&again)["count"], 1, "the same request is answered from the ledger: {again:?}");
-    let told = place.run(&["--json", "agents", "requests", "r1"]);
+    let told = place.run(&["--json", "agents", "requests", "00000000-0000-4000-8000-000000007231"]);
     assert_eq!(json_of(&told)["status"], "COMPLETED");
     let all = place.run(&["agents", "requests", "--status", "completed"]);
-    assert!(all.out.contains("r1") && all.out.contains("cli"), "{all:?}");
+    assert!(all.out.contains("00000000-0000-4000-8000-000000007231") && all.out.contains("cli"), "{all:?}");
 }
 
 #[test]

@@ -135,6 +135,7 @@ fn the_handshake_then_tools_then_an_answer() {
         [
             "aacp.ack",
             "aacp.inbox",
+            "aacp.purge_expired",
             "aacp.request_status",
             "aacp.send",
             "agent.getState",

@@ -38,6 +38,7 @@ pub const ACCESS: &[(&str, AllowedRoles)] = &[
     ("aacp.inbox", CALL),
     ("aacp.message", READ),
     ("aacp.pairs", READ),
+    ("aacp.purge_expired", OPERATE),
     ("aacp.request_status", READ),
     ("aacp.requests", READ),
     ("aacp.send", CALL),

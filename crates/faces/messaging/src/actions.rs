@@ -5,6 +5,7 @@ pub const MESSAGE: &str = "aacp.message";
 pub const REQUEST: &str = "aacp.request_status";
 pub const REQUESTS: &str = "aacp.requests";
 pub const PAIRS: &str = "aacp.pairs";
+pub const PURGE: &str = "aacp.purge_expired";
 pub const INBOX: &str = "aacp.inbox";
 pub const ACK: &str = "aacp.ack";
 pub const REGISTER: &str = "agents.register";

@@ -5,7 +5,9 @@ use http::{HeaderValue, StatusCode};
 use orchestr8_edge::ask::Query;
 use serde_json::{Map, Value};
 
-use crate::actions::{ACK, AGENTS, HEARTBEAT, MESSAGE, PAIRS, REGISTER, REQUEST, REQUESTS, SEND, UNREGISTER};
+use crate::actions::{
+    ACK, AGENTS, HEARTBEAT, MESSAGE, PAIRS, PURGE, REGISTER, REQUEST, REQUESTS, SEND, UNREGISTER,
+};
 use crate::answer;
 use crate::call::{Call, Outcome};
 use crate::failure::Failure;
@@ -63,6 +65,13 @@ pub(crate) async fn pairs(call: Call) -> Outcome {
     let mut args = Map::new();
     narrow(&query, &mut args)?;
     Ok(answer::json(StatusCode::OK, &call.ask(PAIRS, args).await?))
+}
+
+/// `POST /purge`: deletes what has expired, and says how much that was.
+pub(crate) async fn purge(call: Call) -> Outcome {
+    call.query(&[])?;
+    let args = call.read_if_any(&[])?;
+    Ok(answer::json(StatusCode::OK, &call.ask(PURGE, args).await?))
 }
 
 /// What lists have in common: of one agent, and so many.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// Members of a message, in both shapes.
-pub(crate) const MEMBERS: [&str; 22] = [
+pub(crate) const MEMBERS: [&str; 23] = [
     "messageId",
     "requestId",
     "sourceAgentId",
@@ -18,6 +18,7 @@ pub(crate) const MEMBERS: [&str; 22] = [
     "error",
     "timeoutMs",
     "ttlMs",
+    "expiresAt",
     "id",
     "type",
     "source",
@@ -36,6 +37,8 @@ pub(crate) const TOPIC_LETTERS: usize = 128;
 pub(crate) const COUNT_MAX: u64 = 1 << 53;
 
 const ID: &str = "^[A-Za-z0-9_.:-]{1,128}$";
+/// A UUID of version 4.
+const UUID: &str = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$";
 const AGENT: &str = "^[^\\x00-\\x1f\\x7f-\\x9f/]{1,128}$";
 
 const ABOUT: &str = "Messages between agents that are kept until they are acknowledged: numbered from 1 for each pair of agents, sent again \
@@ -72,6 +75,10 @@ fn paths() -> Value {
         "/pairs": {"get": operation(
             "listPairs", "Pairs of agents that messages go between, those with most unacknowledged first.",
             &[query("agentId", bounded(256)), page()], (200, "Pairs"), &[],
+        )},
+        "/purge": {"post": with_body(
+            operation("purgeExpired", "Deletes messages and requests whose expiresAt is over.", &[], (200, "Purged"), &[]),
+            closed(json!({}), &[]), json!({}), false,
         )},
         "/requests/{id}": {"get": operation(
             "getRequest", "What became of a request; with wait, once it has ended.", &[path(ID), wait()], (200, "Request"), &[404],
@@ -262,6 +269,7 @@ fn schemas() -> Value {
         "Requests": open(json!({"requests": {"type": "array", "items": {"$ref": "#/components/schemas/Request"}}}), &["requests"]),
         "Pair": open(pair, &["sourceAgentId", "targetAgentId", "seq", "ack", "unacknowledged", "held"]),
         "Pairs": open(json!({"pairs": {"type": "array", "items": {"$ref": "#/components/schemas/Pair"}}}), &["pairs"]),
+        "Purged": open(json!({"purged": count()}), &["purged"]),
         "Agent": open(agent, &["agentId", "kind", "state"]),
         "Agents": open(json!({"agents": {"type": "array", "items": {"$ref": "#/components/schemas/Agent"}}, "truncated": truth}), &["agents", "truncated"]),
         "Unregistered": open(json!({"agentId": text, "unregistered": {"const": true}}), &["agentId", "unregistered"]),
@@ -276,10 +284,12 @@ fn schemas() -> Value {
 fn envelope() -> Value {
     let id = json!({"type": "string", "pattern": ID});
     let number = json!({"type": "integer", "minimum": 1, "maximum": COUNT_MAX});
+    let moment = json!({"type": "string", "format": "date-time", "maxLength": 64});
     let mut members: Map<String, Value> = Map::new();
     for name in MEMBERS {
         let schema = match name {
-            "messageId" | "requestId" => id.clone(),
+            "messageId" => json!({"type": "string", "format": "uuid", "pattern": UUID}),
+            "requestId" => id.clone(),
             "id" => json!({"type": ["string", "null"], "pattern": ID}),
             "sourceAgentId" | "targetAgentId" => bounded(256),
             "topic" => bounded(TOPIC_LETTERS),
@@ -290,7 +300,7 @@ fn envelope() -> Value {
             "timeoutMs" => json!({"type": "integer", "minimum": 1, "maximum": 86_400_000}),
             "ttlMs" => json!({"type": "integer", "minimum": 1, "maximum": 2_592_000_000_u64}),
             "ttl" => json!({"type": ["integer", "null"], "minimum": 1, "maximum": 2_592_000_000_u64}),
-            "timestamp" => bounded(64),
+            "timestamp" | "expiresAt" => moment.clone(),
             "correlationId" | "causationId" => {
                 let mut text = bounded(256);
                 text["type"] = json!(["string", "null"]);

@@ -34,6 +34,7 @@ fn paths(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
         ("/requests", get(at(face, endpoints::requests))),
         ("/requests/{id}", get(at(face, endpoints::request))),
         ("/pairs", get(at(face, endpoints::pairs))),
+        ("/purge", post(at(face, endpoints::purge))),
         ("/agents", get(at(face, endpoints::agents)).post(at(face, endpoints::register))),
         ("/agents/{id}", put(at(face, endpoints::put)).delete(at(face, endpoints::unregister))),
         ("/agents/{id}/heartbeat", post(at(face, endpoints::heartbeat))),

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 /// Tells the time and waits. Waiting itself always goes through tokio's timer, so a paused runtime simulates it.
 pub trait Clock: Send + Sync + 'static {
@@ -24,6 +26,19 @@ pub fn iso(ms: i64) -> String {
         Ok(timestamp) => format!("{timestamp:.3}"),
         Err(_) => String::from("1970-01-01T00:00:00.000Z"),
     }
+}
+
+/// Milliseconds since 1970 of a moment in ISO 8601, such as `2026-01-01T00:00:00Z`; without an offset it is UTC.
+pub fn parse_iso(text: &str) -> Option<i64> {
+    // Other separators and time zones in brackets belong to other standards.
+    if text.get(10..11) != Some("T") || text.contains('[') {
+        return None;
+    }
+    let moment = match text.parse::<Timestamp>() {
+        Ok(moment) => moment,
+        Err(_) => text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp(),
+    };
+    Some(moment.as_millisecond())
 }
 
 /// The clock of the machine.

@@ -6,7 +6,8 @@ use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
 use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::clock::iso;
 
-use super::{Around, Desk, PairState, Recipients, Sent, Stop, Told, Waiting};
+use super::requests::{check_parties, kept_until};
+use super::{Around, Desk, HeldMessage, PairState, Recipients, Sent, Stop, Told, Waiting};
 use crate::aacp::audit::{AuditRecord, MessageEvent};
 use crate::aacp::envelope::{Envelope, Kind, More, Target, Written, wrong};
 use crate::aacp::ledger::{self, Act, Answer, Entry, Fact, Status};
@@ -107,7 +108,7 @@ impl Desk {
         let mut record = sent_record(tenant, &envelope, &message, &judged, around);
         if let Some(ack) = envelope.ack {
             // What it acknowledges on the way is named in its own record.
-            let acknowledged = self.acknowledge_pair(&pair.back(), ack);
+            let acknowledged = self.acknowledge_pair(&pair.back(), ack, around);
             acknowledged.into_iter().for_each(|id| record.name(id));
         }
         self.audit(record);
@@ -155,6 +156,8 @@ impl Desk {
             return Ok(Judged { place: has_inbox, entry: None, is_new: false });
         };
         let known = self.requests.get(&(tenant.clone(), request.clone()));
+        // What has expired counts as deleted, whether it was swept yet or not.
+        let known = known.filter(|entry| !entry.has_expired(around.at.now_ms));
         match (envelope.kind, known) {
             (Kind::Request, None) => {
                 let entry = self.opened(request, envelope, message, seq, around);
@@ -166,6 +169,7 @@ impl Desk {
                     let text = format!("/requestId: '{request}' was used between other agents");
                     return Err(Fault::new(Code::IdConflict, text).with("path", "/requestId").into());
                 }
+                self.check_payload(tenant, entry, envelope)?;
                 let next = ledger::next(entry, Fact::AskedAgain, around.policy, around.at);
                 Ok(Judged { place: false, entry: Some(next), is_new: false })
             }
@@ -179,42 +183,16 @@ impl Desk {
                     Some(error) => Answer::Error(error.clone()),
                     None => Answer::Payload(Arc::new(envelope.payload.clone())),
                 };
-                let (entry, act) = ledger::next(entry, Fact::Answered(answer), around.policy, around.at);
+                let sent = Fact::Transmitted(envelope.transmissions);
+                let entry = match envelope.transmissions {
+                    0 => entry.clone(),
+                    _ => ledger::next(entry, sent, around.policy, around.at).0,
+                };
+                let (entry, act) = ledger::next(&entry, Fact::Answered(answer), around.policy, around.at);
                 let place = has_inbox && act == Act::Settle;
                 Ok(Judged { place, entry: Some((entry, act)), is_new: false })
             }
             (Kind::Event, _) => Err(wrong("/requestId", "an EVENT has none").into()),
-        }
-    }
-
-    fn opened(
-        &self,
-        request: &RequestId,
-        envelope: &Envelope,
-        message: &MessageId,
-        seq: u64,
-        around: &Around<'_>,
-    ) -> Entry {
-        let target = match &envelope.target {
-            Target::Agent(agent) => agent.clone(),
-            Target::Topic(_) | Target::Everyone => envelope.source.clone(),
-        };
-        let (now_ms, timeout_ms) = (around.at.now_ms, envelope.timeout_ms.unwrap_or(around.timeout_ms));
-        Entry {
-            request: request.clone(),
-            source: envelope.source.clone(),
-            target,
-            message: message.clone(),
-            seq,
-            status: Status::Pending,
-            attempts: 1,
-            timeout_ms,
-            due_ms: Some(now_ms.saturating_add(timeout_ms)),
-            asked_ms: now_ms,
-            ended_ms: None,
-            expires_ms: now_ms.saturating_add(envelope.ttl_ms.unwrap_or(around.ttl_ms)),
-            late: false,
-            answer: None,
         }
     }
 
@@ -272,31 +250,37 @@ impl Desk {
             position: None,
             held: Held::No,
             created_ms: now_ms,
-            expires_ms: now_ms.saturating_add(envelope.ttl_ms.unwrap_or(around.ttl_ms)),
+            expires_ms: kept_until(envelope, around),
         }
     }
 
     /// Counts the message in, and hands it on with all that waited for it; or lets it wait.
     pub(super) fn take_in(&mut self, pair: &Pair, mut row: Row, place: bool, arrival: Arrival) {
-        let (message, seq) = (row.message.clone(), row.seq);
-        let held = if place { Held::ToPlace } else { Held::ToCount };
+        let seq = row.seq;
+        let waits = HeldMessage {
+            message: row.message.clone(),
+            request: row.request.clone().filter(|_| row.kind == Kind::Request),
+            held: if place { Held::ToPlace } else { Held::ToCount },
+            expires_ms: row.expires_ms,
+        };
         let state = self.changing_pair(pair);
         state.receiving.receive(seq, limits::WINDOW_REACH);
         let Arrival::InOrder { ack } = arrival else {
-            state.held.insert(seq, (message.clone(), held));
-            row.held = held;
+            row.held = waits.held;
+            state.held.insert(seq, waits);
             self.note(row);
             return;
         };
-        let follow: Vec<(u64, (MessageId, Held))> =
+        let follow: Vec<(u64, HeldMessage)> =
             (seq + 1..=ack).filter_map(|seq| Some((seq, state.held.remove(&seq)?))).collect();
-        row.position = place.then(|| self.place(pair, seq, &message));
+        row.position = place.then(|| self.place(pair, seq, waits));
         if let Some(position) = row.position {
             self.told.push(Told::Arrived(pair.to(), position, Some(Box::new(Placed::of(&row)))));
         }
         self.note(row);
-        for (seq, (message, held)) in follow {
-            let position = (held == Held::ToPlace).then(|| self.place(pair, seq, &message));
+        for (seq, waits) in follow {
+            let message = waits.message.clone();
+            let position = (waits.held == Held::ToPlace).then(|| self.place(pair, seq, waits));
             self.told.extend(position.map(|position| Told::Arrived(pair.to(), position, None)));
             self.writes.push(Write::Release { tenant: pair.tenant.clone(), message, position });
         }
@@ -314,8 +298,10 @@ impl Desk {
         self.writes.push(Write::Message(Box::new(row)));
     }
 
-    fn place(&mut self, pair: &Pair, seq: u64, message: &MessageId) -> u64 {
-        let waiting = Waiting { source: pair.source.clone(), seq, message: message.clone(), reposted: false };
+    fn place(&mut self, pair: &Pair, seq: u64, message: HeldMessage) -> u64 {
+        let HeldMessage { message, request, expires_ms, .. } = message;
+        let source = pair.source.clone();
+        let waiting = Waiting { source, seq, message, request, reposted: false, expires_ms };
         self.changing_inbox(&pair.to()).place(waiting)
     }
 
@@ -367,13 +353,4 @@ pub(in crate::aacp) fn target_name(target: &Target) -> String {
         Target::Topic(topic) => format!("topic:{topic}"),
         Target::Everyone => String::from(crate::aacp::EVERYONE),
     }
-}
-
-fn check_parties(entry: &Entry, envelope: &Envelope) -> Result<(), Fault> {
-    let for_it = matches!(&envelope.target, Target::Agent(target) if *target == entry.source);
-    if entry.target == envelope.source && for_it {
-        return Ok(());
-    }
-    let text = format!("the request '{}' is between other agents", entry.request);
-    Err(Fault::new(Code::Unauthorized, text).with("requestId", entry.request.as_str()))
 }

@@ -5,7 +5,7 @@ use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::resilience::retry::RETRY_AFTER_MS;
 
 use super::accept::target_name;
-use super::{Around, Desk, Sent, Stop};
+use super::{Around, Desk, Sent, Stop, Waiting};
 use crate::aacp::audit::{AuditRecord, MessageEvent};
 use crate::aacp::envelope::Envelope;
 use crate::aacp::record::Pair;
@@ -54,8 +54,13 @@ impl Desk {
     }
 
     pub(super) fn check_room(&self, pair: &Pair, around: &Around<'_>) -> Result<(), Fault> {
-        let waiting = self.inboxes.get(&pair.to()).map_or(0, |inbox| inbox.waiting.len());
-        let max = around.inbox_messages;
+        let (inbox, max) = (self.inboxes.get(&pair.to()), around.inbox_messages);
+        if inbox.is_none_or(|inbox| inbox.waiting.len() < max) {
+            return Ok(());
+        }
+        // What has expired takes no room, whether it was swept yet or not.
+        let is_kept = |waiting: &&Waiting| waiting.expires_ms > around.at.now_ms;
+        let waiting = inbox.map_or(0, |inbox| inbox.waiting.values().filter(is_kept).count());
         if waiting < max {
             return Ok(());
         }

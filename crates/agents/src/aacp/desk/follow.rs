@@ -7,7 +7,7 @@ use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::{AgentId, MessageId, RequestId, Tenant};
 use serde_json::Value;
 
-use super::{Ack, Around, Desk, Done, Told, Waiting};
+use super::{Ack, Around, Desk, Done, HandOver, Told, Waiting};
 use crate::aacp::audit::{AuditRecord, MessageEvent};
 use crate::aacp::envelope::wrong;
 use crate::aacp::ledger::{self, Act, Entry, Fact, Status};
@@ -63,14 +63,17 @@ impl Desk {
                 }
             }
         }
-        let waiting = self.inboxes.get(&address).map_or(0, |inbox| inbox.waiting.len());
+        let now_ms = around.at.now_ms;
+        let is_kept = |waiting: &&Waiting| waiting.expires_ms > now_ms;
+        let inbox = self.inboxes.get(&address);
+        let waiting = inbox.map_or(0, |inbox| inbox.waiting.values().filter(is_kept).count());
         Ok(Done::Acknowledged { waiting })
     }
 
     /// Notes an acknowledgement and puts it on record, unless it changes nothing.
     pub(super) fn acknowledge_audited(&mut self, pair: &Pair, ack: u64, around: &Around<'_>) {
         let acked = self.state(pair).acked;
-        let objects = self.acknowledge_pair(pair, ack);
+        let objects = self.acknowledge_pair(pair, ack, around);
         if objects.is_empty() && self.state(pair).acked == acked {
             return;
         }
@@ -82,7 +85,7 @@ impl Desk {
     }
 
     /// The target of the pair has everything up to this number, and nothing beyond a gap. Gives the messages that leave its inbox.
-    pub(super) fn acknowledge_pair(&mut self, pair: &Pair, ack: u64) -> Vec<MessageId> {
+    pub(super) fn acknowledge_pair(&mut self, pair: &Pair, ack: u64, around: &Around<'_>) -> Vec<MessageId> {
         let state = self.state(pair);
         let acked = ack.min(state.receiving.ack());
         if acked > state.acked {
@@ -93,11 +96,12 @@ impl Desk {
         if !self.inboxes.get(&address).is_some_and(|inbox| inbox.waiting.values().any(covers)) {
             return Vec::new();
         }
-        let (mut again, mut left) = (Vec::new(), Vec::new());
+        let (mut again, mut left, mut requests) = (Vec::new(), Vec::new(), Vec::new());
         self.changing_inbox(&address).waiting.retain(|_, waiting| {
             let covered = covers(waiting);
             if covered {
                 left.push(waiting.message.clone());
+                requests.extend(waiting.request.take());
             }
             if covered && waiting.reposted {
                 again.push(ended(&pair.tenant, &waiting.message, Status::Completed, None));
@@ -105,6 +109,10 @@ impl Desk {
             !covered
         });
         self.writes.extend(again);
+        // What is acknowledged was handed over, however the target came to it.
+        for request in requests {
+            self.handed_over(&pair.tenant, &request, HandOver::Read, around);
+        }
         left
     }
 
@@ -137,6 +145,38 @@ impl Desk {
         self.apply(tenant, request, Fact::Broke(fault), around);
     }
 
+    pub(super) fn handed_over(
+        &mut self,
+        tenant: &Tenant,
+        request: &RequestId,
+        how: HandOver,
+        around: &Around<'_>,
+    ) {
+        let fact = match how {
+            HandOver::Read => Fact::Read,
+            HandOver::Transmitted(times) => Fact::Transmitted(times),
+        };
+        self.apply(tenant, request, fact, around);
+    }
+
+    pub(super) fn retransmit(
+        &mut self,
+        address: &Address,
+        position: u64,
+        sent_as: MessageId,
+        around: &Around<'_>,
+    ) {
+        let Some(inbox) = self.inboxes.get_mut(address) else { return };
+        let Some(waiting) = inbox.waiting.get_mut(&position) else { return };
+        waiting.reposted = true;
+        let (tenant, message) = (address.tenant.clone(), waiting.message.clone());
+        let mut record = AuditRecord::new(MessageEvent::Redelivered, &tenant, around.by, around.at.now_ms);
+        record.agent = Some(address.agent.clone());
+        record.objects.push(message.clone());
+        self.audit(record);
+        self.writes.push(Write::Repost { tenant, message, position, sent_as });
+    }
+
     pub(super) fn due(&mut self, tenant: &Tenant, request: &RequestId, around: &Around<'_>) {
         self.apply(tenant, request, Fact::Due, around);
     }
@@ -145,7 +185,7 @@ impl Desk {
         let Some(entry) = self.requests.get(&(tenant.clone(), request.clone())) else { return };
         let error = match &fact {
             Fact::Broke(fault) => Some(fault.code),
-            Fact::Answered(_) | Fact::Due | Fact::AskedAgain => None,
+            Fact::Answered(_) | Fact::Read | Fact::Transmitted(_) | Fact::Due | Fact::AskedAgain => None,
         };
         let before = entry.status;
         let (entry, act) = ledger::next(entry, fact, around.policy, around.at);
@@ -181,7 +221,7 @@ impl Desk {
         }
         let address = Address { tenant: tenant.clone(), agent: entry.target.clone() };
         let inbox = self.changing_inbox(&address);
-        let known = inbox.waiting.iter().find(|(_, waiting)| waiting.message == entry.message);
+        let known = inbox.waiting.iter().rev().find(|(_, waiting)| waiting.message == entry.message);
         let mut place = known.map_or(0, |(position, _)| *position);
         if place == 0 {
             let message = entry.message.clone();
@@ -189,7 +229,9 @@ impl Desk {
                 source: entry.source.clone(),
                 seq: entry.seq,
                 message: message.clone(),
+                request: Some(entry.request.clone()),
                 reposted: true,
+                expires_ms: entry.expires_ms,
             });
             let sent_as = MessageId::from_uuid((around.fresh)());
             self.writes.push(Write::Repost { tenant: tenant.clone(), message, position, sent_as });
@@ -203,7 +245,7 @@ impl Desk {
     fn take_out(&mut self, tenant: &Tenant, entry: &Entry) {
         let address = Address { tenant: tenant.clone(), agent: entry.target.clone() };
         let Some(inbox) = self.inboxes.get(&address) else { return };
-        let found = inbox.waiting.iter().find(|(_, waiting)| waiting.message == entry.message);
+        let found = inbox.waiting.iter().rev().find(|(_, waiting)| waiting.message == entry.message);
         let Some(position) = found.map(|(position, _)| *position) else { return };
         self.changing_inbox(&address).waiting.remove(&position);
         self.writes.push(ended(tenant, &entry.message, entry.status, None));

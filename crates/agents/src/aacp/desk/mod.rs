@@ -4,6 +4,7 @@
 mod accept;
 mod copies;
 mod follow;
+mod requests;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,15 +25,25 @@ pub struct PairState {
     /// The target has acknowledged everything up to here.
     pub acked: u64,
     /// What waits behind a gap.
-    pub held: BTreeMap<u64, (MessageId, Held)>,
+    pub held: BTreeMap<u64, HeldMessage>,
     changed: bool,
 }
 
 impl PairState {
-    pub fn restore(received: u64, acked: u64, held: BTreeMap<u64, (MessageId, Held)>) -> Self {
+    pub fn restore(received: u64, acked: u64, held: BTreeMap<u64, HeldMessage>) -> Self {
         let receiving = Receiving::restore(received, held.keys().copied());
         Self { receiving, acked, held, changed: false }
     }
+}
+
+/// A message that waits behind a gap.
+#[derive(Debug, Clone)]
+pub struct HeldMessage {
+    pub message: MessageId,
+    /// Which request it brings.
+    pub request: Option<RequestId>,
+    pub held: Held,
+    pub expires_ms: i64,
 }
 
 /// What one agent has not acknowledged yet.
@@ -61,7 +72,18 @@ pub struct Waiting {
     pub source: AgentId,
     pub seq: u64,
     pub message: MessageId,
+    /// Which request it brings.
+    pub request: Option<RequestId>,
     pub reposted: bool,
+    pub expires_ms: i64,
+}
+
+impl Inbox {
+    /// The requests among what an acknowledgement covers.
+    pub fn requests(&self, covers: impl Fn(u64, &Waiting) -> bool) -> impl Iterator<Item = RequestId> {
+        let covered = self.waiting.iter().filter(move |(position, waiting)| covers(**position, waiting));
+        covered.filter_map(|(_, waiting)| waiting.request.clone())
+    }
 }
 
 /// Everything the desk knows. The rest is in the store, and is handed in before it matters.
@@ -119,6 +141,20 @@ pub enum Wish {
         tenant: Tenant,
         request: RequestId,
         fault: Fault,
+        /// How often it was sent to its target.
+        transmissions: u32,
+    },
+    /// The target was handed these requests.
+    HandedOver {
+        tenant: Tenant,
+        requests: Vec<RequestId>,
+        how: HandOver,
+    },
+    /// A message goes to its target once more, in its place, under another id of transmission (AACP-1).
+    Retransmit {
+        address: Address,
+        position: u64,
+        sent_as: MessageId,
     },
     /// The moment of a request has come.
     Due {
@@ -148,6 +184,15 @@ pub enum Recipients {
         has_inbox: bool,
     },
     Copies(Vec<AgentId>),
+}
+
+/// How a target was handed a request.
+#[derive(Debug, Clone, Copy)]
+pub enum HandOver {
+    /// It read it from its inbox.
+    Read,
+    /// It was sent so many times.
+    Transmitted(u32),
 }
 
 /// What an agent says it has.
@@ -220,8 +265,19 @@ impl Desk {
                 let around = &Around { by: &by, ..*around };
                 Ok(self.acknowledge(&tenant, &agent, &what, around)?)
             }
-            Wish::Broke { tenant, request, fault } => {
+            Wish::Broke { tenant, request, fault, transmissions } => {
+                self.handed_over(&tenant, &request, HandOver::Transmitted(transmissions), around);
                 self.broke(&tenant, &request, fault, around);
+                Ok(Done::Noted)
+            }
+            Wish::HandedOver { tenant, requests, how } => {
+                for request in requests {
+                    self.handed_over(&tenant, &request, how, around);
+                }
+                Ok(Done::Noted)
+            }
+            Wish::Retransmit { address, position, sent_as } => {
+                self.retransmit(&address, position, sent_as, around);
                 Ok(Done::Noted)
             }
             Wish::Due { tenant, request } => {

@@ -32,7 +32,7 @@ fn messages_are_on_record() {
     expect(&server, "agent", ("PUT", "/aacp/agents/asker"), Some(json!({})), 200);
     expect(&server, "operator", ("PUT", "/aacp/agents/helper"), Some(json!({})), 200);
     let message = |id: &str| json!({"messageId": id, "sourceAgentId": "asker", "targetAgentId": "helper", "messageType": "EVENT", "payload": {"n": 1}});
-    for id in ["m-1", "m-2"] {
+    for id in ["00000000-0000-4000-8000-0000006d2d31", "00000000-0000-4000-8000-0000006d2d32"] {
         let answer = super::actors::ask(&server, "agent", "POST", "/aacp/messages", Some(message(id)));
         assert!((200..300).contains(&answer.status), "{answer:?}");
     }
@@ -40,7 +40,7 @@ fn messages_are_on_record() {
     server.kill();
     let server = Server::start(&place, &[]);
     expect(&server, "operator", ("POST", "/aacp/agents/helper/acks"), Some(json!({"inboxSeq": 2})), 200);
-    for id in ["m-1", "m-2"] {
+    for id in ["00000000-0000-4000-8000-0000006d2d31", "00000000-0000-4000-8000-0000006d2d32"] {
         let entries = audit(&server, "owner", &format!("object={id}"));
         assert_eq!(
             who_did_what(&entries),
@@ -54,7 +54,11 @@ fn messages_are_on_record() {
             );
         }
     }
-    assert_eq!(audit(&server, "eve", "object=m-1"), Vec::<Value>::new(), "another tenant");
+    assert_eq!(
+        audit(&server, "eve", "object=00000000-0000-4000-8000-0000006d2d31"),
+        Vec::<Value>::new(),
+        "another tenant"
+    );
     assert_eq!(audit(&server, "owner", "principal=agent&action=aacp.send").len(), 2);
     let first = expect(&server, "owner", ("GET", "/v1/audit?limit=1&action=aacp.send"), None, 200);
     let cursor = first["nextCursor"].as_str().unwrap();
@@ -67,7 +71,7 @@ fn messages_are_on_record() {
     );
     assert_eq!(
         (&first["entries"][0]["object"], &second["entries"][0]["object"]),
-        (&json!("m-2"), &json!("m-1"))
+        (&json!("00000000-0000-4000-8000-0000006d2d32"), &json!("00000000-0000-4000-8000-0000006d2d31"))
     );
     assert_eq!(expect(&server, "owner", ("GET", "/v1/audit/verify"), None, 200)["whole"], true);
     assert_eq!(server.terminate().code(), Some(0));
@@ -88,27 +92,35 @@ fn answers_and_silence_are_on_record() {
     };
     post(
         "agent",
-        json!({"messageId": "q-1", "requestId": "r-1", "sourceAgentId": "asker", "targetAgentId": "helper", "messageType": "REQUEST", "payload": 1}),
+        json!({"messageId": "00000000-0000-4000-8000-000000712d31", "requestId": "00000000-0000-4000-8000-000000722d31", "sourceAgentId": "asker", "targetAgentId": "helper", "messageType": "REQUEST", "payload": 1}),
     );
     post(
         "operator",
-        json!({"messageId": "a-1", "requestId": "r-1", "sourceAgentId": "helper", "targetAgentId": "asker", "messageType": "RESPONSE", "payload": 2, "outcome": "COMPLETED"}),
+        json!({"messageId": "00000000-0000-4000-8000-000000612d31", "requestId": "00000000-0000-4000-8000-000000722d31", "sourceAgentId": "helper", "targetAgentId": "asker", "messageType": "RESPONSE", "payload": 2, "outcome": "COMPLETED"}),
     );
-    let entries = audit(&server, "owner", "object=q-1");
+    let entries = audit(&server, "owner", "object=00000000-0000-4000-8000-000000712d31");
     assert_eq!(
         who_did_what(&entries),
         [("aacp.send", "operator", "success"), ("aacp.send", "agent", "success")],
         "{entries:?}"
     );
-    assert_eq!((&entries[0]["object"], &entries[0]["outcome"]), (&json!("a-1"), &json!("COMPLETED")));
-    assert_eq!(audit(&server, "owner", "object=r-1").len(), 2, "by the id of the request too");
+    assert_eq!(
+        (&entries[0]["object"], &entries[0]["outcome"]),
+        (&json!("00000000-0000-4000-8000-000000612d31"), &json!("COMPLETED"))
+    );
+    assert_eq!(
+        audit(&server, "owner", "object=00000000-0000-4000-8000-000000722d31").len(),
+        2,
+        "by the id of the request too"
+    );
     post(
         "agent",
-        json!({"messageId": "q-2", "requestId": "r-2", "sourceAgentId": "asker", "targetAgentId": "helper", "messageType": "REQUEST", "payload": 1, "timeoutMs": 1}),
+        json!({"messageId": "00000000-0000-4000-8000-000000712d32", "requestId": "00000000-0000-4000-8000-000000722d32", "sourceAgentId": "asker", "targetAgentId": "helper", "messageType": "REQUEST", "payload": 1, "timeoutMs": 1}),
     );
     let mut tries = 0;
     let silence = loop {
-        let entries = audit(&server, "owner", "object=r-2&action=aacp.unanswered");
+        let entries =
+            audit(&server, "owner", "object=00000000-0000-4000-8000-000000722d32&action=aacp.unanswered");
         if !entries.is_empty() {
             break entries;
         }

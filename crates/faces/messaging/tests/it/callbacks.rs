@@ -14,20 +14,27 @@ use serde_json::{Value, json};
 
 use crate::world::{World, settings};
 
+const EVENT: &str = "00000000-0000-4000-8000-0000000000e0";
+const REQUEST: &str = "00000000-0000-4000-8000-0000000000f0";
+
 /// An agent on a port of its own: it fails so often, then answers requests in the same breath.
 struct Elsewhere {
     url: String,
     heard: Arc<Mutex<Vec<Value>>>,
+    /// Everything that was posted, also what was refused.
+    posted: Arc<Mutex<Vec<Value>>>,
 }
 
 async fn elsewhere(failures: usize) -> Elsewhere {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/in", listener.local_addr().unwrap());
     let (heard, calls) = (Arc::<Mutex<Vec<Value>>>::default(), Arc::new(AtomicUsize::new(0)));
-    let kept = heard.clone();
+    let (kept, posted) = (heard.clone(), Arc::<Mutex<Vec<Value>>>::default());
+    let all = posted.clone();
     let answer = move |axum::Json(envelope): axum::Json<Value>| {
-        let (kept, calls) = (kept.clone(), calls.clone());
+        let (kept, calls, all) = (kept.clone(), calls.clone(), all.clone());
         async move {
+            all.lock().push(envelope.clone());
             if calls.fetch_add(1, Ordering::SeqCst) < failures {
                 return (StatusCode::SERVICE_UNAVAILABLE, axum::Json(json!({})));
             }
@@ -43,7 +50,7 @@ async fn elsewhere(failures: usize) -> Elsewhere {
     tokio::spawn(
         async move { axum::serve(listener, Router::new().route("/in", post(answer))).await.unwrap() },
     );
-    Elsewhere { url, heard }
+    Elsewhere { url, heard, posted }
 }
 
 fn open() -> Settings {
@@ -126,13 +133,13 @@ async fn an_agent_that_is_never_there_leaves_the_outcome_unknown() {
     let nobody = "http://127.0.0.1:9/in";
     world.post("/aacp/agents", json!({"agentId": "far", "callbackUrl": nobody})).await;
     let message = |kind: &str, id: &str| json!({"messageId": id, "sourceAgentId": "me", "targetAgentId": "far", "messageType": kind, "payload": {}});
-    world.post("/aacp/messages", message("EVENT", "event")).await;
-    let mut request = message("REQUEST", "request");
-    request["requestId"] = "r1".into();
+    world.post("/aacp/messages", message("EVENT", EVENT)).await;
+    let mut request = message("REQUEST", REQUEST);
+    request["requestId"] = REQUEST.into();
     world.post("/aacp/messages", request).await;
-    let failed = world.until("/aacp/messages/event", |told| told["outcome"] == "FAILED").await;
+    let failed = world.until(&format!("/aacp/messages/{EVENT}"), |told| told["outcome"] == "FAILED").await;
     assert_eq!(failed["error"]["code"], "UNAVAILABLE", "{failed}");
-    let unknown = world.until("/aacp/requests/r1", |told| told["status"] == "UNKNOWN").await;
+    let unknown = world.until(&format!("/aacp/requests/{REQUEST}"), |told| told["status"] == "UNKNOWN").await;
     assert!(unknown.get("completedAt").is_none(), "{unknown}");
 }
 
@@ -143,4 +150,50 @@ async fn addresses_inside_are_refused_unless_somebody_allows_them() {
         let answer = world.post("/aacp/agents", json!({"agentId": "far", "callbackUrl": url})).await;
         assert!(answer.status.is_client_error(), "{url}: {}", answer.text);
     }
+}
+
+#[tokio::test]
+async fn aacp_1_each_transmission_to_a_callback_has_an_id_of_its_own() {
+    let (world, agent) = (World::with(open()), elsewhere(2).await);
+    world.post("/aacp/agents", json!({"agentId": "far", "callbackUrl": agent.url})).await;
+    let request = json!({"messageId": EVENT, "requestId": REQUEST, "sourceAgentId": "me", "targetAgentId": "far",
+        "messageType": "REQUEST", "payload": {"n": 21}});
+    let answer = within(world.post("/aacp/messages?wait=50", request)).await.json();
+    assert_eq!(answer["request"]["status"], "COMPLETED", "{answer}");
+    assert_eq!(answer["request"]["attempts"], 3, "each transmission counts: {answer}");
+    let posted = agent.posted.lock().clone();
+    let of = |name: &str| posted.iter().map(|envelope| envelope[name].clone()).collect::<Vec<_>>();
+    assert_eq!(of("retryCount"), [json!(null), json!(1), json!(2)]);
+    assert_eq!(
+        (of("requestId"), of("seq")),
+        (vec![json!(REQUEST); 3], vec![json!(1); 3]),
+        "what repeats are known by"
+    );
+    let ids: std::collections::BTreeSet<String> = of("messageId").iter().map(Value::to_string).collect();
+    assert_eq!(ids.len(), 3, "{posted:?}");
+    assert_eq!(posted[0]["messageId"], EVENT);
+    // Under the id of its last transmission it is the same message.
+    let last = posted[2]["messageId"].as_str().unwrap();
+    let told = world.get(&format!("/aacp/messages/{last}")).await.json();
+    assert_eq!((&told["messageId"], &told["retryCount"]), (&json!(EVENT), &json!(2)), "{told}");
+}
+
+#[tokio::test]
+async fn the_code_of_the_answering_agent_is_kept() {
+    let world = World::with(open());
+    for name in ["ann", "bob"] {
+        world.post("/aacp/agents", json!({"agentId": name})).await;
+    }
+    let request = json!({"requestId": REQUEST, "sourceAgentId": "ann", "targetAgentId": "bob", "messageType": "REQUEST"});
+    assert_eq!(world.post("/aacp/messages", request).await.status, 201);
+    let error = json!({"code": "QUOTA", "message": "spent", "details": {"limit": 5}});
+    let response = json!({"requestId": REQUEST, "sourceAgentId": "bob", "targetAgentId": "ann",
+        "messageType": "RESPONSE", "outcome": "FAILED", "error": error});
+    assert_eq!(world.post("/aacp/messages", response).await.status, 201);
+    let told = world.get(&format!("/aacp/requests/{REQUEST}")).await.json();
+    let kept =
+        json!({"code": "AGENT_FAILED", "message": "spent", "details": {"limit": 5, "agentCode": "QUOTA"}});
+    assert_eq!(told["error"], kept, "{told}");
+    let read = world.get("/aacp/agents/ann/inbox").await.json();
+    assert_eq!(read["messages"][0]["envelope"]["error"], kept, "{read}");
 }

@@ -51,9 +51,13 @@ async fn what_belongs_to_another_tenant_is_not_there() {
     let (ann, eve) = (caller("ann", "acme"), caller("ann", "evil"));
     world.ask_as(ann.clone(), Method::PUT, "/aacp/agents/planner", Some(&json!({}))).await;
     let mut body = event("me", "planner");
-    body["messageId"] = "m1".into();
+    body["messageId"] = "00000000-0000-4000-8000-000000006d31".into();
     assert_eq!(world.ask_as(ann, Method::POST, "/aacp/messages", Some(&body)).await.status, 201);
-    for target in ["/aacp/messages/m1", "/aacp/agents/planner/inbox", "/aacp/requests/m1"] {
+    for target in [
+        "/aacp/messages/00000000-0000-4000-8000-000000006d31",
+        "/aacp/agents/planner/inbox",
+        "/aacp/requests/m1",
+    ] {
         assert_eq!(
             world.ask_as(eve.clone(), Method::GET, target, None).await.code(),
             "NOT_FOUND",

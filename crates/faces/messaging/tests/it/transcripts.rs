@@ -73,12 +73,6 @@ impl Client for Agent {
                 let world = self.world.take().unwrap();
                 self.world = Some(world.restart().await);
             }
-            ["purge"] => {
-                let world = self.world.as_ref().unwrap();
-                let now_ms = orchestr8_kernel::ports::Clock::now_ms(&*world.clock);
-                let purged = world.hub.purge_expired(now_ms).await.unwrap();
-                self.heard.push_back(format!("purged {purged}"));
-            }
             ["quietly", method, target] => {
                 let method = Method::from_bytes(method.as_bytes()).unwrap();
                 let mut answer = self.world.as_ref().unwrap().ask(method, target, &[], body).await;

@@ -65,6 +65,7 @@ fn messages() -> Vec<Recipe> {
         }),
         call("aacp.inbox", |o| json!({"agentId": o.agent()})),
         call("aacp.ack", |o| json!({"agentId": o.agent(), "inboxSeq": 0})),
+        call("aacp.purge_expired", |_| json!({})),
         call("aacp.request_status", |o| json!({"requestId": o.message().1})),
     ]
 }

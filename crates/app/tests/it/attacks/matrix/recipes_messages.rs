@@ -35,6 +35,7 @@ pub fn all() -> Vec<Recipe> {
             get(format!("/aacp/requests/{}", o.message().1))
         }),
         of("GET /aacp/pairs", "aacp.pairs", |_| get("/aacp/pairs")),
+        of("POST /aacp/purge", "aacp.purge_expired", |_| post("/aacp/purge", json!({}))),
         of("GET /aacp/openapi.json", "open", |_| get("/aacp/openapi.json")),
     ]
 }

@@ -52,7 +52,7 @@ const RIGHTS: &[Right] = &[
     Right { roles: &["agent", "editor", "owner"], actions: &["artifacts.create", "knowledge.create_document"] },
     // Runs.
     Right { roles: &["operator", "owner"], actions: &[
-        "events.send", "executions.cancel", "executions.cancel_many", "executions.fork", "executions.pause", "executions.resolve", "executions.resume",
+        "aacp.purge_expired", "events.send", "executions.cancel", "executions.cancel_many", "executions.fork", "executions.pause", "executions.resolve", "executions.resume",
         "executions.retry", "executions.retry_many", "executions.signal", "schedules.pause", "schedules.resume",
         "schedules.trigger", "send_event", "session.bash", "triggers.pause", "triggers.redrive", "triggers.resume", "workflows.execute",
     ]},

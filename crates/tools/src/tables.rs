@@ -3,17 +3,20 @@
 use orchestr8_kernel::ports::store::{Cell, Statement};
 
 /// Applied in order, once, by the store.
-pub const MIGRATIONS: &[(&str, &str)] = &[(
-    "tools-1",
-    "CREATE TABLE fixture_rows (
+pub const MIGRATIONS: &[(&str, &str)] = &[
+    ("tools-1", TOOLS_1),
+    // Whether its server listed a tool the last time.
+    ("tools-2", "ALTER TABLE tool_pins ADD COLUMN listed INTEGER NOT NULL DEFAULT 1;"),
+];
+
+const TOOLS_1: &str = "CREATE TABLE fixture_rows (
         seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, list TEXT NOT NULL, value TEXT NOT NULL) STRICT;
      CREATE INDEX fixture_rows_list ON fixture_rows (tenant, list, seq);
      CREATE TABLE tool_pins (
         tenant TEXT NOT NULL, server TEXT NOT NULL, tool TEXT NOT NULL,
         accepted TEXT NOT NULL, accepted_definition TEXT NOT NULL, accepted_ms INTEGER NOT NULL,
         changed TEXT, changed_definition TEXT, changed_ms INTEGER,
-        PRIMARY KEY (tenant, server, tool)) STRICT, WITHOUT ROWID;",
-)];
+        PRIMARY KEY (tenant, server, tool)) STRICT, WITHOUT ROWID;";
 
 /// Adds a row even where there is an equal one: a doubled effect must show.
 pub fn fixture_append(tenant: &str, list: &str, value: &str) -> Statement {
@@ -41,10 +44,10 @@ pub struct PinRow<'a> {
     pub now_ms: i64,
 }
 
-/// Columns: server, tool, accepted, accepted_definition, changed, changed_definition.
+/// Columns: server, tool, accepted, accepted_definition, changed, changed_definition, listed.
 pub fn pins_all(tenant: &str) -> Statement {
     Statement::new(
-        "SELECT server, tool, accepted, accepted_definition, changed, changed_definition FROM tool_pins
+        "SELECT server, tool, accepted, accepted_definition, changed, changed_definition, listed FROM tool_pins
          WHERE tenant = ?1 ORDER BY server, tool",
         vec![tenant.into()],
     )
@@ -53,7 +56,7 @@ pub fn pins_all(tenant: &str) -> Statement {
 /// Columns as of `pins_all`.
 pub fn pins_of(tenant: &str, server: &str) -> Statement {
     Statement::new(
-        "SELECT server, tool, accepted, accepted_definition, changed, changed_definition FROM tool_pins
+        "SELECT server, tool, accepted, accepted_definition, changed, changed_definition, listed FROM tool_pins
          WHERE tenant = ?1 AND server = ?2 ORDER BY tool",
         vec![tenant.into(), server.into()],
     )
@@ -87,6 +90,13 @@ pub fn pin_changed(row: &PinRow<'_>) -> Statement {
         "UPDATE tool_pins SET changed = ?4, changed_definition = ?5, changed_ms = ?6
          WHERE tenant = ?1 AND server = ?2 AND tool = ?3",
         row.cells(),
+    )
+}
+
+pub fn pin_listed(tenant: &str, server: &str, tool: &str, is_listed: bool) -> Statement {
+    Statement::new(
+        "UPDATE tool_pins SET listed = ?4 WHERE tenant = ?1 AND server = ?2 AND tool = ?3",
+        vec![tenant.into(), server.into(), tool.into(), i64::from(is_listed).into()],
     )
 }
 

@@ -120,7 +120,7 @@ async fn known(
     runtime: &Runtime,
     is_taken: impl Fn(&str) -> bool,
 ) -> Result<Vec<ListedTool>, Failure> {
-    let servers = &runtime.settings.servers;
+    let servers = &runtime.settings.upstreams.servers;
     let known = known_tools(runtime.kernel.ports(), servers, is_taken).await?;
     let silent = servers.iter().filter(|server| !known.iter().any(|tool| tool.server == server.name));
     let silent: Vec<&str> = silent.map(|server| server.name.as_str()).collect();

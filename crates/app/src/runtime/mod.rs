@@ -41,7 +41,7 @@ use orchestr8_secrets::SecretVault;
 use orchestr8_stores::Sqlite;
 use orchestr8_tlog::HeadRecorder;
 use orchestr8_tokens::ApiTokens;
-use orchestr8_tools::remote::{self, Remote};
+use orchestr8_tools::remote::{self, NameSources, RemoteServers};
 use orchestr8_workflows::Hub;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -87,7 +87,7 @@ pub struct Runtime {
     /// How long the end may still take.
     pub countdown: Countdown,
     /// Other MCP servers; they come up while we serve already.
-    pub remote: Remote,
+    pub remote: RemoteServers,
     pub vault: SecretVault,
     pub workflows: Hub,
     pub sessions: orchestr8_sessions::Hub,
@@ -172,7 +172,7 @@ impl Runtime {
                 tokio::spawn(audit::check_at_start(store.clone(), log.clone()));
             }
         }
-        let remote = Remote::start(&kernel, other_servers(&settings, purpose.starts_servers));
+        let remote = RemoteServers::start(&kernel, other_servers(&settings, &vault, purpose.starts_servers));
         cover_messages(heads.as_ref(), &messages);
         offer_own(&kernel, &remote, audit::actions(&store, &messages, heads.as_ref()))?;
         Ok(Self {
@@ -201,6 +201,7 @@ impl Runtime {
     /// that stay.
     pub async fn begin(&self) -> Result<(), Failure> {
         self.unlock().await?;
+        self.remote.offer_pinned().await;
         self.tokens.load().await?;
         self.sessions.start().await.map_err(Failure::from)?;
         let (knowledge, stop) = (self.knowledge.clone(), Cancel::from_token(self.stop.clone()));
@@ -318,13 +319,16 @@ fn on_fatal(log: &Log, sink: &Stderr) -> orchestr8_stores::sqlite::OnFatal {
     })
 }
 
-fn other_servers(settings: &Settings, are_started: bool) -> remote::Settings {
+fn other_servers(settings: &Settings, vault: &SecretVault, are_started: bool) -> remote::Settings {
+    let upstreams = &settings.upstreams;
     remote::Settings {
-        servers: if are_started { settings.servers.clone() } else { Vec::new() },
-        base_env: settings.base_env.clone(),
+        servers: if are_started { upstreams.servers.clone() } else { Vec::new() },
+        base_env: upstreams.base_env.clone(),
         client_name: settings.server_name.clone(),
         client_version: settings.server_version.clone(),
         search_above: settings.search_above,
+        instances: upstreams.limits,
+        names: NameSources { environment: upstreams.named_env.clone(), vault: Some(vault.clone()) },
     }
 }
 
@@ -342,7 +346,7 @@ fn cover_messages(heads: Option<&HeadRecorder>, messages: &orchestr8_agents::aac
 /// What the program itself offers: over its audit trail, as a witness, over other servers.
 fn offer_own(
     kernel: &Kernel,
-    remote: &Remote,
+    remote: &RemoteServers,
     of_audit: Result<Vec<Action>, orchestr8_kernel::schema::Error>,
 ) -> Result<(), Failure> {
     let of_witness = orchestr8_tlog::witness::all().map_err(broken)?;
@@ -376,7 +380,7 @@ fn register(kernel: &Kernel, settings: &Settings) -> Result<(), Failure> {
         ..orchestr8_tools::Settings::new(&settings.server_name, &settings.server_version)
     };
     let of_admins = match settings.admin {
-        Some(mode) if !settings.servers.is_empty() => remote::admin_tools(mode).map_err(broken)?,
+        Some(mode) if !settings.upstreams.servers.is_empty() => remote::admin_tools(mode).map_err(broken)?,
         Some(_) | None => Vec::new(),
     };
     let of_tools = orchestr8_tools::all(&tools).map_err(broken)?;

@@ -26,6 +26,7 @@ use super::incoming::IncomingText;
 use super::limits::{CLOSE_MS, MESSAGE_BYTES, RESTART_MS};
 use super::lines::Lines;
 use super::listener::Listener;
+use super::placeholders::ResolvedLink;
 use super::supervise::Surroundings;
 use super::{Link, http, questions};
 
@@ -73,12 +74,17 @@ pub struct Session {
 
 /// Opens a connection: first as the handshake of the older revisions has it, which nearly every server understands; a server
 /// that knows no such method is asked anew in the way of the current one.
-pub async fn open(around: &Surroundings, desk: &Desk, log: &Log) -> Result<Session, Error> {
-    match open_as(ClientLifecycleMode::Initialize, around, desk, log).await {
+pub async fn open(
+    around: &Surroundings,
+    desk: &Desk,
+    resolved: &ResolvedLink,
+    log: &Log,
+) -> Result<Session, Error> {
+    match open_as(ClientLifecycleMode::Initialize, around, desk, resolved, log).await {
         Err(Error::Handshake(refused)) if is_modern_only(&refused) => {
             let mode =
                 ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
-            open_as(mode, around, desk, log).await
+            open_as(mode, around, desk, resolved, log).await
         }
         opened => opened,
     }
@@ -94,9 +100,10 @@ async fn open_as(
     mode: ClientLifecycleMode,
     around: &Surroundings,
     desk: &Desk,
+    resolved: &ResolvedLink,
     log: &Log,
 ) -> Result<Session, Error> {
-    let (server, clock) = (&desk.server, &around.kernel.ports().clock);
+    let clock = &around.kernel.ports().clock;
     let listener = Listener {
         config: ClientConfig::new(
             questions::all(),
@@ -107,8 +114,9 @@ async fn open_as(
     };
     let (changed, calls) = (listener.changed.clone(), listener.calls.clone());
     let modern = !matches!(mode, ClientLifecycleMode::Initialize);
-    let incoming = IncomingText::of(&server.link);
-    let (service, child) = match &server.link {
+    let incoming = IncomingText::with(&resolved.link, &resolved.secrets);
+    desk.stderr.set_mask(incoming.clone());
+    let (service, child) = match &resolved.link {
         Link::Stdio { command, args, env, cwd } => {
             let program = Program { command, args, base_env: &around.base_env, env, cwd: cwd.as_ref() };
             let (mut child, stdout, stdin) = Child::start(&program, log, clock, &desk.stderr)?;

@@ -81,6 +81,20 @@ pub const STDERR_LINE_BYTES: usize = 4_096;
 pub const STDERR_LINES: u32 = 50;
 pub const STDERR_WINDOW_MS: u64 = 10_000;
 
-/// Lines of a child's stderr that its status shows, and how much of each: enough for a stack trace.
-pub const STDERR_TAIL_LINES: usize = 20;
+/// Lines of a child's stderr that are kept, those of them that its status shows, and how much of each: enough for a stack trace.
+pub const STDERR_TAIL_LINES: usize = 200;
+pub const STDERR_STATUS_LINES: usize = 20;
 pub const STDERR_TAIL_CHARACTERS: usize = 500;
+
+/// How long an instance of a tenant may be unused before it is stopped.
+pub const IDLE_TIMEOUT_MS: u64 = 600_000;
+
+/// How often it is looked at least, so that a very short timeout makes no busy loop.
+pub const IDLE_CHECK_MS: u64 = 10;
+
+/// Instances of tenants that run at once: of all, and of one. Each may be a process of tens of megabytes.
+pub const INSTANCES: usize = 128;
+pub const INSTANCES_PER_TENANT: usize = 32;
+
+/// Instances that are remembered, running or not.
+pub const REMEMBERED_INSTANCES: usize = 1_024;

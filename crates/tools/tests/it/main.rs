@@ -7,5 +7,6 @@ mod http;
 mod quarantine;
 mod questions;
 mod tasks;
+mod tenants;
 mod upstream_faults;
 mod world;

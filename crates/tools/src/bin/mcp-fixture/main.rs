@@ -26,6 +26,8 @@ struct Server {
     /// Calls that wait for an answer of the client, by the id of our question.
     asking: HashMap<String, Asking>,
     tasks: tasks::Tasks,
+    /// How often `count` was called.
+    counted: u64,
 }
 
 /// A call that asks so many questions, one after the other, and then gives back all it heard.
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         children: Vec::new(),
         asking: HashMap::new(),
         tasks: tasks::Tasks::new(modern),
+        counted: 0,
     };
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
@@ -171,8 +174,17 @@ impl Server {
             "name": "echo", "title": "Echo", "description": about, "inputSchema": message, "outputSchema": message,
             "annotations": read,
         })];
-        let reading =
-            ["fail", "progress", "environment", "cancelled", "hang_read", "die_once", "ask", "weird name!"];
+        let reading = [
+            "fail",
+            "progress",
+            "environment",
+            "cancelled",
+            "hang_read",
+            "die_once",
+            "ask",
+            "weird name!",
+            "count",
+        ];
         tools.extend(reading.map(|name| tool(name, read.clone())));
         tools.extend(
             ["broken", "wrong", "hang", "die", "change", "spawn", "ask_and_write"]
@@ -216,6 +228,10 @@ impl Server {
             }
             "cancelled" => said(&json!(self.cancelled).to_string()),
             "environment" => said(&environment()),
+            "count" => {
+                self.counted += 1;
+                said(&self.counted.to_string())
+            }
             "spawn" => self.spawn(),
             // It tells how far it has come, and never ends.
             "progress" => {

@@ -367,6 +367,8 @@ pub struct Gateway {
     pub max_instances: usize,
     pub max_instances_per_tenant: usize,
     pub tenant_programs: bool,
+    pub allowed_hosts: Vec<String>,
+    pub allow_private: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

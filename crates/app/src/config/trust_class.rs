@@ -186,6 +186,8 @@ const CLASSES: [(TrustClass, &[&str]); 3] = [
             "knowledge.vectors.collection",
             "workspace.bootstrapSecretEnvVar",
             "gateway.tenantPrograms",
+            "gateway.allowedHosts",
+            "gateway.allowPrivate",
             "mcpServers.*",
         ],
     ),

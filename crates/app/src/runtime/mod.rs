@@ -212,17 +212,19 @@ impl Runtime {
         self.workflows.start().await.map_err(Failure::from)
     }
 
-    /// Opens the vault, and with it the key that seals rows which grant rights. Before anything reads or writes one.
+    /// Opens the vault, and with it the key that seals rows which grant rights, before anything reads or writes one. Then takes up the
+    /// MCP servers that were added at run time.
     pub async fn unlock(&self) -> Result<(), Failure> {
         self.vault.load().await?;
         let key = seal::row_key(&self.vault, &self.kernel).await?;
         self.kernel.row_seal().set_key(key);
-        Ok(())
+        self.remote.load().await.map_err(Failure::from)
     }
 
     /// Runs what comes, and leaves alone what was under way. For commands that are there for one execution.
     pub async fn begin_alone(&self) -> Result<(), Failure> {
         self.unlock().await?;
+        self.remote.offer_pinned().await;
         self.tokens.load().await?;
         self.sessions.start_alone().await.map_err(Failure::from)?;
         self.workflows.start_alone().await.map_err(Failure::from)
@@ -322,7 +324,10 @@ fn on_fatal(log: &Log, sink: &Stderr) -> orchestr8_stores::sqlite::OnFatal {
 fn other_servers(settings: &Settings, vault: &SecretVault, are_started: bool) -> remote::Settings {
     let upstreams = &settings.upstreams;
     remote::Settings {
-        servers: if are_started { upstreams.servers.clone() } else { Vec::new() },
+        servers: upstreams.servers.clone(),
+        starts_servers: are_started,
+        allowed: upstreams.allowed.clone(),
+        tenant_rights: upstreams.tenant_rights,
         base_env: upstreams.base_env.clone(),
         client_name: settings.server_name.clone(),
         client_version: settings.server_version.clone(),

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use orchestr8_tools::remote::{InstanceLimits, Link, Server, names_of};
+use orchestr8_outbound::Allowed;
+use orchestr8_tools::remote::{InstanceLimits, Link, Server, TenantRights, names_of};
 
 use crate::config::{self, Environment};
 
@@ -13,8 +14,10 @@ pub struct Upstreams {
     /// The variables that entries name as `${NAME}`, as far as they are set.
     pub named_env: BTreeMap<String, String>,
     pub limits: InstanceLimits,
-    /// Whether tenants other than `local` may add servers that start programs.
-    pub tenant_programs: bool,
+    /// What tenants other than `local` may add at run time.
+    pub tenant_rights: TenantRights,
+    /// Where servers that they add may be.
+    pub allowed: Allowed,
 }
 
 impl Upstreams {
@@ -35,7 +38,12 @@ impl Upstreams {
                 total: gateway.max_instances,
                 per_tenant: gateway.max_instances_per_tenant,
             },
-            tenant_programs: gateway.tenant_programs,
+            tenant_rights: TenantRights { programs: gateway.tenant_programs },
+            allowed: Allowed {
+                hosts: gateway.allowed_hosts,
+                private: gateway.allow_private,
+                setting: "gateway",
+            },
             servers,
         }
     }

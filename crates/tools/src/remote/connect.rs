@@ -8,6 +8,7 @@ use std::time::Duration;
 use ::http::{HeaderName, HeaderValue, header};
 use orchestr8_kernel::Log;
 use orchestr8_kernel::ports::Clock;
+use orchestr8_outbound::Guard;
 use rmcp::model::{ClientConfig, ErrorCode, Implementation, ProtocolVersion, SubscriptionFilter};
 use rmcp::service::{ClientInitializeError, RunningServiceCancellationToken};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -46,6 +47,8 @@ pub enum Error {
     Handshake(#[from] Box<ClientInitializeError>),
     #[error("it ended during the handshake: {0}")]
     Ended(ExitStatus),
+    #[error("its address may not be called: {0}")]
+    Address(String),
 }
 
 impl Error {
@@ -53,7 +56,9 @@ impl Error {
     pub fn exit_code(&self) -> Option<i32> {
         match self {
             Error::Ended(status) => status.code(),
-            Error::Start(_) | Error::Header(_) | Error::Http(_) | Error::Handshake(_) => None,
+            Error::Start(_) | Error::Header(_) | Error::Http(_) | Error::Handshake(_) | Error::Address(_) => {
+                None
+            }
         }
     }
 }
@@ -129,7 +134,9 @@ async fn open_as(
         }
         Link::Http { url, headers } => {
             let sessions = HttpSessions::new(changed.clone());
-            let client = http::Client::new(incoming, sessions, clock.clone(), MESSAGE_BYTES)?;
+            let guard = around.guard_for(desk.served.key.owner.as_ref());
+            check_address(url, guard.as_deref())?;
+            let client = http::Client::new(incoming, sessions, clock.clone(), MESSAGE_BYTES, guard)?;
             let transport = StreamableHttpClientTransport::with_client(client, http_config(url, headers)?);
             (serve_client_with_lifecycle(listener, transport, mode).await.map_err(Box::new)?, None)
         }
@@ -144,6 +151,13 @@ async fn open_as(
         drop(guard);
     });
     Ok(Session { peer, calls, modern, changed, child, close: Some(close), ended, listening })
+}
+
+/// An address that stands in the place of a name is not resolved, so that it is checked here.
+fn check_address(url: &str, guard: Option<&Guard>) -> Result<(), Error> {
+    let Some(guard) = guard else { return Ok(()) };
+    let url = reqwest::Url::parse(url).map_err(|error| Error::Address(error.to_string()))?;
+    guard.check_url(&url).map_err(|fault| Error::Address(fault.message.into_owned()))
 }
 
 /// Why a handshake failed: a child that ends during it says more by how it ended.

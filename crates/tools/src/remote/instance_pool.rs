@@ -85,9 +85,11 @@ impl InstancePool {
         found
     }
 
-    /// Forgets the instances of a server that was removed. Gives them back, to wait for their end.
+    /// Ends the instances of a server that was removed, and starts no more.
     pub fn remove(&self, served: &ServedServer) {
-        self.table.lock().retain(|(key, _), _| *key != served.key);
+        let mut table = self.table.lock();
+        served.stop.cancel();
+        table.retain(|_, desk| !std::ptr::eq(&*desk.served, served));
     }
 
     /// Makes an instance idle that was unused for so long.

@@ -98,3 +98,12 @@ pub const INSTANCES_PER_TENANT: usize = 32;
 
 /// Instances that are remembered, running or not.
 pub const REMEMBERED_INSTANCES: usize = 1_024;
+
+/// Servers that are added at run time: by one tenant, and by all.
+pub const ADDED_PER_TENANT: usize = 50;
+pub const ADDED: usize = 1_000;
+
+/// The entry of an added server: arguments, variables, headers and patterns of each list, a text of it, and its time limits.
+pub const ENTRY_ITEMS: usize = 64;
+pub const ENTRY_TEXT_CHARACTERS: usize = 4_096;
+pub const ENTRY_TIMEOUT_MS: u64 = 86_400_000;

@@ -36,10 +36,23 @@ pub fn upgrade(registry: &Weak<ServerRegistry>) -> Result<Arc<ServerRegistry>, F
     registry.upgrade().ok_or_else(|| Fault::new(Code::ShuttingDown, "the server is shutting down"))
 }
 
-fn show(registry: &ServerRegistry, served: &ServedServer, context: &Context) -> Value {
-    let tenant = &context.principal.tenant;
-    let seen = registry.seen(served, tenant).unwrap_or_else(|| idle(served, tenant.clone()));
-    shown(&seen)
+/// One server as the caller may see it.
+pub fn show(registry: &ServerRegistry, served: &ServedServer, context: &Context) -> Value {
+    let principal = &context.principal;
+    let seen = registry.seen(served, &principal.tenant);
+    let seen = seen.unwrap_or_else(|| idle(served, principal.tenant.clone()));
+    let mut value = shown(&seen);
+    let is_added = served.key.owner.is_some();
+    value["source"] = if is_added { "added" } else { "settings" }.into();
+    value["removable"] = is_added.into();
+    value["shared"] = served.server.shared.into();
+    if principal.administers_machine() {
+        let instances = registry.seen_everywhere(served).into_iter().map(
+            |seen| json!({"tenant": seen.tenant, "phase": seen.phase.as_str(), "problem": seen.problem}),
+        );
+        value["instances"] = instances.collect();
+    }
+    value
 }
 
 /// How a server is that has no instance for a tenant.

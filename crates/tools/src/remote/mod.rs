@@ -17,6 +17,7 @@ mod catalogue;
 mod child;
 mod connect;
 mod desk;
+mod entry;
 mod follow;
 mod http;
 mod http_refusal;
@@ -29,6 +30,7 @@ mod lines;
 mod list_quarantined;
 mod list_servers;
 mod listener;
+mod manage;
 mod names;
 mod offer;
 mod pins;
@@ -39,6 +41,7 @@ mod sent;
 mod served_server;
 mod servers;
 mod stderr;
+mod stored_servers;
 mod supervise;
 mod task;
 mod tool_call;
@@ -49,10 +52,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use orchestr8_kernel::{Action, schema};
+use orchestr8_outbound::Allowed;
 
 pub use desk::{Desk, InstanceUse, Line, Phase, RecentFailure, Seen};
+pub use entry::ServerEntry;
 pub use instance_pool::InstanceLimits;
 pub use known::{KnownTool, known_tools};
+pub use manage::TenantRights;
 pub use pins::{Changed, Pin, accept, accept_for, pins, pins_of};
 pub use placeholders::{NameSources, names_in, names_of};
 pub use served_server::{ServedServer, ServerKey};
@@ -142,6 +148,11 @@ pub struct Settings {
     pub search_above: usize,
     pub instances: InstanceLimits,
     pub names: NameSources,
+    /// Whether servers are started at all: not by a command that only looks at records.
+    pub starts_servers: bool,
+    /// Where servers that tenants add may be.
+    pub allowed: Allowed,
+    pub tenant_rights: TenantRights,
 }
 
 /// The tools with which admins look at quarantined tools and accept them, for installations with other servers where

@@ -30,6 +30,8 @@ pub struct ServedServer {
     pub catalogue: Mutex<Catalogue>,
     /// Our names of its tools.
     names: RwLock<Vec<String>>,
+    /// Who added it at run time, and when.
+    pub added: Option<(String, i64)>,
     /// Ends all of its instances.
     pub stop: CancellationToken,
 }
@@ -41,6 +43,7 @@ impl ServedServer {
             server: Arc::new(server),
             catalogue: Mutex::default(),
             names: RwLock::default(),
+            added: None,
             stop,
         }
     }

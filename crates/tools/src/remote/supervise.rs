@@ -9,6 +9,7 @@ use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::resilience::breaker;
 use orchestr8_kernel::resilience::retry::{Jitter, delay_ms};
 use orchestr8_kernel::{Kernel, Log};
+use orchestr8_outbound::Guard;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -34,6 +35,7 @@ pub struct Surroundings {
     pub stop: CancellationToken,
     pub tasks: TaskTracker,
     pub names: NameSources,
+    guard: Arc<Guard>,
 }
 
 impl Surroundings {
@@ -47,8 +49,14 @@ impl Surroundings {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             names: settings.names.clone(),
+            guard: Arc::new(Guard::new(&settings.allowed)),
             kernel,
         }
+    }
+
+    /// What keeps servers that a tenant added from places inside; none for those of the settings and of the machine's own tenant.
+    pub fn guard_for(&self, owner: Option<&Tenant>) -> Option<Arc<Guard>> {
+        owner.filter(|owner| **owner != Tenant::local()).map(|_| self.guard.clone())
     }
 
     /// The instance that serves a tenant, in use until the answer is dropped. One that does not run is started; `Desk::line` waits for

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::log::{Captured, Level};
 use orchestr8_kernel::{Kernel, Log, Principal, Settled, Submission};
+use orchestr8_outbound::Allowed;
 use orchestr8_stores::Sqlite;
 use orchestr8_testing::{Parts, memory, submission, within};
 use orchestr8_tools::remote::{
-    InstanceLimits, Link, NameSources, RemoteServers, Seen, Server, Settings, admin_tools,
+    InstanceLimits, Link, NameSources, RemoteServers, Seen, Server, Settings, TenantRights, admin_tools,
 };
 use orchestr8_tools::{AdminMode, all, tables};
 use serde_json::Value;
@@ -69,6 +70,9 @@ impl World {
             search_above: 1000,
             instances: InstanceLimits::default(),
             names: NameSources::default(),
+            starts_servers: true,
+            allowed: Allowed::default(),
+            tenant_rights: TenantRights::default(),
         };
         change(&mut settings);
         let remote = RemoteServers::start(&kernel, settings);

@@ -14,19 +14,21 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
+use super::call_hold::CallHold;
 use super::desk::{Desk, InstanceTool, Line};
 use super::follow::Following;
 use super::http_refusal::HttpRefusal;
 use super::lift::{self, Support};
-use super::limits::{ROUNDS, TASK_KEPT_MS};
+use super::limits::{MESSAGE_BYTES, ROUNDS, TASK_KEPT_MS};
 use super::pins::Standing;
 use super::questions::{Asker, answers};
 use super::sent::{Sent, Stop, meta};
-use super::{http, result};
+use super::{http, oversized, result};
 
 /// One call of a tool by an instance of its server.
 pub struct Call {
     pub desk: Arc<Desk>,
+    pub hold: CallHold,
     /// Its own name there.
     pub tool: String,
     /// Calling it twice is as good as once: a call that was lost half way may be made again.
@@ -39,7 +41,6 @@ pub struct Call {
 
 impl Call {
     pub async fn make(self, args: Args, context: Context) -> Result<Output, Halt> {
-        let _slot = self.desk.slot(&context.principal)?;
         let cancel = context.cancel.clone();
         tokio::select! {
             biased;
@@ -132,7 +133,7 @@ impl Call {
         let under_way = line.calls.enter(Arc::new(asker), stop.is_some());
         let sent = Sent::send(line, request, meta(line, context, as_task), stop).await;
         // A connection that is closed takes nothing, so nothing was sent.
-        let sent = sent.map_err(|error| self.away(error))?;
+        let sent = sent.map_err(|error| self.away(error))?.holding(&self.hold);
         if let Some((id, token)) = sent.name() {
             under_way.named(id, token);
         }
@@ -174,19 +175,28 @@ impl Call {
 
     fn fault_of(&self, error: ServiceError) -> Fault {
         match error {
+            ServiceError::McpError(error) if error.code.0 == oversized::CODE => {
+                let limit = error.data.as_ref().and_then(|data| data.get(oversized::LIMIT)?.as_u64());
+                self.too_large(limit.unwrap_or(MESSAGE_BYTES as u64))
+            }
             ServiceError::McpError(error) => self.refused(&error),
             error if http::Error::is_about_session(&error) => self.away(error),
             error => match http::Error::within(&error) {
                 Some(cause) if cause.was_never_sent() => self.away(error),
                 Some(http::Error::Refused(refusal)) => self.refused_over_http(refusal),
-                Some(http::Error::TooLarge { limit }) => {
-                    let what =
-                        format!("answered with more than {limit} bytes; the call may have taken effect");
-                    self.desk.fault(Code::PayloadTooLarge, &what).with("limitBytes", *limit)
-                }
+                Some(http::Error::TooLarge { limit }) => self.too_large(*limit as u64),
                 Some(http::Error::Http(_)) | None => self.lost(error),
             },
         }
+    }
+
+    fn too_large(&self, limit: u64) -> Fault {
+        let what = format!("answered with more than {limit} bytes; the call may have taken effect");
+        self.desk
+            .fault(Code::PayloadTooLarge, &what)
+            // It is one of this tool and of what it was asked for.
+            .in_category(FailureCategory::Business)
+            .with("limitBytes", limit)
     }
 
     /// The server answered with an error of the protocol.

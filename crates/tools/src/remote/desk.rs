@@ -86,6 +86,8 @@ pub struct Line {
     pub calls: Arc<Calls>,
     /// See `connect::Session`.
     pub modern: bool,
+    pub is_http: bool,
+    pub clock: Arc<dyn Clock>,
 }
 
 /// Whether calls can be sent to an instance.

@@ -30,6 +30,10 @@ pub const ROUNDS: usize = 8;
 /// How long a server may take to notice that a call was given up.
 pub const GIVEN_UP_MS: u64 = 5_000;
 
+/// How long a cancelled call keeps its slot while its server has not answered it. The protocol lets servers stop without a word, so
+/// that it cannot be for ever.
+pub const CANCEL_CONFIRM_MS: u64 = 30_000;
+
 /// How often a task is looked after, whatever the server wishes: not so often that a wish of nothing makes a busy loop, and
 /// not so rarely that its end goes unseen. The middle one is for servers that wish nothing.
 pub const POLL_MIN_MS: u64 = 50;

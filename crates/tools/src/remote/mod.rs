@@ -12,6 +12,7 @@
 mod accept_tool;
 mod address_mask;
 mod call;
+mod call_hold;
 mod calls;
 mod catalogue;
 mod child;
@@ -33,6 +34,7 @@ mod listener;
 mod manage;
 mod names;
 mod offer;
+mod oversized;
 mod pins;
 mod placeholders;
 mod questions;

@@ -255,7 +255,13 @@ async fn serve(
             return End::Problem(problem);
         }
         desk.see(|seen| (seen.phase, seen.problem) = (Phase::Running, None));
-        desk.connect(Line { peer: peer.clone(), calls: session.calls.clone(), modern: session.modern });
+        desk.connect(Line {
+            peer: peer.clone(),
+            calls: session.calls.clone(),
+            modern: session.modern,
+            is_http: session.child.is_none(),
+            clock: around.kernel.ports().clock.clone(),
+        });
         desk.has_tried();
         tokio::select! {
             biased;

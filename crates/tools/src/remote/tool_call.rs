@@ -10,6 +10,7 @@ use orchestr8_kernel::action::Work;
 use orchestr8_kernel::{Args, Context, Halt, Reply};
 
 use super::call::Call;
+use super::call_hold::CallHold;
 use super::served_server::ServedServer;
 use super::supervise::Surroundings;
 
@@ -40,8 +41,10 @@ impl ToolCall {
         let in_use = around.instance(&self.served, &context.principal.tenant)?;
         // The registry of instances need not outlive its calls.
         drop(around);
+        let desk = in_use.desk().clone();
         let call = Call {
-            desk: in_use.desk().clone(),
+            hold: CallHold::new(&desk, in_use, &context)?,
+            desk,
             tool: self.tool,
             repeatable: self.repeatable,
             insists: self.insists,

@@ -16,7 +16,7 @@ use orchestr8_tools::{AdminMode, all, tables};
 use serde_json::Value;
 
 /// The tools of the fixture that can be used; one more has a broken schema.
-pub const TOOLS: usize = 17;
+pub const TOOLS: usize = 19;
 
 pub struct World {
     pub kernel: Kernel,

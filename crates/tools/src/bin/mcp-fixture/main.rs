@@ -1,6 +1,7 @@
 //! A small MCP server on stdio for tests: it echoes, fails, hangs, dies and changes its mind on request.
 //!
-//! Flags: `--mute` never answers, `--modern` knows only the current revision, `--stay` does not end with its input,
+//! Flags: `--mute` never answers, `--deaf` does not end calls that are cancelled, `--id-last` writes the id of an answer last,
+//! `--modern` knows only the current revision, `--stay` does not end with its input,
 //! `--second` tells the changed definition from the start, `--chatty` writes to stderr, `--tasks` has tools that run
 //! as tasks, and with `--no-tasks` does not say so of itself; `--malformed` also lists tools that are not as the protocol has them.
 
@@ -122,11 +123,21 @@ impl Server {
             },
             "notifications/cancelled" => {
                 self.cancelled.push(params["requestId"].clone());
+                if !self.has("--deaf") {
+                    let (member, value) = error(-32_800, "Request cancelled");
+                    send(json!({"jsonrpc": "2.0", "id": params["requestId"], member: value}));
+                }
                 return;
             }
             _ if message.get("id").is_none() => return,
             _ => error(-32_601, "Method not found"),
         };
+        if self.has("--id-last") {
+            return send_text(&format!(
+                r#"{{"{}":{},"jsonrpc":"2.0","id":{}}}"#,
+                answer.0, answer.1, message["id"]
+            ));
+        }
         send(json!({"jsonrpc": "2.0", "id": message["id"], answer.0: answer.1}));
     }
 
@@ -184,6 +195,8 @@ impl Server {
             "ask",
             "weird name!",
             "count",
+            "large",
+            "finish",
         ];
         tools.extend(reading.map(|name| tool(name, read.clone())));
         tools.extend(
@@ -227,6 +240,18 @@ impl Server {
                 said("changed")
             }
             "cancelled" => said(&json!(self.cancelled).to_string()),
+            // Answers a call that was cancelled, as a server does that cannot stop.
+            "finish" => {
+                for id in std::mem::take(&mut self.cancelled) {
+                    let (member, value) = said("late");
+                    send(json!({"jsonrpc": "2.0", "id": id, member: value}));
+                }
+                said("finished")
+            }
+            "large" => {
+                let bytes = usize::try_from(args["bytes"].as_u64().unwrap_or(0)).unwrap_or(0);
+                said(&"x".repeat(bytes))
+            }
             "environment" => said(&environment()),
             "count" => {
                 self.counted += 1;
@@ -318,6 +343,10 @@ fn error(code: i64, message: &str) -> (&'static str, Value) {
 }
 
 fn send(message: Value) {
+    send_text(&message.to_string());
+}
+
+fn send_text(message: &str) {
     let mut stdout = std::io::stdout().lock();
     let _ = writeln!(stdout, "{message}");
     let _ = stdout.flush();

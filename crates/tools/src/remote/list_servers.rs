@@ -40,7 +40,11 @@ pub fn upgrade(registry: &Weak<ServerRegistry>) -> Result<Arc<ServerRegistry>, F
 pub fn show(registry: &ServerRegistry, served: &ServedServer, context: &Context) -> Value {
     let principal = &context.principal;
     let seen = registry.seen(served, &principal.tenant);
-    let seen = seen.unwrap_or_else(|| idle(served, principal.tenant.clone()));
+    let seen = seen.unwrap_or_else(|| {
+        // A server that has offered no tools yet cannot be called: why, its own instance knows.
+        let home = registry.seen(served, &served.home()).filter(|home| home.tools.is_empty());
+        Seen { problem: home.and_then(|home| home.problem), ..idle(served, principal.tenant.clone()) }
+    });
     let mut value = shown(&seen);
     let is_added = served.key.owner.is_some();
     value["source"] = if is_added { "added" } else { "settings" }.into();

@@ -215,7 +215,7 @@ async fn life(around: &Arc<Surroundings>, desk: &Arc<Desk>, log: &Log, known: &m
     end
 }
 
-/// Opens a connection with what the names in the entry stand for now, or says why not.
+/// Opens a connection with what the names in the entry stand for, or says why not.
 async fn open(around: &Surroundings, desk: &Desk, log: &Log) -> Result<Session, String> {
     let resolved = around.names.resolve(&desk.served, &desk.tenant).await;
     let resolved = resolved.map_err(|fault| fault.message.into_owned())?;

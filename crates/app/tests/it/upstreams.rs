@@ -186,7 +186,11 @@ fn the_command_line_adds_a_server_with_its_arguments() {
     let shown: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["entry"]["args"], json!(["server.sh"]));
     assert_eq!(shown["entry"]["env"], json!({"MODE": "fast"}));
-    assert_eq!(as_token("root", &["servers", "remove", "files", "--yes"]).1, "files is removed\n");
+    server.terminate();
+    assert_eq!(place.run(&["tools", "call", "files.hi"]).out, "hi from sh\n", "in this process too");
+    assert!(place.run(&["tools", "list"]).out.contains("files.hi"));
+    assert_eq!(place.run(&["servers", "remove", "files", "--yes"]).out, "files is removed\n");
+    assert!(!place.run(&["tools", "list"]).out.contains("files.hi"));
 }
 
 /// A program that can write the data file cannot make the server start another one.

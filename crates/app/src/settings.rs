@@ -1,6 +1,5 @@
 //! What the configuration means for one run of the program: checked against itself, in the types the parts want.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +14,6 @@ use orchestr8_mcp::http::AdminToken;
 use orchestr8_mcp::{Eras, ToolFilter};
 use orchestr8_secrets::DeclaredSecret;
 use orchestr8_tools::AdminMode;
-use orchestr8_tools::remote::{Link, Server};
 use orchestr8_workflows::AllowedEnv;
 
 use crate::config::{self, Config, Environment, Loaded, Problem};
@@ -78,9 +76,8 @@ pub struct Settings {
     pub tls: Option<TlsFiles>,
     pub sessions_per_principal: usize,
     pub eras: Eras,
-    pub servers: Vec<Server>,
-    /// What the programs of other servers find in their environment.
-    pub base_env: BTreeMap<String, String>,
+    /// Other MCP servers.
+    pub upstreams: Upstreams,
     pub workflows: Workflows,
     pub secrets: Secrets,
     pub models: orchestr8_models::Settings,
@@ -170,12 +167,7 @@ impl Settings {
             tls,
             sessions_per_principal: config.protocol.max_sessions_per_principal,
             eras: protocol::eras(&config.protocol),
-            servers: config
-                .mcp_servers
-                .into_iter()
-                .filter_map(|(name, one)| other_server(name, one))
-                .collect(),
-            base_env: base_env(environment),
+            upstreams: Upstreams::new(config.gateway, config.mcp_servers, environment),
             workflows,
             secrets,
             models,
@@ -277,32 +269,6 @@ impl Review<'_> {
     }
 }
 
-/// What programs need to find their way, and nothing that may be a secret.
-fn base_env(environment: &Environment) -> BTreeMap<String, String> {
-    const NAMES: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
-    NAMES.iter().filter_map(|name| Some(((*name).to_owned(), environment.get(name)?.to_owned()))).collect()
-}
-
-/// None for one that is switched off. The review has seen that it is reached in exactly one way.
-fn other_server(name: String, server: config::McpServer) -> Option<Server> {
-    let link = match (server.command, server.url) {
-        (Some(command), _) => Link::Stdio { command, args: server.args, env: server.env, cwd: server.cwd },
-        (None, Some(url)) => Link::Http { url, headers: server.headers },
-        (None, None) => return None,
-    };
-    (!server.disabled).then_some(Server {
-        name,
-        link,
-        prefix: server.prefix,
-        timeout_ms: server.timeout_ms,
-        start_timeout_ms: server.start_timeout_ms,
-        max_concurrent: server.max_concurrent,
-        allow: server.allow,
-        deny: server.deny,
-        disabled: false,
-    })
-}
-
 /// The flag, then the setting, then the environment, then the user's data folder.
 fn place(config: &Config, mode: &Mode, environment: &Environment) -> Result<Place, Failure> {
     if mode.ephemeral {
@@ -363,6 +329,7 @@ mod secrets;
 mod store;
 mod thinking;
 mod tokens;
+mod upstreams;
 mod vectors;
 mod workflows;
 
@@ -372,6 +339,7 @@ pub use knowledge::{Knowledge, UnsignedAccess};
 pub use programs::CONFINE;
 pub use secrets::{KeyLocation, Secrets};
 pub use store::{STORE_KEY, Store};
+pub use upstreams::Upstreams;
 pub use vectors::Vectors;
 pub use workflows::{Workflows, read_private};
 

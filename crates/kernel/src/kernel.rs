@@ -34,7 +34,7 @@ use crate::refusals::{self, RefusalBudget, RefusalSource, RefusedCall};
 use crate::registry::Registry;
 use crate::resilience::Breakers;
 use crate::row_seal::RowSeal;
-use crate::slots::Slots;
+use crate::slots::{Holder, Slot, Slots};
 use crate::submission::{Identity, Principal, Submission};
 use crate::versions::Versions;
 
@@ -276,6 +276,11 @@ impl Kernel {
     /// How many runs hold a slot now.
     pub fn running(&self) -> usize {
         self.0.slots.taken()
+    }
+
+    /// A slot for what a run has left running elsewhere, such as a call of another server that was cancelled and has not ended there.
+    pub fn slot_for_outliving(&self, principal: &Principal) -> Slot {
+        self.0.slots.take_for_outliving(Holder::of(principal))
     }
 
     /// How many submissions are accepted and have not come to their end, late ones included.

@@ -94,9 +94,20 @@ impl Slots {
         if claimed.is_err() {
             pool.claim_reserve(holder)?;
         }
+        Some(self.slot(holder))
+    }
+
+    /// A slot for work elsewhere that outlives its run: taken while the run still holds its own, and so whatever the maximum is.
+    pub fn take_for_outliving(&self, holder: Holder) -> Slot {
+        self.0.taken.fetch_add(1, Ordering::AcqRel);
+        self.slot(holder)
+    }
+
+    fn slot(&self, holder: Holder) -> Slot {
+        let pool = &self.0;
         pool.tenants[usize::from(holder.tenant)].fetch_add(1, Ordering::AcqRel);
         pool.principals[usize::from(holder.principal)].fetch_add(1, Ordering::AcqRel);
-        Some(Slot { pool: pool.clone(), holder })
+        Slot { pool: pool.clone(), holder }
     }
 
     /// Waits for a slot.

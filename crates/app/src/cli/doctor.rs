@@ -86,7 +86,7 @@ impl Doctor {
                 checks.push(sandbox(&settings.sandbox));
                 checks.extend(models(&settings.models));
                 checks.push(vectors(&settings.vectors));
-                checks.extend(settings.servers.iter().map(|server| program(shell, server)));
+                checks.extend(settings.upstreams.servers.iter().map(|server| program(shell, server)));
             }
             Err(failure) => checks.push(Check {
                 name: "configuration",

@@ -50,6 +50,7 @@ mod run;
 mod schedule;
 mod secrets;
 mod serve;
+mod servers;
 mod sessions;
 mod shell;
 mod sign;
@@ -186,6 +187,9 @@ enum Command {
     /// Manage named secrets: values that steps send to bound destinations.
     #[command(subcommand)]
     Secrets(secrets::Secrets),
+    /// Manage other MCP servers whose tools are offered here.
+    #[command(subcommand)]
+    Servers(servers::Servers),
     /// Look after the heads of other servers' audit logs that this server remembers.
     #[command(subcommand)]
     Witness(witness::Witness),
@@ -352,6 +356,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Schedule(command) => command.run(shell),
         Command::Triggers(command) => command.run(shell),
         Command::Secrets(command) => command.run(shell).map(ok),
+        Command::Servers(command) => command.run(shell).map(ok),
         Command::Witness(command) => command.run(shell).map(ok),
         Command::Events(command) => command.run(shell).map(ok),
         Command::Demo(command) => command.run(shell),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::Subcommand;
 use orchestr8_contract::content::{Content, ResourceContents, ResourceData};
-use orchestr8_contract::id::{CorrelationId, Key};
+use orchestr8_contract::id::{CorrelationId, Key, Tenant};
 use orchestr8_contract::{Code, Fault, Output};
 use orchestr8_kernel::action::{Action, Effect, Halt};
 use orchestr8_kernel::log::Level;
@@ -12,7 +12,7 @@ use orchestr8_kernel::peer::Alone;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::submission::{Identity, Scope};
 use orchestr8_kernel::{Args, Principal, Settled, Source, Submission, Why};
-use orchestr8_tools::remote::{KnownTool, known_tools};
+use orchestr8_tools::remote::{KnownTool, Server, known_tools};
 use serde_json::{Map, Value, json};
 
 use super::{Running, Shell, WhenUntrusted, accept};
@@ -86,9 +86,11 @@ fn list(shell: &Shell, running: &Running, refresh: bool) -> Result<(), Failure> 
     let purpose = Purpose { starts_servers: refresh, ..PURPOSE };
     block_on(async {
         let runtime = Runtime::build(settings, purpose)?;
+        // Servers that were added are stored.
+        runtime.unlock().await?;
         runtime.remote.started().await;
-        let table = runtime.kernel.registry().table();
-        let mut listed: Vec<ListedTool> = table.tools().map(|tool| own(tool)).collect();
+        let (table, tenant) = (runtime.kernel.registry().table(), Tenant::local());
+        let mut listed: Vec<ListedTool> = table.tools_for(&tenant).map(|tool| own(tool)).collect();
         if !refresh {
             listed.extend(known(shell, &runtime, |name| table.find(name).is_some()).await?);
         }
@@ -120,8 +122,9 @@ async fn known(
     runtime: &Runtime,
     is_taken: impl Fn(&str) -> bool,
 ) -> Result<Vec<ListedTool>, Failure> {
-    let servers = &runtime.settings.servers;
-    let known = known_tools(runtime.kernel.ports(), servers, is_taken).await?;
+    let served = runtime.remote.registry().visible(&Tenant::local());
+    let servers: Vec<Server> = served.iter().map(|served| (*served.server).clone()).collect();
+    let known = known_tools(runtime.kernel.ports(), &servers, is_taken).await?;
     let silent = servers.iter().filter(|server| !known.iter().any(|tool| tool.server == server.name));
     let silent: Vec<&str> = silent.map(|server| server.name.as_str()).collect();
     if !silent.is_empty() {
@@ -156,6 +159,7 @@ impl Call {
         let settings = shell.settings_for("tools call", running.flags(), running.mode(), when)?;
         block_on(async {
             let runtime = Runtime::build(settings, PURPOSE)?;
+            runtime.unlock().await?;
             runtime.remote.started().await;
             let settled = self.submit(&runtime).await;
             runtime.close().await;
@@ -167,7 +171,7 @@ impl Call {
         let kernel = &runtime.kernel;
         let tool = kernel
             .registry()
-            .find(&self.name)
+            .find_for(&Tenant::local(), &self.name)
             .filter(|tool| runtime.settings.tool_filter.shows(tool.name.as_str()));
         let Some(tool) = tool else { return Err(self.unknown(runtime)) };
         if !runtime.durable && !runtime.settings.mode.ephemeral && tool.policy.effect != Effect::Read {

@@ -149,6 +149,7 @@ pub struct Config {
     pub knowledge: Knowledge,
     pub sandbox: Sandbox,
     pub workspace: Workspace,
+    pub gateway: Gateway,
     #[serde(default)]
     pub mcp_servers: BTreeMap<String, McpServer>,
 }
@@ -355,6 +356,19 @@ pub struct McpServer {
     pub start_timeout_ms: u64,
     pub timeout_ms: Option<u64>,
     pub disabled: bool,
+    pub shared: bool,
+    pub idle_timeout_ms: Option<u64>,
+}
+
+/// Limits and rights that hold for all other MCP servers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Gateway {
+    pub max_instances: usize,
+    pub max_instances_per_tenant: usize,
+    pub tenant_programs: bool,
+    pub allowed_hosts: Vec<String>,
+    pub allow_private: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -42,7 +42,7 @@ use orchestr8_secrets::SecretVault;
 use orchestr8_stores::Sqlite;
 use orchestr8_tlog::HeadRecorder;
 use orchestr8_tokens::ApiTokens;
-use orchestr8_tools::remote::{self, Remote};
+use orchestr8_tools::remote::{self, NameSources, RemoteServers};
 use orchestr8_workflows::Hub;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -89,7 +89,7 @@ pub struct Runtime {
     /// How long the end may still take.
     pub countdown: Countdown,
     /// Other MCP servers; they come up while we serve already.
-    pub remote: Remote,
+    pub remote: RemoteServers,
     pub vault: SecretVault,
     pub workflows: Hub,
     pub sessions: orchestr8_sessions::Hub,
@@ -174,7 +174,7 @@ impl Runtime {
                 tokio::spawn(audit::check_at_start(store.clone(), log.clone()));
             }
         }
-        let remote = Remote::start(&kernel, other_servers(&settings, purpose.starts_servers));
+        let remote = RemoteServers::start(&kernel, other_servers(&settings, &vault, purpose.starts_servers));
         cover_messages(heads.as_ref(), &messages);
         offer_own(&kernel, &remote, audit::actions(&store, &messages, heads.as_ref()))?;
         Ok(Self {
@@ -203,6 +203,7 @@ impl Runtime {
     /// that stay.
     pub async fn begin(&self) -> Result<(), Failure> {
         self.unlock().await?;
+        self.remote.offer_pinned().await;
         self.tokens.load().await?;
         self.sessions.start().await.map_err(Failure::from)?;
         let (knowledge, stop) = (self.knowledge.clone(), Cancel::from_token(self.stop.clone()));
@@ -213,17 +214,19 @@ impl Runtime {
         self.workflows.start().await.map_err(Failure::from)
     }
 
-    /// Opens the vault, and with it the key that seals rows which grant rights. Before anything reads or writes one.
+    /// Opens the vault, and with it the key that seals rows which grant rights, before anything reads or writes one. Then takes up the
+    /// MCP servers that were added at run time.
     pub async fn unlock(&self) -> Result<(), Failure> {
         self.vault.load().await?;
         let key = seal::row_key(&self.vault, &self.kernel).await?;
         self.kernel.row_seal().set_key(key);
-        Ok(())
+        self.remote.load().await.map_err(Failure::from)
     }
 
     /// Runs what comes, and leaves alone what was under way. For commands that are there for one execution.
     pub async fn begin_alone(&self) -> Result<(), Failure> {
         self.unlock().await?;
+        self.remote.offer_pinned().await;
         self.tokens.load().await?;
         self.sessions.start_alone().await.map_err(Failure::from)?;
         self.workflows.start_alone().await.map_err(Failure::from)
@@ -320,13 +323,19 @@ fn on_fatal(log: &Log, sink: &Stderr) -> orchestr8_stores::sqlite::OnFatal {
     })
 }
 
-fn other_servers(settings: &Settings, are_started: bool) -> remote::Settings {
+fn other_servers(settings: &Settings, vault: &SecretVault, are_started: bool) -> remote::Settings {
+    let upstreams = &settings.upstreams;
     remote::Settings {
-        servers: if are_started { settings.servers.clone() } else { Vec::new() },
-        base_env: settings.base_env.clone(),
+        servers: upstreams.servers.clone(),
+        starts_servers: are_started,
+        allowed: upstreams.allowed.clone(),
+        tenant_rights: upstreams.tenant_rights,
+        base_env: upstreams.base_env.clone(),
         client_name: settings.server_name.clone(),
         client_version: settings.server_version.clone(),
         search_above: settings.search_above,
+        instances: upstreams.limits,
+        names: NameSources { environment: upstreams.named_env.clone(), vault: Some(vault.clone()) },
     }
 }
 
@@ -344,7 +353,7 @@ fn cover_messages(heads: Option<&HeadRecorder>, messages: &orchestr8_agents::aac
 /// What the program itself offers: over its audit trail, as a witness, over other servers.
 fn offer_own(
     kernel: &Kernel,
-    remote: &Remote,
+    remote: &RemoteServers,
     of_audit: Result<Vec<Action>, orchestr8_kernel::schema::Error>,
 ) -> Result<(), Failure> {
     let of_witness = orchestr8_tlog::witness::all().map_err(broken)?;
@@ -378,7 +387,7 @@ fn register(kernel: &Kernel, settings: &Settings) -> Result<(), Failure> {
         ..orchestr8_tools::Settings::new(&settings.server_name, &settings.server_version)
     };
     let of_admins = match settings.admin {
-        Some(mode) if !settings.servers.is_empty() => remote::admin_tools(mode).map_err(broken)?,
+        Some(mode) if !settings.upstreams.servers.is_empty() => remote::admin_tools(mode).map_err(broken)?,
         Some(_) | None => Vec::new(),
     };
     let of_tools = orchestr8_tools::all(&tools).map_err(broken)?;

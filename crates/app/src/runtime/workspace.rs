@@ -20,7 +20,7 @@ pub fn register(
     let own = Settings {
         roots: settings.workspace.roots.clone(),
         bootstrap_secret: settings.workspace.bootstrap_secret.clone(),
-        base_env: settings.base_env.clone(),
+        base_env: settings.upstreams.base_env.clone(),
         sandbox: Some(sandbox.clone()),
         debug_stack: settings.debug_stack,
         conformance: settings.mode.conformance,

@@ -7,6 +7,7 @@ use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::redact::Redactor;
 use orchestr8_secrets::limits::{VALUE_MAX_BYTES, VALUE_MIN_CHARACTERS};
 use orchestr8_secrets::{DeclaredSecret, SecretBinding, SecretText, SecretUse, Sink};
+use orchestr8_tools::remote::names_in;
 use orchestr8_workflows::agents::secrets::ENV_PREFIX;
 
 use super::{Place, Review, allowed_env, read_private};
@@ -210,7 +211,12 @@ fn confidential(config: &Config, environment: &Environment) -> Vec<SecretText> {
     let of_servers = config.mcp_servers.values().flat_map(|server| &server.headers);
     let headers = of_agents.chain(of_servers).filter(|(name, _)| redactor.is_secret(name));
     // A header holds the scheme beside the credential.
-    let words = headers.flat_map(|(_, value)| value.split_whitespace().map(str::to_owned));
+    // `${NAME}` in one of another MCP server is not a credential itself, but what it stands for may be.
+    let words = headers.flat_map(|(_, value)| {
+        let named = names_in(value).into_iter().filter_map(|name| environment.get(name).map(str::to_owned));
+        let literal = value.split_whitespace().filter(|word| names_in(word).is_empty()).map(str::to_owned);
+        literal.chain(named).collect::<Vec<_>>()
+    });
     let keys = allowed_env::reserved(config).into_iter();
     let keys = keys.filter_map(|(name, _)| environment.get(&name).map(str::to_owned));
     let long = |value: &String| value.len() >= VALUE_MIN_CHARACTERS;

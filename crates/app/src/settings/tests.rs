@@ -75,7 +75,7 @@ fn servers_are_reached_in_exactly_one_way() {
         ]
     );
     let text = "[mcpServers]\na = { command = 'x', disabled = true }\nb = { command = 'x' }\n";
-    let servers = settings(text, &[("HOME", "/")], Mode::default()).unwrap().servers;
+    let servers = settings(text, &[("HOME", "/")], Mode::default()).unwrap().upstreams.servers;
     assert_eq!(servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>(), ["b"]);
 }
 

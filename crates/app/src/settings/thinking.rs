@@ -225,7 +225,7 @@ pub fn sessions(
         sessions: config.max_sessions,
         system_prompt: config.system_prompt.clone(),
         bash: config.bash,
-        bash_env: super::base_env(environment).into_iter().collect(),
+        bash_env: super::upstreams::base_env(environment).into_iter().collect(),
         sealed: orchestr8_workspace::sealed::in_folder(),
         roots,
         tools: match config.tools.is_empty() {

@@ -34,7 +34,7 @@ impl Workflows {
         auth: &Auth,
         environment: &Environment,
     ) -> Result<Self, Failure> {
-        let base_env = super::base_env(environment);
+        let base_env = super::upstreams::base_env(environment);
         let sharing = super::programs::folder_sharing(auth, config.exec.shared_directories);
         let templates = super::programs::templates(&config.exec)?;
         let exec =

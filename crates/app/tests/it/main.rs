@@ -35,6 +35,7 @@ mod stdio;
 mod store;
 mod talking;
 mod transcripts;
+mod upstreams;
 mod vault;
 mod workflow_kill;
 mod workflows;

@@ -67,6 +67,7 @@ fn a_changed_definition_waits_until_it_is_accepted() {
     assert_eq!(refused.code, Some(4), "{refused:?}");
     assert!(refused.err.contains("code: QUARANTINED"), "{}", refused.err);
     let over_mcp = answer_over_mcp(&place);
+    assert_eq!(over_mcp["cause"]["code"], "QUARANTINED", "{over_mcp}");
     assert!(
         over_mcp["message"].as_str().unwrap().contains("has changed since it was accepted"),
         "{over_mcp}"

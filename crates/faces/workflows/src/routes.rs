@@ -8,7 +8,7 @@ use orchestr8_kernel::Kernel;
 
 use crate::endpoints::{
     approvals, audit, bulk, control, execute, execution, hooks, journal, limits, lists, program, schedules,
-    secrets, tokens, triggers, witness, workers, workflows,
+    secrets, servers, tokens, triggers, witness, workers, workflows,
 };
 use crate::face::{Face, at};
 use crate::live;
@@ -90,6 +90,7 @@ fn paths(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
     paths.extend(triggers(face));
     paths.extend(tokens(face));
     paths.extend(secrets(face));
+    paths.extend(servers(face));
     paths
 }
 
@@ -117,6 +118,15 @@ fn secrets(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
     vec![
         ("/secrets", get(at(face, secrets::list)).post(at(face, secrets::set))),
         ("/secrets/{name}", put(at(face, secrets::rotate)).delete(at(face, secrets::delete))),
+    ]
+}
+
+fn servers(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
+    vec![
+        ("/servers", get(at(face, servers::list)).post(at(face, servers::add))),
+        ("/servers/{name}", get(at(face, servers::show)).delete(at(face, servers::remove))),
+        ("/servers/{name}/restart", post(at(face, servers::restart))),
+        ("/servers/{name}/logs", get(at(face, servers::logs))),
     ]
 }
 

@@ -6,7 +6,8 @@ use orchestr8_kernel::action::{Effect, OnUnknown};
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
 use serde_json::json;
 
-use super::pins::accept;
+use super::pins::accept_for;
+use super::stored_servers::is_added;
 
 /// Under the name it is asked for by: one for MCP clients, one for the faces.
 pub fn action(name: &str) -> Result<Action, schema::Error> {
@@ -31,15 +32,19 @@ pub fn action(name: &str) -> Result<Action, schema::Error> {
 }
 
 async fn take(args: Args, context: Context) -> Result<Reply, Halt> {
-    // The tools of other servers are the same for every tenant.
-    if !context.principal.administers_machine() {
+    let (server, tool) = (args.text("server").unwrap_or_default(), args.text("tool").unwrap_or_default());
+    let tenant = &context.principal.tenant;
+    let is_own = is_added(&context.kernel, tenant, server).await?;
+    // The tools of servers of the settings are the same for every tenant.
+    if !is_own && !context.principal.administers_machine() {
         let what = format!(
-            "tools of other servers are shared by all tenants; an admin or owner of the tenant '{}' accepts them",
+            "tools of servers of the settings are shared by all tenants; an admin or owner of the tenant '{}' accepts them",
             Tenant::local()
         );
         return Err(Fault::new(Code::Unauthorized, what).with("reason", "other_tenants").into());
     }
-    let (server, tool) = (args.text("server").unwrap_or_default(), args.text("tool").unwrap_or_default());
-    let pin = accept(context.kernel.ports(), server, tool, args.text("changed"), None).await?;
+    let home = if is_own { tenant.clone() } else { Tenant::local() };
+    let ports = context.kernel.ports();
+    let pin = accept_for(ports, &home, (server, tool), args.text("changed"), None).await?;
     Ok(Output::json(json!({"server": server, "tool": tool, "accepted": pin.accepted})).into())
 }

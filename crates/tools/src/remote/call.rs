@@ -4,12 +4,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use orchestr8_contract::{Code, FailureCategory, Fault, Output};
-use orchestr8_kernel::action::Work;
 use orchestr8_kernel::resilience::retry::RETRY_AFTER_MS;
-use orchestr8_kernel::{Args, Context, Halt, Reply};
+use orchestr8_kernel::{Args, Context, Halt};
 use rmcp::ServiceError;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, CustomRequest, ErrorCode, ErrorData, ServerResult,
@@ -17,41 +14,33 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
-use super::desk::{Desk, Line};
+use super::call_hold::CallHold;
+use super::desk::{Desk, InstanceTool, Line};
 use super::follow::Following;
 use super::http_refusal::HttpRefusal;
 use super::lift::{self, Support};
-use super::limits::{ROUNDS, TASK_KEPT_MS};
+use super::limits::{MESSAGE_BYTES, ROUNDS, TASK_KEPT_MS};
+use super::pins::Standing;
 use super::questions::{Asker, answers};
 use super::sent::{Sent, Stop, meta};
-use super::{http, result};
+use super::{http, oversized, result};
 
-/// The work of a tool of another server.
-#[derive(Clone)]
+/// One call of a tool by an instance of its server.
 pub struct Call {
     pub desk: Arc<Desk>,
+    pub hold: CallHold,
     /// Its own name there.
     pub tool: String,
     /// Calling it twice is as good as once: a call that was lost half way may be made again.
     pub repeatable: bool,
-    /// What the tool says about tasks.
-    pub support: Support,
     /// In the current revision a tool says nothing about tasks until it is called: this one was, and takes no other calls.
     pub insists: Arc<AtomicBool>,
     /// How long the call may take.
     pub timeout_ms: u64,
 }
 
-impl Work for Call {
-    fn run(&self, args: Args, context: Context) -> BoxFuture<'static, Result<Reply, Halt>> {
-        let call = self.clone();
-        async move { call.make(args, context).await.map(Reply::from) }.boxed()
-    }
-}
-
 impl Call {
-    async fn make(self, args: Args, context: Context) -> Result<Output, Halt> {
-        let _slot = self.desk.slot(&context.principal)?;
+    pub async fn make(self, args: Args, context: Context) -> Result<Output, Halt> {
         let cancel = context.cancel.clone();
         tokio::select! {
             biased;
@@ -63,14 +52,15 @@ impl Call {
 
     /// Calls, and calls again with answers for as long as the server has questions first.
     async fn rounds(&self, args: Args, context: Context) -> Result<Output, Halt> {
-        let line = self.desk.line()?;
+        let line = self.desk.line().await?;
+        let support = self.check_tool()?;
         let mut params = CallToolRequestParams::new(self.tool.clone());
         if let Value::Object(arguments) = args.into_value() {
             params = params.with_arguments(arguments);
         }
         let server = &self.desk.server.name;
         for round in 0..ROUNDS {
-            match self.answer(&line, params.clone(), &context).await? {
+            match self.answer(&line, support, params.clone(), &context).await? {
                 ServerResult::CallToolResult(result) => return Ok(result::output(result)),
                 ServerResult::InputRequiredResult(needs) => {
                     let requests = needs.input_requests.unwrap_or_default();
@@ -87,13 +77,32 @@ impl Call {
         Err(self.desk.fault(Code::ResourceExhausted, &what).into())
     }
 
+    /// Whether this instance has the tool as it was accepted, and what it says about tasks.
+    fn check_tool(&self) -> Result<Support, Fault> {
+        let Some(known) = self.desk.tool(&self.tool) else {
+            return Err(self.desk.unreached("has not listed its tools yet"));
+        };
+        match known {
+            Some(InstanceTool { standing: Standing::Accepted, support }) => Ok(support),
+            Some(InstanceTool { standing: Standing::Quarantined, .. }) => {
+                Err(quarantined(&self.desk.server.name, &self.tool))
+            }
+            Some(InstanceTool { standing: Standing::Refused(_), .. }) | None => {
+                let what = format!("does not offer the tool '{}' now", self.tool);
+                let fault = self.desk.fault(Code::NotFound, &what).in_category(FailureCategory::Business);
+                Err(fault.with("tool", self.tool.as_str()))
+            }
+        }
+    }
+
     async fn answer(
         &self,
         line: &Line,
+        support: Support,
         params: CallToolRequestParams,
         context: &Context,
     ) -> Result<ServerResult, Halt> {
-        let as_task = match self.support {
+        let as_task = match support {
             Support::Required => true,
             Support::Optional => context.in_task(),
             Support::Forbidden => line.modern && self.insists.load(Ordering::Relaxed),
@@ -124,7 +133,7 @@ impl Call {
         let under_way = line.calls.enter(Arc::new(asker), stop.is_some());
         let sent = Sent::send(line, request, meta(line, context, as_task), stop).await;
         // A connection that is closed takes nothing, so nothing was sent.
-        let sent = sent.map_err(|error| self.away(error))?;
+        let sent = sent.map_err(|error| self.away(error))?.holding(&self.hold);
         if let Some((id, token)) = sent.name() {
             under_way.named(id, token);
         }
@@ -166,19 +175,28 @@ impl Call {
 
     fn fault_of(&self, error: ServiceError) -> Fault {
         match error {
+            ServiceError::McpError(error) if error.code.0 == oversized::CODE => {
+                let limit = error.data.as_ref().and_then(|data| data.get(oversized::LIMIT)?.as_u64());
+                self.too_large(limit.unwrap_or(MESSAGE_BYTES as u64))
+            }
             ServiceError::McpError(error) => self.refused(&error),
             error if http::Error::is_about_session(&error) => self.away(error),
             error => match http::Error::within(&error) {
                 Some(cause) if cause.was_never_sent() => self.away(error),
                 Some(http::Error::Refused(refusal)) => self.refused_over_http(refusal),
-                Some(http::Error::TooLarge { limit }) => {
-                    let what =
-                        format!("answered with more than {limit} bytes; the call may have taken effect");
-                    self.desk.fault(Code::PayloadTooLarge, &what).with("limitBytes", *limit)
-                }
+                Some(http::Error::TooLarge { limit }) => self.too_large(*limit as u64),
                 Some(http::Error::Http(_)) | None => self.lost(error),
             },
         }
+    }
+
+    fn too_large(&self, limit: u64) -> Fault {
+        let what = format!("answered with more than {limit} bytes; the call may have taken effect");
+        self.desk
+            .fault(Code::PayloadTooLarge, &what)
+            // It is one of this tool and of what it was asked for.
+            .in_category(FailureCategory::Business)
+            .with("limitBytes", limit)
     }
 
     /// The server answered with an error of the protocol.
@@ -230,6 +248,13 @@ impl Call {
                 .fault(Code::OutcomeUnknown, &format!("{what}; whether the call took effect is not known")),
         }
     }
+}
+
+/// The fault of a tool in quarantine.
+pub fn quarantined(server: &str, tool: &str) -> Fault {
+    let what =
+        format!("the definition of '{tool}' of the MCP server '{server}' has changed since it was accepted");
+    Fault::new(Code::Quarantined, what).with("server", server).with("tool", tool)
 }
 
 /// Whether a server of the current revision refuses a call because its client has not declared tasks.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ::http::{HeaderName, HeaderValue, header};
 use orchestr8_kernel::Log;
 use orchestr8_kernel::ports::Clock;
+use orchestr8_outbound::Guard;
 use rmcp::model::{ClientConfig, ErrorCode, Implementation, ProtocolVersion, SubscriptionFilter};
 use rmcp::service::{ClientInitializeError, RunningServiceCancellationToken};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -26,6 +27,7 @@ use super::incoming::IncomingText;
 use super::limits::{CLOSE_MS, MESSAGE_BYTES, RESTART_MS};
 use super::lines::Lines;
 use super::listener::Listener;
+use super::placeholders::ResolvedLink;
 use super::supervise::Surroundings;
 use super::{Link, http, questions};
 
@@ -45,6 +47,8 @@ pub enum Error {
     Handshake(#[from] Box<ClientInitializeError>),
     #[error("it ended during the handshake: {0}")]
     Ended(ExitStatus),
+    #[error("its address may not be called: {0}")]
+    Address(String),
 }
 
 impl Error {
@@ -52,7 +56,9 @@ impl Error {
     pub fn exit_code(&self) -> Option<i32> {
         match self {
             Error::Ended(status) => status.code(),
-            Error::Start(_) | Error::Header(_) | Error::Http(_) | Error::Handshake(_) => None,
+            Error::Start(_) | Error::Header(_) | Error::Http(_) | Error::Handshake(_) | Error::Address(_) => {
+                None
+            }
         }
     }
 }
@@ -73,12 +79,17 @@ pub struct Session {
 
 /// Opens a connection: first as the handshake of the older revisions has it, which nearly every server understands; a server
 /// that knows no such method is asked anew in the way of the current one.
-pub async fn open(around: &Surroundings, desk: &Desk, log: &Log) -> Result<Session, Error> {
-    match open_as(ClientLifecycleMode::Initialize, around, desk, log).await {
+pub async fn open(
+    around: &Surroundings,
+    desk: &Desk,
+    resolved: &ResolvedLink,
+    log: &Log,
+) -> Result<Session, Error> {
+    match open_as(ClientLifecycleMode::Initialize, around, desk, resolved, log).await {
         Err(Error::Handshake(refused)) if is_modern_only(&refused) => {
             let mode =
                 ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
-            open_as(mode, around, desk, log).await
+            open_as(mode, around, desk, resolved, log).await
         }
         opened => opened,
     }
@@ -94,9 +105,10 @@ async fn open_as(
     mode: ClientLifecycleMode,
     around: &Surroundings,
     desk: &Desk,
+    resolved: &ResolvedLink,
     log: &Log,
 ) -> Result<Session, Error> {
-    let (server, clock) = (&desk.server, &around.kernel.ports().clock);
+    let clock = &around.kernel.ports().clock;
     let listener = Listener {
         config: ClientConfig::new(
             questions::all(),
@@ -107,8 +119,9 @@ async fn open_as(
     };
     let (changed, calls) = (listener.changed.clone(), listener.calls.clone());
     let modern = !matches!(mode, ClientLifecycleMode::Initialize);
-    let incoming = IncomingText::of(&server.link);
-    let (service, child) = match &server.link {
+    let incoming = IncomingText::with(&resolved.link, &resolved.secrets);
+    desk.stderr.set_mask(incoming.clone());
+    let (service, child) = match &resolved.link {
         Link::Stdio { command, args, env, cwd } => {
             let program = Program { command, args, base_env: &around.base_env, env, cwd: cwd.as_ref() };
             let (mut child, stdout, stdin) = Child::start(&program, log, clock, &desk.stderr)?;
@@ -121,7 +134,9 @@ async fn open_as(
         }
         Link::Http { url, headers } => {
             let sessions = HttpSessions::new(changed.clone());
-            let client = http::Client::new(incoming, sessions, clock.clone(), MESSAGE_BYTES)?;
+            let guard = around.guard_for(desk.served.key.owner.as_ref());
+            check_address(url, guard.as_deref())?;
+            let client = http::Client::new(incoming, sessions, clock.clone(), MESSAGE_BYTES, guard)?;
             let transport = StreamableHttpClientTransport::with_client(client, http_config(url, headers)?);
             (serve_client_with_lifecycle(listener, transport, mode).await.map_err(Box::new)?, None)
         }
@@ -136,6 +151,13 @@ async fn open_as(
         drop(guard);
     });
     Ok(Session { peer, calls, modern, changed, child, close: Some(close), ended, listening })
+}
+
+/// An address that stands in the place of a name is not resolved, so that it is checked here.
+fn check_address(url: &str, guard: Option<&Guard>) -> Result<(), Error> {
+    let Some(guard) = guard else { return Ok(()) };
+    let url = reqwest::Url::parse(url).map_err(|error| Error::Address(error.to_string()))?;
+    guard.check_url(&url).map_err(|fault| Error::Address(fault.message.into_owned()))
 }
 
 /// Why a handshake failed: a child that ends during it says more by how it ended.

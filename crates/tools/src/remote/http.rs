@@ -13,6 +13,8 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use orchestr8_contract::trace::TRACEPARENT;
 use orchestr8_kernel::ports::Clock;
+use orchestr8_outbound::Guard;
+use orchestr8_outbound::guard::Resolver;
 use reqwest::{RequestBuilder, Response};
 use rmcp::ServiceError;
 use rmcp::model::{ClientJsonRpcMessage, GetMeta, JsonRpcError, ServerJsonRpcMessage};
@@ -99,12 +101,16 @@ impl Client {
         sessions: HttpSessions,
         clock: Arc<dyn Clock>,
         limit: usize,
+        guard: Option<Arc<Guard>>,
     ) -> Result<Self, reqwest::Error> {
-        let http = reqwest::Client::builder()
+        let mut http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .tcp_nodelay(true)
             .connect_timeout(Duration::from_millis(CONNECT_MS));
+        if let Some(guard) = guard {
+            http = http.dns_resolver(Arc::new(Resolver(guard)));
+        }
         Ok(Self { http: http.build()?, incoming, sessions, clock, limit })
     }
 

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use orchestr8_kernel::redact::{Redactor, SecretMask};
+use orchestr8_secrets::SecretText;
 
 use super::Link;
 use super::lift::lift;
@@ -22,6 +23,11 @@ pub struct IncomingText {
 impl IncomingText {
     /// Of the server behind a link. Headers are credentials; variables are if their name says so.
     pub fn of(link: &Link) -> Self {
+        Self::with(link, &[])
+    }
+
+    /// The same, with further values that the server was given.
+    pub fn with(link: &Link, secrets: &[SecretText]) -> Self {
         let values: Vec<&str> = match link {
             Link::Stdio { env, .. } => {
                 let names = Redactor::default();
@@ -32,7 +38,10 @@ impl IncomingText {
             }
             Link::Http { headers, .. } => headers.values().flat_map(|value| spelled(value)).collect(),
         };
-        let values = values.into_iter().filter(|value| value.len() >= CREDENTIAL_BYTES);
+        let values = values
+            .into_iter()
+            .chain(secrets.iter().map(SecretText::expose))
+            .filter(|value| value.len() >= CREDENTIAL_BYTES);
         Self { mask: Arc::new(SecretMask::new(values)) }
     }
 

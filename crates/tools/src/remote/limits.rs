@@ -30,6 +30,10 @@ pub const ROUNDS: usize = 8;
 /// How long a server may take to notice that a call was given up.
 pub const GIVEN_UP_MS: u64 = 5_000;
 
+/// How long a cancelled call keeps its slot while its server has not answered it. The protocol lets servers stop without a word, so
+/// that it cannot be for ever.
+pub const CANCEL_CONFIRM_MS: u64 = 30_000;
+
 /// How often a task is looked after, whatever the server wishes: not so often that a wish of nothing makes a busy loop, and
 /// not so rarely that its end goes unseen. The middle one is for servers that wish nothing.
 pub const POLL_MIN_MS: u64 = 50;
@@ -81,6 +85,29 @@ pub const STDERR_LINE_BYTES: usize = 4_096;
 pub const STDERR_LINES: u32 = 50;
 pub const STDERR_WINDOW_MS: u64 = 10_000;
 
-/// Lines of a child's stderr that its status shows, and how much of each: enough for a stack trace.
-pub const STDERR_TAIL_LINES: usize = 20;
+/// Lines of a child's stderr that are kept, those of them that its status shows, and how much of each: enough for a stack trace.
+pub const STDERR_TAIL_LINES: usize = 200;
+pub const STDERR_STATUS_LINES: usize = 20;
 pub const STDERR_TAIL_CHARACTERS: usize = 500;
+
+/// How long an instance of a tenant may be unused before it is stopped.
+pub const IDLE_TIMEOUT_MS: u64 = 600_000;
+
+/// How often it is looked at least, so that a very short timeout makes no busy loop.
+pub const IDLE_CHECK_MS: u64 = 10;
+
+/// Instances of tenants that run at once: of all, and of one. Each may be a process of tens of megabytes.
+pub const INSTANCES: usize = 128;
+pub const INSTANCES_PER_TENANT: usize = 32;
+
+/// Instances that are remembered, running or not.
+pub const REMEMBERED_INSTANCES: usize = 1_024;
+
+/// Servers that are added at run time: by one tenant, and by all.
+pub const ADDED_PER_TENANT: usize = 50;
+pub const ADDED: usize = 1_000;
+
+/// The entry of an added server: arguments, variables, headers and patterns of each list, a text of it, and its time limits.
+pub const ENTRY_ITEMS: usize = 64;
+pub const ENTRY_TEXT_CHARACTERS: usize = 4_096;
+pub const ENTRY_TIMEOUT_MS: u64 = 86_400_000;

@@ -6,12 +6,13 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::incoming::IncomingText;
+use super::oversized::{IdScanner, replacement};
 
 /// Read at once from the pipe, which holds no more by default.
 const CHUNK_BYTES: usize = 65_536;
 
-/// Whole lines come out as `IncomingText` has them. A line longer than the limit goes through as it comes: the library is to
-/// find out about it, and drops it.
+/// Whole lines come out as `IncomingText` has them. In the place of a line longer than the limit comes an error for the request that
+/// it answers, as soon as that is known; the rest of it is dropped.
 pub struct Lines<R> {
     inner: R,
     incoming: IncomingText,
@@ -19,6 +20,8 @@ pub struct Lines<R> {
     chunk: Box<[u8]>,
     /// The line that has not ended yet.
     line: Vec<u8>,
+    /// That line is too long: what is looked for in it, and whether the error has taken its place.
+    oversized: Option<(IdScanner, bool)>,
     /// What is to be read, and how much of it was.
     ready: Vec<u8>,
     read: usize,
@@ -27,18 +30,31 @@ pub struct Lines<R> {
 impl<R> Lines<R> {
     pub fn new(inner: R, incoming: IncomingText, limit: usize) -> Self {
         let chunk = vec![0; CHUNK_BYTES].into_boxed_slice();
-        Self { inner, incoming, limit, chunk, line: Vec::new(), ready: Vec::new(), read: 0 }
+        Self { inner, incoming, limit, chunk, line: Vec::new(), oversized: None, ready: Vec::new(), read: 0 }
     }
 
     fn take(&mut self, count: usize) {
-        let Self { chunk, line, ready, limit, incoming, .. } = self;
+        let Self { chunk, line, oversized, ready, limit, incoming, .. } = self;
         for part in chunk[..count].split_inclusive(|byte| *byte == b'\n') {
-            line.extend_from_slice(part);
             let is_whole = part.ends_with(b"\n");
-            if !is_whole && line.len() <= *limit {
+            if let Some((scanner, is_answered)) = oversized {
+                answer_oversized(scanner, is_answered, part, *limit, ready);
+            } else {
+                line.extend_from_slice(part);
+                if line.len() > *limit {
+                    let (mut scanner, mut is_answered) = (IdScanner::default(), false);
+                    answer_oversized(&mut scanner, &mut is_answered, line, *limit, ready);
+                    *line = Vec::new();
+                    *oversized = Some((scanner, is_answered));
+                }
+            }
+            if !is_whole {
                 continue;
             }
-            let text = if is_whole { std::str::from_utf8(line).ok() } else { None };
+            if oversized.take().is_some() {
+                continue;
+            }
+            let text = std::str::from_utf8(line).ok();
             match text.and_then(|text| incoming.change(text.trim_end_matches('\n'))) {
                 Some(text) => {
                     ready.extend_from_slice(text.as_bytes());
@@ -48,6 +64,24 @@ impl<R> Lines<R> {
                 None => ready.append(line),
             }
         }
+    }
+}
+
+/// Looks for the id in a part of a line that is too long, and puts the error in its place once it is known.
+fn answer_oversized(
+    scanner: &mut IdScanner,
+    is_answered: &mut bool,
+    part: &[u8],
+    limit: usize,
+    ready: &mut Vec<u8>,
+) {
+    if *is_answered {
+        return;
+    }
+    if let Some(id) = scanner.feed(part) {
+        ready.extend_from_slice(replacement(id, limit).as_bytes());
+        ready.push(b'\n');
+        *is_answered = true;
     }
 }
 
@@ -106,10 +140,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_of_any_length_come_through() {
-        let long = format!("{{\"text\":\"{}\"}}\n", "ä".repeat(200_000));
-        for limit in [10, CHUNK_BYTES, 1_000_000] {
-            assert_eq!(read(&format!("{long}{long}"), limit).await, format!("{long}{long}"), "{limit}");
+    async fn an_error_takes_the_place_of_a_line_that_is_too_long() {
+        let long = "ä".repeat(200_000);
+        let fits = format!("{{\"text\":\"{long}\"}}\n");
+        assert_eq!(read(&format!("{fits}{fits}"), 1_000_000).await, format!("{fits}{fits}"));
+        let first = format!("{{\"id\":7,\"result\":\"{long}\"}}\n");
+        let last = format!("{{\"result\":\"{long}\",\"id\":8}}\n");
+        let small = "{\"id\":9,\"result\":1}\n";
+        for limit in [40, CHUNK_BYTES, 399_999] {
+            let answers = [7, 8].map(|id| format!("{}\n", replacement(&id.into(), limit)));
+            assert_eq!(
+                read(&format!("{first}{last}{fits}{small}"), limit).await,
+                format!("{}{}{small}", answers[0], answers[1]),
+                "{limit}"
+            );
         }
     }
 }

@@ -1,10 +1,11 @@
 //! `admin.listQuarantined`, and `tools.quarantined` for owners: the tools of other servers whose definition has changed, with both definitions.
 
 use orchestr8_contract::Output;
+use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::{Action, Args, Context, Halt, Policy, Reply, schema};
 use serde_json::{Value, json};
 
-use super::pins::pins;
+use super::pins::{pins, pins_of};
 
 /// Under the name it is asked for by: one for MCP clients, one for the faces.
 pub fn action(name: &str) -> Result<Action, schema::Error> {
@@ -14,7 +15,12 @@ pub fn action(name: &str) -> Result<Action, schema::Error> {
 }
 
 async fn list(_: Args, context: Context) -> Result<Reply, Halt> {
-    let quarantined = pins(context.kernel.ports()).await?.into_iter().filter_map(|pin| {
+    let (ports, tenant) = (context.kernel.ports(), &context.principal.tenant);
+    let mut all = pins(ports).await?;
+    if *tenant != Tenant::local() {
+        all.extend(pins_of(ports, tenant).await?);
+    }
+    let quarantined = all.into_iter().filter_map(|pin| {
         let changed = pin.changed?;
         Some(json!({
             "server": pin.server, "tool": pin.tool, "accepted": pin.accepted, "acceptedDefinition": pin.definition,

@@ -1,7 +1,8 @@
 //! Tools of other MCP servers: each becomes a tool of ours, under our deadlines, slots, breaker and audit.
 //!
-//! Every server has a supervisor of its own: it starts the server, learns its tools, listens for changes, and starts it again
-//! when it has gone. A server that does not come up holds up nobody; its tools appear when it comes.
+//! Each tenant has an instance of its own of each server, unless the server is shared (ADR 62). Every instance has a supervisor: it
+//! starts the server, learns its tools, listens for changes, starts it again when it has gone, and stops it when it is not used.
+//! Tools that were accepted before are offered at once; the others appear when their server comes up.
 //!
 //! A stdio server is a child in a process group of its own. The group is ended with the server: first its stdin is closed,
 //! then it is asked to end, then it is killed. It is also killed when the supervisor is dropped. Should this process die
@@ -11,48 +12,61 @@
 mod accept_tool;
 mod address_mask;
 mod call;
+mod call_hold;
 mod calls;
+mod catalogue;
 mod child;
 mod connect;
 mod desk;
+mod entry;
 mod follow;
 mod http;
 mod http_refusal;
 mod http_session;
 mod incoming;
+mod instance_pool;
 mod known;
 mod lift;
 mod lines;
 mod list_quarantined;
 mod list_servers;
 mod listener;
+mod manage;
 mod names;
 mod offer;
+mod oversized;
 mod pins;
+mod placeholders;
 mod questions;
 mod result;
 mod sent;
+mod served_server;
+mod servers;
 mod stderr;
+mod stored_servers;
 mod supervise;
 mod task;
+mod tool_call;
 
 pub mod limits;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use orchestr8_kernel::{Action, Kernel, schema};
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use orchestr8_kernel::{Action, schema};
+use orchestr8_outbound::Allowed;
 
-pub use desk::{Phase, RecentFailure, Seen};
+pub use desk::{Desk, InstanceUse, Line, Phase, RecentFailure, Seen};
+pub use entry::ServerEntry;
+pub use instance_pool::InstanceLimits;
 pub use known::{KnownTool, known_tools};
-pub use pins::{Changed, Pin, accept, pins};
+pub use manage::TenantRights;
+pub use pins::{Changed, Pin, accept, accept_for, pins, pins_of};
+pub use placeholders::{NameSources, names_in, names_of};
+pub use served_server::{ServedServer, ServerKey};
+pub use servers::RemoteServers;
 
 use crate::AdminMode;
-use desk::Desk;
-use supervise::Surroundings;
 
 /// Another MCP server, as the configuration names it.
 #[derive(Clone)]
@@ -72,6 +86,11 @@ pub struct Server {
     /// Taken away from the above.
     pub deny: Vec<String>,
     pub disabled: bool,
+    /// One instance serves all tenants.
+    pub shared: bool,
+    /// How long an instance may be unused before it is stopped; 0: for ever. None: `limits::IDLE_TIMEOUT_MS`, and for ever for
+    /// instances of the machine's own tenant and shared ones.
+    pub idle_timeout_ms: Option<u64>,
 }
 
 /// How a server is reached.
@@ -101,6 +120,8 @@ impl Server {
             allow: Vec::new(),
             deny: Vec::new(),
             disabled: false,
+            shared: false,
+            idle_timeout_ms: None,
         }
     }
 
@@ -127,6 +148,13 @@ pub struct Settings {
     pub client_version: String,
     /// See `crate::Settings`.
     pub search_above: usize,
+    pub instances: InstanceLimits,
+    pub names: NameSources,
+    /// Whether servers are started at all: not by a command that only looks at records.
+    pub starts_servers: bool,
+    /// Where servers that tenants add may be.
+    pub allowed: Allowed,
+    pub tenant_rights: TenantRights,
 }
 
 /// The tools with which admins look at quarantined tools and accept them, for installations with other servers where
@@ -136,64 +164,6 @@ pub fn admin_tools(mode: AdminMode) -> Result<Vec<Action>, schema::Error> {
         list_quarantined::action("admin.listQuarantined")?.allowing(mode.allow()),
         accept_tool::action("admin.acceptTool")?.allowing(mode.allow()),
     ])
-}
-
-/// The supervisors of all other servers. Dropped, it ends them; `stop` also waits for their end.
-pub struct Remote {
-    desks: Vec<Arc<Desk>>,
-    tasks: Vec<JoinHandle<()>>,
-    stop: CancellationToken,
-}
-
-impl Remote {
-    /// Starts all servers at the same time and returns at once. Needs a tokio runtime around it.
-    pub fn start(kernel: &Kernel, settings: Settings) -> Self {
-        let stop = CancellationToken::new();
-        let around = Arc::new(Surroundings::new(kernel.clone(), &settings));
-        let servers = settings.servers.into_iter().filter(|server| !server.disabled);
-        let desk = |server| Arc::new(Desk::new(server, kernel.ports().clock.clone()));
-        let desks: Vec<Arc<Desk>> = servers.map(desk).collect();
-        let supervise =
-            |desk: &Arc<Desk>| tokio::spawn(supervise::supervise(around.clone(), desk.clone(), stop.clone()));
-        Self { tasks: desks.iter().map(supervise).collect(), desks, stop }
-    }
-
-    /// Waits until each server has come up or failed to; each has its own time limit for that.
-    pub async fn started(&self) {
-        for desk in &self.desks {
-            desk.tried().await;
-        }
-    }
-
-    /// The actions with which faces ask how the servers are, and with which owners accept what has changed. Models do not see
-    /// them: a tool must not let itself out of quarantine.
-    pub fn actions(&self) -> Result<Vec<Action>, schema::Error> {
-        Ok(vec![
-            list_servers::action(self.desks.clone())?,
-            list_quarantined::action("tools.quarantined")?.hidden(),
-            accept_tool::action("tools.accept")?.hidden(),
-        ])
-    }
-
-    /// How the servers are.
-    pub fn seen(&self) -> Vec<Seen> {
-        self.desks.iter().map(|desk| desk.seen()).collect()
-    }
-
-    /// Ends all servers and waits for it. Takes no longer than `limits::END_MS`.
-    pub async fn stop(mut self) {
-        self.stop.cancel();
-        for task in std::mem::take(&mut self.tasks) {
-            // A supervisor that panicked has dropped its server, which ends it too.
-            let _ = task.await;
-        }
-    }
-}
-
-impl Drop for Remote {
-    fn drop(&mut self) {
-        self.stop.cancel();
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use orchestr8_contract::access::FOREIGN_TOOLS;
 use orchestr8_contract::visible::{visible, visible_line};
-use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::action::{Effect, OnUnknown, Tasking};
 use orchestr8_kernel::registry::QUARANTINED;
 use orchestr8_kernel::resilience::{Resilience, breaker};
@@ -13,12 +12,14 @@ use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::Server;
-use super::call::Call;
-use super::desk::Desk;
+use super::call;
 use super::lift::{Support, support};
 use super::limits::GRACE_MS;
 use super::names::names;
 use super::pins::Standing;
+use super::served_server::{ServedServer, ServerKey};
+use super::supervise::Surroundings;
+use super::tool_call::ToolCall;
 
 /// Facts about a tool of another server, in its `_meta`: the server, and its own name there.
 pub const SERVER: &str = "orchestr8/server";
@@ -32,23 +33,23 @@ pub struct Offer {
     pub refused: Vec<(String, String)>,
 }
 
-/// Makes actions of tools. `timeout_ms` is the limit of calls where the server has none of its own.
+/// Makes actions of tools.
 pub fn offer(
-    desk: &Arc<Desk>,
+    around: &Arc<Surroundings>,
+    served: &Arc<ServedServer>,
     tools: &[(Tool, Standing)],
-    timeout_ms: u64,
     is_taken: impl Fn(&str) -> bool,
 ) -> Offer {
-    let server = &desk.server;
+    let server = &served.server;
     let own: Vec<&str> = tools.iter().map(|(tool, _)| &*tool.name).collect();
     let names = names(server.prefix.as_deref().unwrap_or(&server.name), &own, is_taken);
     let mut offer = Offer::default();
     for ((tool, standing), name) in tools.iter().zip(names) {
         let made = match standing {
-            Standing::Accepted => accepted(desk, tool, &name, server.timeout_ms.unwrap_or(timeout_ms)),
+            Standing::Accepted => accepted(around, served, tool, &name),
             Standing::Quarantined => {
                 offer.quarantined.push(tool.name.to_string());
-                quarantined(desk, tool, &name)
+                quarantined(served, tool, &name)
             }
             Standing::Refused(why) => {
                 offer.refused.push((tool.name.to_string(), why.clone()));
@@ -59,6 +60,7 @@ pub fn offer(
             Ok(mut action) => {
                 action.about.meta.insert(SERVER.into(), server.name.as_str().into());
                 action.about.meta.insert(TOOL.into(), tool.name.as_ref().into());
+                action.tenant = served.key.owner.clone();
                 offer.actions.push(action);
             }
             Err(error) => offer.refused.push((tool.name.to_string(), error.to_string())),
@@ -73,11 +75,20 @@ pub fn breaker_key(server: &Server) -> String {
 }
 
 /// Whether an action is one of this server's.
-pub fn is_of(action: &Action, server: &str) -> bool {
-    action.about.meta.get(SERVER).and_then(Value::as_str) == Some(server)
+pub fn is_of(action: &Action, key: &ServerKey) -> bool {
+    let server = action.about.meta.get(SERVER).and_then(Value::as_str);
+    server == Some(&key.name) && action.tenant == key.owner
 }
 
-fn accepted(desk: &Arc<Desk>, tool: &Tool, name: &str, timeout_ms: u64) -> Result<Action, schema::Error> {
+fn accepted(
+    around: &Arc<Surroundings>,
+    served: &Arc<ServedServer>,
+    tool: &Tool,
+    name: &str,
+) -> Result<Action, schema::Error> {
+    let server = &served.server;
+    // Where the server has no limit of its own, it is that of all tools.
+    let timeout_ms = server.timeout_ms.unwrap_or(around.kernel.limits().timeout_ms);
     let hints = Hints::of(tool.annotations.as_ref());
     let mut input = Value::Object(tool.input_schema.as_ref().clone());
     show_hidden_characters(&mut input);
@@ -88,20 +99,20 @@ fn accepted(desk: &Arc<Desk>, tool: &Tool, name: &str, timeout_ms: u64) -> Resul
     }
     let description = tool.description.as_deref().unwrap_or_default();
     let description = if description.is_empty() {
-        format!("{} of {}", tool.name, desk.server.name)
+        format!("{} of {}", tool.name, server.name)
     } else {
         visible(description).into_owned()
     };
     let support = support(tool);
-    let work = Call {
-        desk: desk.clone(),
+    let work = ToolCall {
+        around: Arc::downgrade(around),
+        served: served.clone(),
         tool: tool.name.to_string(),
         repeatable: hints.is_repeatable(),
-        support,
         insists: Arc::default(),
         timeout_ms,
     };
-    let policy = Policy { tasking: tasking(support), ..hints.policy(timeout_ms, &desk.server) };
+    let policy = Policy { tasking: tasking(support), ..hints.policy(timeout_ms, server) };
     let mut action =
         Action::new(name, &description, input, policy, Arc::new(work))?.allowed_to(FOREIGN_TOOLS);
     let annotated = tool.annotations.as_ref().and_then(|annotations| annotations.title.clone());
@@ -166,16 +177,9 @@ fn tasking(support: Support) -> Tasking {
 }
 
 /// Not listed, and answered with what is wrong.
-fn quarantined(desk: &Desk, tool: &Tool, name: &str) -> Result<Action, schema::Error> {
-    let (server, own) = (desk.server.name.clone(), tool.name.to_string());
-    let work = move |_, _| {
-        let what = format!(
-            "the definition of '{own}' of the MCP server '{server}' has changed since it was accepted"
-        );
-        let fault =
-            Fault::new(Code::Quarantined, what).with("server", server.as_str()).with("tool", own.as_str());
-        std::future::ready(Err(Halt::Fault(fault)))
-    };
+fn quarantined(served: &ServedServer, tool: &Tool, name: &str) -> Result<Action, schema::Error> {
+    let (server, own) = (served.server.name.clone(), tool.name.to_string());
+    let work = move |_, _| std::future::ready(Err(Halt::Fault(call::quarantined(&server, &own))));
     let about = "Its definition has changed since it was accepted.";
     let action = Action::tool(name, about, schema::any_object(), Policy::quick_read(), work)?;
     let mut action = action.allowed_to(FOREIGN_TOOLS).hidden();
@@ -225,7 +229,8 @@ impl Hints {
         Policy {
             effect,
             timeout_ms: Some(timeout_ms.saturating_add(GRACE_MS)),
-            concurrent_runs: Some(server.max_concurrent.max(1)),
+            // Without instances of their own, tenants share the calls of the one instance.
+            concurrent_runs: server.shared.then_some(server.max_concurrent.max(1)),
             resilience: Some(resilience),
             // What fails is the server or the way to it: a tool that only fails at its task says so in a result.
             breaker: Some(breaker_key(server).into()),

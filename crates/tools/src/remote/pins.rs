@@ -30,6 +30,8 @@ pub struct Pin {
     pub definition: Value,
     /// Another definition that was seen since: the tool is quarantined.
     pub changed: Option<Changed>,
+    /// Whether its server listed it the last time.
+    pub is_listed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -57,9 +59,14 @@ pub fn definition(tool: &Tool) -> Value {
     })
 }
 
-/// All pins, in order of server and tool. Those with `changed` wait to be accepted.
+/// All pins of the servers of the settings, in order of server and tool. Those with `changed` wait to be accepted.
 pub async fn pins(ports: &Ports) -> Result<Vec<Pin>, Fault> {
-    let rows = ports.store.query(tables::pins_all(Tenant::local().as_str())).await.map_err(unreadable)?;
+    pins_of(ports, &Tenant::local()).await
+}
+
+/// The same, of the servers that a tenant decides about.
+pub async fn pins_of(ports: &Ports, home: &Tenant) -> Result<Vec<Pin>, Fault> {
+    let rows = ports.store.query(tables::pins_all(home.as_str())).await.map_err(unreadable)?;
     rows.iter().map(read).collect::<Result<_, _>>().map_err(unreadable)
 }
 
@@ -72,7 +79,17 @@ pub async fn accept(
     hash: Option<&str>,
     audit: Option<Link>,
 ) -> Result<Pin, Fault> {
-    let tenant = Tenant::local();
+    accept_for(ports, &Tenant::local(), (server, tool), hash, audit).await
+}
+
+/// The same, for a server that a tenant decides about.
+pub async fn accept_for(
+    ports: &Ports,
+    tenant: &Tenant,
+    (server, tool): (&str, &str),
+    hash: Option<&str>,
+    audit: Option<Link>,
+) -> Result<Pin, Fault> {
     let name = format!("{server}/{tool}");
     let nothing = || {
         Fault::new(Code::NotFound, format!("'{name}' has no changed definition to accept")).with("tool", tool)
@@ -101,11 +118,15 @@ pub async fn accept(
     }
 }
 
-/// Says for each tool whether it may be used, and remembers what was seen.
-pub async fn judge(ports: &Ports, server: &str, tools: &[Tool]) -> Result<Vec<Standing>, store::Error> {
-    let tenant = Tenant::local();
-    let rows = ports.store.query(tables::pins_of(tenant.as_str(), server)).await?;
-    let pins: Vec<Pin> = rows.iter().map(read).collect::<Result<_, _>>()?;
+/// Says for each tool whether it may be used, and remembers what was seen: by an instance of the tenant `home`, which decides about
+/// the server and its tools.
+pub async fn judge(
+    ports: &Ports,
+    home: &Tenant,
+    server: &str,
+    tools: &[Tool],
+) -> Result<Vec<Standing>, store::Error> {
+    let pins = read_pins(ports, home, server).await?;
     let mut room = limits::PINS.saturating_sub(pins.len());
     let known: HashMap<&str, &Pin> = pins.iter().map(|pin| (pin.tool.as_str(), pin)).collect();
     let mut batch = Batch::new();
@@ -113,15 +134,12 @@ pub async fn judge(ports: &Ports, server: &str, tools: &[Tool]) -> Result<Vec<St
     for tool in tools {
         let definition = definition(tool);
         let text = canonical::text(&definition);
-        if text.len() > limits::DEFINITION_BYTES {
-            standings.push(Standing::Refused(format!(
-                "its definition has more than {} bytes",
-                limits::DEFINITION_BYTES
-            )));
+        if let Some(refused) = too_long(&text) {
+            standings.push(refused);
             continue;
         }
         let row = tables::PinRow {
-            tenant: tenant.as_str(),
+            tenant: home.as_str(),
             server,
             tool: &tool.name,
             hash: &canonical::sha256_hex(&definition),
@@ -140,10 +158,73 @@ pub async fn judge(ports: &Ports, server: &str, tools: &[Tool]) -> Result<Vec<St
             Some(pin) => compare(pin, &row, &mut batch),
         });
     }
+    note_listed(&pins, tools, (home, server), &mut batch);
     if !batch.is_empty() {
         ports.store.commit(batch).await?;
     }
     Ok(standings)
+}
+
+/// The same for an instance of another tenant: it is compared with what was accepted, and changes nothing of that. None: nothing was
+/// accepted yet, so that there is nothing to compare it with.
+pub async fn judge_guest(
+    ports: &Ports,
+    home: &Tenant,
+    server: &str,
+    tools: &[Tool],
+) -> Result<Option<Vec<Standing>>, store::Error> {
+    let pins = read_pins(ports, home, server).await?;
+    if pins.is_empty() {
+        return Ok(None);
+    }
+    let known: HashMap<&str, &Pin> = pins.iter().map(|pin| (pin.tool.as_str(), pin)).collect();
+    let judged = tools.iter().map(|tool| {
+        let definition = definition(tool);
+        match known.get(&*tool.name) {
+            Some(pin) if pin.accepted == canonical::sha256_hex(&definition) => Standing::Accepted,
+            Some(_) => Standing::Quarantined,
+            None => Standing::Refused(format!(
+                "it is not among the accepted tools of this server; the instance of the tenant '{home}' takes new ones"
+            )),
+        }
+    });
+    Ok(Some(judged.collect()))
+}
+
+/// The tools of a server as they were last listed and accepted, with whether they may be used.
+pub async fn pinned_tools(
+    ports: &Ports,
+    home: &Tenant,
+    server: &str,
+) -> Result<Vec<(Tool, Standing)>, store::Error> {
+    let pins = read_pins(ports, home, server).await?;
+    let pinned = pins.into_iter().filter(|pin| pin.is_listed).filter_map(|pin| {
+        let standing = if pin.changed.is_some() { Standing::Quarantined } else { Standing::Accepted };
+        // What was written from a definition can be read as one; a later form of the program may know better.
+        Some((serde_json::from_value(pin.definition).ok()?, standing))
+    });
+    Ok(pinned.take(limits::TOOLS).collect())
+}
+
+async fn read_pins(ports: &Ports, home: &Tenant, server: &str) -> Result<Vec<Pin>, store::Error> {
+    let rows = ports.store.query(tables::pins_of(home.as_str(), server)).await?;
+    rows.iter().map(read).collect()
+}
+
+fn too_long(definition: &str) -> Option<Standing> {
+    (definition.len() > limits::DEFINITION_BYTES).then(|| {
+        Standing::Refused(format!("its definition has more than {} bytes", limits::DEFINITION_BYTES))
+    })
+}
+
+/// Remembers which tools there are, for the next start.
+fn note_listed(pins: &[Pin], tools: &[Tool], (home, server): (&Tenant, &str), batch: &mut Batch) {
+    for pin in pins {
+        let is_listed = tools.iter().any(|tool| tool.name == pin.tool);
+        if is_listed != pin.is_listed {
+            batch.then(tables::pin_listed(home.as_str(), server, &pin.tool, is_listed));
+        }
+    }
 }
 
 /// A tool that was seen before.
@@ -185,6 +266,7 @@ fn read(row: &Row) -> Result<Pin, store::Error> {
         accepted: row.text(2)?.to_owned(),
         definition: json(row.text(3)?)?,
         changed,
+        is_listed: row.int(6)? != 0,
     })
 }
 

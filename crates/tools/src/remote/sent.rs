@@ -7,16 +7,17 @@ use orchestr8_contract::trace::TRACEPARENT;
 use orchestr8_kernel::Context;
 use orchestr8_kernel::ports::Clock;
 use rmcp::model::{
-    CancelTaskParams, CancelTaskRequest, ClientRequest, ProgressToken, RequestId, RequestMetaObject,
-    ServerResult,
+    CancelTaskParams, CancelTaskRequest, ClientNotification, ClientRequest, CustomNotification,
+    ProgressToken, RequestId, RequestMetaObject, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle};
 use rmcp::{Peer, RoleClient, ServiceError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::call_hold::CallHold;
 use super::desk::Line;
 use super::lift;
-use super::limits::GIVEN_UP_MS;
+use super::limits::{CANCEL_CONFIRM_MS, GIVEN_UP_MS};
 use super::questions::able;
 
 /// What goes with every request of a call. `tasks`: this client can look after tasks.
@@ -37,6 +38,10 @@ pub struct Sent {
     handle: Option<RequestHandle<RoleClient>>,
     /// The answer is to be a task: then it is the task that has to be stopped.
     task: Option<Stop>,
+    hold: Option<CallHold>,
+    /// Over HTTP in the current revision a closed stream is what cancels, and the library closes it.
+    is_closed_by_cancel: bool,
+    clock: Arc<dyn Clock>,
 }
 
 impl Sent {
@@ -48,7 +53,15 @@ impl Sent {
     ) -> Result<Self, ServiceError> {
         let options = PeerRequestOptions::no_options().with_meta(meta);
         let handle = line.peer.send_request_with_option(request, options).await?;
-        Ok(Self { handle: Some(handle), task })
+        let (is_closed_by_cancel, clock) = (line.modern && line.is_http, line.clock.clone());
+        Ok(Self { handle: Some(handle), task, hold: None, is_closed_by_cancel, clock })
+    }
+
+    /// Dropped before its answer, it goes on holding this until the server has answered.
+    #[must_use]
+    pub fn holding(mut self, hold: &CallHold) -> Self {
+        self.hold = Some(hold.clone());
+        self
     }
 
     /// What it is called on the wire.
@@ -67,7 +80,8 @@ impl Sent {
 impl Drop for Sent {
     fn drop(&mut self) {
         let Some(mut handle) = self.handle.take() else { return };
-        let task = self.task.take();
+        let (task, clock) = (self.task.take(), self.clock.clone());
+        let (hold, is_closed_by_cancel) = (self.hold.take().map(CallHold::outlive), self.is_closed_by_cancel);
         tokio::spawn(async move {
             if let Some(stop) = task {
                 // A task is told quickly, and goes on by itself if only the request for it is taken back.
@@ -80,12 +94,36 @@ impl Drop for Sent {
                         }
                         return;
                     }
-                    () = stop.clock.sleep(Duration::from_millis(GIVEN_UP_MS)) => {}
+                    () = clock.sleep(Duration::from_millis(GIVEN_UP_MS)) => {}
                 }
             }
-            // Whether the server hears of it or not, nobody waits for it.
-            let _ = handle.cancel(Some(String::from("nobody waits for it any more"))).await;
+            if !is_closed_by_cancel && !cancel_and_wait(&mut handle, &*clock).await {
+                return;
+            }
+            // The library forgets the request, and tells the server once more.
+            let _ = handle.cancel(Some(String::from(REASON))).await;
+            drop(hold);
         });
+    }
+}
+
+/// What a server is told that is to stop.
+const REASON: &str = "the result is not wanted any more";
+
+/// Tells the server to stop, and waits until it has answered, or for as long as a server may take that does not say that it has
+/// stopped. True if it has not answered.
+async fn cancel_and_wait(handle: &mut RequestHandle<RoleClient>, clock: &dyn Clock) -> bool {
+    // Not as the library does it, which would forget the request at once and with it when it ends.
+    let params = json!({"requestId": handle.id, "reason": REASON});
+    let cancelled = CustomNotification::new("notifications/cancelled", Some(params));
+    let told = handle.peer.send_notification(ClientNotification::CustomNotification(cancelled)).await;
+    if told.is_err() {
+        return true;
+    }
+    tokio::select! {
+        biased;
+        _ = &mut handle.rx => false,
+        () = clock.sleep(Duration::from_millis(CANCEL_CONFIRM_MS)) => true,
     }
 }
 

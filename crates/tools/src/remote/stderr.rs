@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use orchestr8_kernel::Log;
 use orchestr8_kernel::ports::Clock;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
@@ -13,18 +13,35 @@ use super::Link;
 use super::address_mask::mask_addresses;
 use super::incoming::IncomingText;
 use super::limits::{
-    STDERR_LINE_BYTES, STDERR_LINES, STDERR_TAIL_CHARACTERS, STDERR_TAIL_LINES, STDERR_WINDOW_MS,
+    STDERR_LINE_BYTES, STDERR_LINES, STDERR_STATUS_LINES, STDERR_TAIL_CHARACTERS, STDERR_TAIL_LINES,
+    STDERR_WINDOW_MS,
 };
 
 /// The last lines of a server's stderr, across its restarts, without its credentials.
 pub struct StderrTail {
-    incoming: IncomingText,
+    incoming: RwLock<IncomingText>,
     lines: Mutex<VecDeque<String>>,
 }
 
 impl StderrTail {
     pub fn of(link: &Link) -> Self {
-        Self { incoming: IncomingText::of(link), lines: Mutex::default() }
+        Self { incoming: RwLock::new(IncomingText::of(link)), lines: Mutex::default() }
+    }
+
+    /// From now on these credentials are masked.
+    pub fn set_mask(&self, incoming: IncomingText) {
+        *self.incoming.write() = incoming;
+    }
+
+    /// A text of the server without its credentials.
+    pub fn mask(&self, text: &str) -> String {
+        mask_addresses(&self.incoming.read().mask(text))
+    }
+
+    /// The last lines, for its status.
+    pub fn last_lines(&self) -> Vec<String> {
+        let lines = self.lines.lock();
+        lines.iter().skip(lines.len().saturating_sub(STDERR_STATUS_LINES)).cloned().collect()
     }
 
     pub fn lines(&self) -> Vec<String> {
@@ -32,7 +49,7 @@ impl StderrTail {
     }
 
     fn push(&self, line: &str) {
-        let line = mask_addresses(&self.incoming.mask(line)).chars().take(STDERR_TAIL_CHARACTERS).collect();
+        let line = self.mask(line).chars().take(STDERR_TAIL_CHARACTERS).collect();
         let mut lines = self.lines.lock();
         if lines.len() >= STDERR_TAIL_LINES {
             lines.pop_front();
@@ -125,11 +142,12 @@ mod tests {
     #[tokio::test]
     async fn the_last_lines_are_kept_without_credentials() {
         let (clock, tail) = (Arc::new(Simulated::new()), tail(&stdio()));
-        let text = format!("{}last of canary-of-a-variable\n", "a\n".repeat(100));
+        let text = format!("{}last of canary-of-a-variable\n", "a\n".repeat(STDERR_TAIL_LINES));
         tell(text.as_bytes(), Log::off(), clock, tail.clone()).await;
         let lines = tail.lines();
         assert_eq!(lines.len(), STDERR_TAIL_LINES);
         assert_eq!(lines[STDERR_TAIL_LINES - 1], "last of [REDACTED]");
+        assert_eq!(tail.last_lines(), lines[STDERR_TAIL_LINES - STDERR_STATUS_LINES..]);
     }
 
     async fn told(text: &[u8]) -> Vec<serde_json::Value> {

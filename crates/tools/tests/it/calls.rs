@@ -8,7 +8,8 @@ use orchestr8_kernel::action::{Effect, OnUnknown};
 use orchestr8_kernel::{Principal, Why};
 use orchestr8_testing::settled::{fault, text};
 use orchestr8_testing::{Person, until, within};
-use orchestr8_tools::remote::{Link, Phase};
+use orchestr8_tools::remote::{Link, Phase, limits};
+use rmcp::model::CallToolRequestParams;
 use serde_json::{Value, json};
 
 use crate::world::{TOOLS, World, fixture, is_alive};
@@ -245,4 +246,45 @@ async fn a_call_that_may_be_repeated_is_repeated_after_a_death() {
     let settled = world.call("other.die_once", json!({"mark": mark})).await;
     assert_eq!(text(settled), "survived");
     world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_that_was_given_up_keeps_its_slots_until_the_server_has_ended_it() {
+    let mut server = fixture(&["--deaf"]);
+    server.timeout_ms = Some(50);
+    server.max_concurrent = 2;
+    let world = World::with(server).await;
+    for _ in 0..2 {
+        assert_eq!(world.call("other.hang", json!({})).await.code(), Some(Code::Timeout));
+    }
+    assert_eq!(world.kernel.running(), 2, "the server still works on them");
+    let refused = fault(world.call("other.hang", json!({})).await);
+    assert_eq!(
+        (refused.code, &refused.details.unwrap()["maxConcurrent"]),
+        (Code::ResourceExhausted, &json!(2))
+    );
+    // Past the slots, as the server sees it: it ends what it was told to end.
+    let registry = world.remote.registry();
+    let served = registry.find(&Tenant::local(), "other").unwrap();
+    let in_use = registry.instance(&served, &Tenant::local()).unwrap();
+    let line = in_use.desk().line().await.unwrap();
+    line.peer.call_tool(CallToolRequestParams::new("finish")).await.unwrap();
+    until("the slots to be free", || world.kernel.running() == 0).await;
+    assert_eq!(text(world.call("other.count", json!({})).await), "1");
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_fails_at_once_wherever_its_id_stands() {
+    for flags in [&[][..], &["--id-last"]] {
+        let world = World::with(fixture(flags)).await;
+        let refused = fault(world.call("other.large", json!({"bytes": 40_000_000})).await);
+        let limit = u64::try_from(limits::MESSAGE_BYTES).unwrap();
+        assert_eq!(
+            (refused.code, &refused.details.unwrap()["limitBytes"]),
+            (Code::PayloadTooLarge, &json!(limit))
+        );
+        assert_eq!(text(world.call("other.large", json!({"bytes": 3})).await), "xxx", "the connection lives");
+        world.remote.stop().await;
+    }
 }

@@ -3,20 +3,24 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::log::{Captured, Level};
-use orchestr8_kernel::{Kernel, Log, Settled, Submission};
+use orchestr8_kernel::{Kernel, Log, Principal, Settled, Submission};
+use orchestr8_outbound::Allowed;
 use orchestr8_stores::Sqlite;
 use orchestr8_testing::{Parts, memory, submission, within};
-use orchestr8_tools::remote::{Link, Remote, Seen, Server, Settings, admin_tools};
+use orchestr8_tools::remote::{
+    InstanceLimits, Link, NameSources, RemoteServers, Seen, Server, Settings, TenantRights, admin_tools,
+};
 use orchestr8_tools::{AdminMode, all, tables};
 use serde_json::Value;
 
 /// The tools of the fixture that can be used; one more has a broken schema.
-pub const TOOLS: usize = 16;
+pub const TOOLS: usize = 19;
 
 pub struct World {
     pub kernel: Kernel,
-    pub remote: Remote,
+    pub remote: RemoteServers,
     pub log: Captured,
 }
 
@@ -42,6 +46,13 @@ impl World {
     }
 
     pub async fn on(store: Sqlite, servers: Vec<Server>) -> Self {
+        let world = Self::starting(store, servers, |_| ()).await;
+        within(world.remote.started()).await;
+        world
+    }
+
+    /// The same, before any server has come up.
+    pub async fn starting(store: Sqlite, servers: Vec<Server>, change: impl FnOnce(&mut Settings)) -> Self {
         let (log, mut parts) = (Captured::default(), Parts::on(Arc::new(store)));
         parts.log = Log::new(Level::Debug, log.clone(), Arc::default(), parts.clock.clone());
         let kernel = parts.kernel();
@@ -51,15 +62,21 @@ impl World {
         for action in tools {
             kernel.registry().register(action).unwrap();
         }
-        let settings = Settings {
+        let mut settings = Settings {
             servers,
             base_env: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into()), ("LANG".into(), "C".into())]),
             client_name: "test".into(),
             client_version: "1".into(),
             search_above: 1000,
+            instances: InstanceLimits::default(),
+            names: NameSources::default(),
+            starts_servers: true,
+            allowed: Allowed::default(),
+            tenant_rights: TenantRights::default(),
         };
-        let remote = Remote::start(&kernel, settings);
-        within(remote.started()).await;
+        change(&mut settings);
+        let remote = RemoteServers::start(&kernel, settings);
+        remote.offer_pinned().await;
         Self { kernel, remote, log }
     }
 
@@ -69,6 +86,24 @@ impl World {
 
     pub async fn call(&self, action: &str, args: Value) -> Settled {
         within(self.kernel.submit(self.submission(action, args))).await
+    }
+
+    /// A call by a member of this tenant.
+    pub async fn call_as(&self, tenant: &str, action: &str, args: Value) -> Settled {
+        within(self.kernel.submit(self.submission_as(tenant, action, args))).await
+    }
+
+    pub fn submission_as(&self, tenant: &str, action: &str, args: Value) -> Submission {
+        let mut submission = self.submission(action, args);
+        let tenant = Tenant::parse(tenant).unwrap();
+        submission.principal = Arc::new(Principal { tenant, ..Principal::clone(&submission.principal) });
+        submission
+    }
+
+    /// The instance of a tenant, if there is one.
+    pub fn seen_of(&self, server: &str, tenant: &str) -> Option<Seen> {
+        let is_it = |seen: &Seen| seen.server == server && seen.tenant.as_str() == tenant;
+        self.remote.seen().into_iter().find(is_it)
     }
 
     pub fn seen(&self) -> Seen {

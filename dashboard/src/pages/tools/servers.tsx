@@ -1,8 +1,8 @@
 // Other MCP servers whose tools are offered here: how it stands with them, and what they have changed behind our backs.
 import { useQuery } from '@tanstack/react-query'
-import { ShieldAlert, ShieldCheck } from 'lucide-react'
+import { Plus, RefreshCw, ScrollText, ShieldAlert, ShieldCheck, Trash2 } from 'lucide-react'
 import { useMemo, useState } from 'react'
-import { accept, quarantined, servers, type Quarantined, type Server } from '../../api/servers'
+import { accept, quarantined, restartServer, servers, type Quarantined, type Server } from '../../api/servers'
 import { queries } from '../../app/fresh'
 import { Button, Panel, Trouble, Waiting } from '../../ui/basics'
 import { Changes } from '../../ui/changes'
@@ -11,36 +11,47 @@ import { Dialog } from '../../ui/dialog'
 import { StateBadge } from '../../ui/state'
 import { say } from '../../ui/toast'
 import { useAct } from '../executions/acts'
+import { AddServer, reloadServers, RemoveServer, ServerLogs } from './server-dialogs'
 
 const EVERY_MS = 10_000
 
-const STATES: Record<Server['phase'], string> = { running: 'healthy', starting: 'queued', waiting: 'failed', stopped: 'cancelled' }
-const WORDS: Record<Server['phase'], string> = { running: 'running', starting: 'starting', waiting: 'down, tried again', stopped: 'stopped' }
+const STATES: Record<Server['phase'], string> = { idle: 'paused', running: 'healthy', starting: 'queued', waiting: 'failed', stopped: 'cancelled' }
+const WORDS: Record<Server['phase'], string> = { idle: 'idle, starts when called', running: 'running', starting: 'starting', waiting: 'down, tried again', stopped: 'stopped' }
 
 export function Servers() {
   const found = useQuery({ queryKey: ['servers'], queryFn: servers, refetchInterval: EVERY_MS })
   const [look, setLook] = useState<{ server: string; tool: string } | null>(null)
+  const [isAdding, setAdding] = useState(false)
   const list = found.data?.servers ?? []
   if (found.error && !found.data) return <Panel title="Other servers" flush><Trouble error={found.error} /></Panel>
   return (
-    <Panel title="Other servers" flush>
+    <Panel title="Other servers" flush actions={<Button icon={Plus} onClick={() => setAdding(true)}>Add a server</Button>}>
       {list.length === 0 ? (
-        <p className="px-3.5 py-3 text-soft">None is configured. Name them in <code className="font-mono text-xs">mcpServers</code>, and their tools are offered here.</p>
+        <p className="px-3.5 py-3 text-soft">None yet. Add one, or name it in <code className="font-mono text-xs">mcpServers</code> of the settings.</p>
       ) : (
         <ul aria-label="Other servers" className="divide-y divide-line/60">
           {list.map((one) => <One key={one.name} server={one} look={(tool) => setLook({ server: one.name, tool })} />)}
         </ul>
       )}
       {look && <Change {...look} close={() => setLook(null)} />}
+      {isAdding && <AddServer close={() => setAdding(false)} />}
     </Panel>
   )
 }
 
 function One({ server, look }: { server: Server; look: (tool: string) => void }) {
+  const [dialog, setDialog] = useState<'logs' | 'remove' | null>(null)
+  const [isBusy, act] = useAct()
+  const restart = () =>
+    act(async () => {
+      await restartServer(server.name)
+      say(`${server.name} restarts.`)
+      await reloadServers()
+    })
   return (
     <li className="px-3.5 py-2">
       <p className="flex items-center justify-between gap-2"><span className="truncate font-medium">{server.name}</span><StateBadge state={STATES[server.phase]} label={WORDS[server.phase]} /></p>
-      <p className="figures text-xs text-soft">{server.tools === 1 ? '1 tool' : `${server.tools} tools`}</p>
+      <p className="figures text-xs text-soft">{server.tools === 1 ? '1 tool' : `${server.tools} tools`} · {server.removable ? 'added' : 'from the settings'}{server.shared && ' · shared by all tenants'}</p>
       {server.quarantined.map((tool) => (
         <p key={tool} className="mt-1 flex items-center justify-between gap-2 text-xs text-bad">
           <span className="flex min-w-0 items-center gap-1"><ShieldAlert size={13} aria-hidden className="shrink-0" /><span className="truncate">{tool} is quarantined</span></span>
@@ -52,6 +63,13 @@ function One({ server, look }: { server: Server; look: (tool: string) => void })
       {server.nextAttemptAt && <p className="figures mt-1 text-xs text-soft">Next attempt {server.nextAttemptAt}</p>}
       {server.lastError && server.lastError.message !== server.problem && <p className="mt-1 text-xs break-words text-soft">Last error {server.lastError.at}: {server.lastError.message}</p>}
       {server.problem && server.stderr && server.stderr.length > 0 && <pre className="mt-1 overflow-x-auto text-xs text-soft">{server.stderr.join('\n')}</pre>}
+      <div className="mt-1.5 flex flex-wrap gap-1.5">
+        <Button icon={RefreshCw} busy={isBusy} aria-label={`Restart ${server.name}`} onClick={restart}>Restart</Button>
+        <Button icon={ScrollText} aria-label={`Logs of ${server.name}`} onClick={() => setDialog('logs')}>Logs</Button>
+        {server.removable && <Button icon={Trash2} tone="danger" aria-label={`Remove ${server.name}`} onClick={() => setDialog('remove')}>Remove</Button>}
+      </div>
+      {dialog === 'logs' && <ServerLogs name={server.name} close={() => setDialog(null)} />}
+      {dialog === 'remove' && <RemoveServer name={server.name} close={() => setDialog(null)} />}
     </li>
   )
 }

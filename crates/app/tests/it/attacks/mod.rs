@@ -1,6 +1,6 @@
 //! Attacks that were tried from outside, one file per family. Each must fail.
 
-mod actors;
+pub mod actors;
 mod audit;
 mod audit_faces;
 mod canaries;

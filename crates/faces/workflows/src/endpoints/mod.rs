@@ -15,6 +15,7 @@ pub(crate) mod lists;
 pub(crate) mod program;
 pub(crate) mod schedules;
 pub(crate) mod secrets;
+pub(crate) mod servers;
 pub(crate) mod tokens;
 pub(crate) mod triggers;
 pub(crate) mod witness;

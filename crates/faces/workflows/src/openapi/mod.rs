@@ -11,6 +11,7 @@ mod program;
 mod schedules;
 mod schemas;
 mod secrets;
+mod servers;
 mod shapes;
 mod tokens;
 mod triggers;
@@ -54,6 +55,7 @@ pub fn document() -> Value {
             {"name": "limits", "description": "Limits of queues, agents and tenants, changed while the server runs."},
             {"name": "triggers", "description": "What starts workflows from outside."},
             {"name": "secrets", "description": "Values that steps send to bound destinations, and that no answer shows."},
+            {"name": "servers", "description": "Other MCP servers whose tools are offered here."},
             {"name": "witness", "description": "Signed heads of other servers' audit logs, which this server remembers for them."},
             {"name": "workers", "description": "The protocol of programs that do the work of steps."},
             {"name": "tokens", "description": "API tokens: who may call, and as what."},
@@ -84,6 +86,7 @@ fn all() -> Vec<Path> {
     paths.extend(schedules::paths());
     paths.extend(triggers::paths());
     paths.extend(secrets::paths());
+    paths.extend(servers::paths());
     paths.extend(limits::paths());
     paths.extend(witness::paths());
     paths.extend(workers::paths());

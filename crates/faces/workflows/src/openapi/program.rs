@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Path;
 use super::operation::{Operation, number_of, schema, text_of};
-use super::shapes::{any_object, closed, list, one_of, open, or_null, text, truth, whole};
+use super::shapes::{any_object, closed, list, open, or_null, text, truth, whole};
 use crate::settings::PAGE_LIMIT;
 
 const TAG: &str = "program";
@@ -61,18 +61,15 @@ fn figures(id: &str, summary: &str) -> Operation {
 }
 
 fn servers() -> Operation {
-    let refused = open(json!({"tool": text(), "why": text()}), &["tool", "why"]);
-    let last_error = open(json!({"message": text(), "at": text()}), &["message", "at"]);
-    let server = json!({
-        "name": text(), "phase": one_of(&["starting", "running", "waiting", "stopped"]), "tools": whole(),
-        "quarantined": list(text()), "refused": list(refused), "problem": or_null(text()), "exitCode": or_null(whole()),
-        "stderr": list(text()), "lastError": or_null(last_error), "nextAttemptAt": or_null(text()),
-    });
-    let server = open(server, &["name", "phase", "tools", "quarantined", "refused"]);
-    Operation::new("servers", TAG, "The other MCP servers whose tools are offered here.").gives(
+    Operation::new(
+        "servers",
+        TAG,
+        "The other MCP servers whose tools are offered here; the same as GET /servers.",
+    )
+    .gives(
         200,
         "How it stands with each.",
-        open(json!({"servers": list(server)}), &["servers"]),
+        open(json!({"servers": list(schema("McpServer"))}), &["servers"]),
     )
 }
 

@@ -237,6 +237,7 @@ fn others() -> Map<String, Value> {
             open(token, &["id", "name", "tenant", "roles", "scope", "status", "createdAt", "createdBy"]),
         ),
         ("Approval", open(approval, &["executionId", "stepId", "token"])),
+        ("McpServer", super::servers::server()),
         ("Secret", open(secret, &["name", "version", "workflows", "agents", "to", "source"])),
         ("Schedule", open(schedule, &["id", "workflowId", "cron", "paused"])),
         ("Trigger", super::triggers::trigger()),

@@ -1,6 +1,7 @@
 //! A small MCP server on stdio for tests: it echoes, fails, hangs, dies and changes its mind on request.
 //!
-//! Flags: `--mute` never answers, `--modern` knows only the current revision, `--stay` does not end with its input,
+//! Flags: `--mute` never answers, `--deaf` does not end calls that are cancelled, `--id-last` writes the id of an answer last,
+//! `--modern` knows only the current revision, `--stay` does not end with its input,
 //! `--second` tells the changed definition from the start, `--chatty` writes to stderr, `--tasks` has tools that run
 //! as tasks, and with `--no-tasks` does not say so of itself; `--malformed` also lists tools that are not as the protocol has them.
 
@@ -26,6 +27,8 @@ struct Server {
     /// Calls that wait for an answer of the client, by the id of our question.
     asking: HashMap<String, Asking>,
     tasks: tasks::Tasks,
+    /// How often `count` was called.
+    counted: u64,
 }
 
 /// A call that asks so many questions, one after the other, and then gives back all it heard.
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         children: Vec::new(),
         asking: HashMap::new(),
         tasks: tasks::Tasks::new(modern),
+        counted: 0,
     };
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
@@ -119,11 +123,21 @@ impl Server {
             },
             "notifications/cancelled" => {
                 self.cancelled.push(params["requestId"].clone());
+                if !self.has("--deaf") {
+                    let (member, value) = error(-32_800, "Request cancelled");
+                    send(json!({"jsonrpc": "2.0", "id": params["requestId"], member: value}));
+                }
                 return;
             }
             _ if message.get("id").is_none() => return,
             _ => error(-32_601, "Method not found"),
         };
+        if self.has("--id-last") {
+            return send_text(&format!(
+                r#"{{"{}":{},"jsonrpc":"2.0","id":{}}}"#,
+                answer.0, answer.1, message["id"]
+            ));
+        }
         send(json!({"jsonrpc": "2.0", "id": message["id"], answer.0: answer.1}));
     }
 
@@ -171,8 +185,19 @@ impl Server {
             "name": "echo", "title": "Echo", "description": about, "inputSchema": message, "outputSchema": message,
             "annotations": read,
         })];
-        let reading =
-            ["fail", "progress", "environment", "cancelled", "hang_read", "die_once", "ask", "weird name!"];
+        let reading = [
+            "fail",
+            "progress",
+            "environment",
+            "cancelled",
+            "hang_read",
+            "die_once",
+            "ask",
+            "weird name!",
+            "count",
+            "large",
+            "finish",
+        ];
         tools.extend(reading.map(|name| tool(name, read.clone())));
         tools.extend(
             ["broken", "wrong", "hang", "die", "change", "spawn", "ask_and_write"]
@@ -215,7 +240,23 @@ impl Server {
                 said("changed")
             }
             "cancelled" => said(&json!(self.cancelled).to_string()),
+            // Answers a call that was cancelled, as a server does that cannot stop.
+            "finish" => {
+                for id in std::mem::take(&mut self.cancelled) {
+                    let (member, value) = said("late");
+                    send(json!({"jsonrpc": "2.0", "id": id, member: value}));
+                }
+                said("finished")
+            }
+            "large" => {
+                let bytes = usize::try_from(args["bytes"].as_u64().unwrap_or(0)).unwrap_or(0);
+                said(&"x".repeat(bytes))
+            }
             "environment" => said(&environment()),
+            "count" => {
+                self.counted += 1;
+                said(&self.counted.to_string())
+            }
             "spawn" => self.spawn(),
             // It tells how far it has come, and never ends.
             "progress" => {
@@ -302,6 +343,10 @@ fn error(code: i64, message: &str) -> (&'static str, Value) {
 }
 
 fn send(message: Value) {
+    send_text(&message.to_string());
+}
+
+fn send_text(message: &str) {
     let mut stdout = std::io::stdout().lock();
     let _ = writeln!(stdout, "{message}");
     let _ = stdout.flush();

@@ -233,6 +233,20 @@ fn administration() -> Vec<Recipe> {
         of("DELETE /v1/secrets/{name}", "secrets.delete", |o| {
             http("DELETE", format!("/v1/secrets/{}", o.secret()), None)
         }),
+        of("POST /v1/servers", "servers.add", |o| {
+            // No one listens there; it is added all the same.
+            post("/v1/servers", json!({"name": o.fresh("up"), "url": "https://mcp.invalid/mcp"}))
+        }),
+        // This server has no other servers of these names.
+        of("POST /v1/servers/{name}/restart", "servers.restart", |_| {
+            post("/v1/servers/none/restart", json!({}))
+        })
+        .ends(&["404"]),
+        of("GET /v1/servers/{name}/logs", "servers.logs", |_| get("/v1/servers/none/logs")).ends(&["404"]),
+        of("DELETE /v1/servers/{name}", "servers.remove", |_| {
+            http("DELETE", String::from("/v1/servers/none"), None)
+        })
+        .ends(&["404"]),
         of("GET /v1/limits", "limits.list", |_| get("/v1/limits")),
         of("PUT /v1/limits", "limits.set", |_| {
             let body = json!({"scope": "queue", "name": "empty", "value": 7});
@@ -268,6 +282,8 @@ fn observation() -> Vec<Recipe> {
         of("GET /v1/dashboard/executions", "executions.list", |_| get("/v1/dashboard/executions")),
         of("GET /v1/dashboard/metrics", "workflows.metrics", |_| get("/v1/dashboard/metrics")),
         of("GET /v1/dashboard/servers", "tools.servers", |_| get("/v1/dashboard/servers")),
+        of("GET /v1/servers", "tools.servers", |_| get("/v1/servers")),
+        of("GET /v1/servers/{name}", "servers.show", |_| get("/v1/servers/none")).ends(&["404"]),
         of("GET /v1/dashboard/system", "workflows.system", |_| get("/v1/dashboard/system")),
         of("GET /v1/events", "executions.events", |_| Request::Stream {
             target: String::from("/v1/events?lastEventId=0"),

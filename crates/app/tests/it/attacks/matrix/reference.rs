@@ -32,7 +32,7 @@ const RIGHTS: &[Right] = &[
     ]},
     // Reads how the server is, which tells nothing of a tenant's data.
     Right { roles: &["viewer", "agent", "operator", "editor", "approver", "admin", "owner"], actions: &[
-        "echo", "health", "server.metrics", "session.get_metrics", "session.health_check", "tools.servers", "workflows.agents",
+        "echo", "health", "server.metrics", "session.get_metrics", "servers.show", "session.health_check", "tools.servers", "workflows.agents",
         "workflows.system",
     ]},
     // Calls tools, sends messages, talks to sessions.
@@ -69,6 +69,7 @@ const RIGHTS: &[Right] = &[
     // Manages servers, tokens, secrets, keys; reads the audit trail.
     Right { roles: &["admin", "owner"], actions: &[
         "audit.entries", "audit.verify", "keys.manage", "limits.list", "limits.set", "limits.unset", "secrets.delete", "secrets.list", "secrets.rotate", "secrets.set",
+        "servers.add", "servers.logs", "servers.remove", "servers.restart",
         "tokens.create", "tokens.list", "tokens.revoke", "tokens.rotate", "tools.quarantined", "witness.forget",
     ]},
     // In token mode the tools of admins ask for the role itself, as seed 000 has it.

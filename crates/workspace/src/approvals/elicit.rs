@@ -1,0 +1,31 @@
+//! Asks the person at the client of a planner whether a plan is approved.
+
+use orchestr8_kernel::Context;
+use orchestr8_kernel::action::Halt;
+use orchestr8_kernel::peer::{About, Ask};
+use serde_json::json;
+
+use super::PlanRecord;
+
+/// Names the question within a call.
+const KEY: &str = "approve_plan";
+
+/// As much of a plan as is shown in the question.
+const SHOWN_CHARACTERS: usize = 8000;
+
+/// Whether the person approves; anything but a clear yes is a no.
+pub async fn ask_person(plan: &PlanRecord, context: &Context) -> Result<bool, Halt> {
+    let shown: String = plan.content.chars().take(SHOWN_CHARACTERS).collect();
+    let rest = if shown.len() < plan.content.len() { "\n[the plan goes on in its file]" } else { "" };
+    let params = json!({
+        "mode": "form",
+        "message": format!("Approve plan {} for {}?\n\n{shown}{rest}", plan.hash, plan.path),
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"approve": {"type": "boolean", "title": "Approve", "description": "Let the executor write files within this plan.", "default": false}},
+            "required": ["approve"],
+        },
+    });
+    let answer = context.ask(Ask { key: String::from(KEY), about: About::Elicit, params }).await?;
+    Ok(answer["action"] == "accept" && answer["content"]["approve"] == true)
+}

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use orchestr8_contract::Code;
@@ -88,7 +87,7 @@ pub struct Settings {
     pub sessions_face: orchestr8_sessions_face::Settings,
     /// What programs of sessions, workflows and plans run in.
     pub sandbox: orchestr8_process::sandbox::SandboxSettings,
-    pub workspace: Workspace,
+    pub workspace: GovernedWorkspaces,
     /// Whether a failed call tells its stack (ERR-9).
     pub debug_stack: bool,
     /// A port of its own for sessions.
@@ -99,20 +98,6 @@ pub struct Settings {
     pub mode: Mode,
     /// What is not wrong and probably not meant.
     pub warnings: Vec<String>,
-}
-
-/// What governed sessions may open, and what the first plan is signed with.
-#[derive(Clone)]
-pub struct Workspace {
-    pub roots: Vec<PathBuf>,
-    pub bootstrap_secret: Option<Arc<str>>,
-}
-
-impl Workspace {
-    fn new(config: config::Workspace, environment: &Environment) -> Self {
-        let secret = environment.get(&config.bootstrap_secret_env_var).filter(|secret| !secret.is_empty());
-        Self { roots: config.roots, bootstrap_secret: secret.map(Into::into) }
-    }
 }
 
 /// The name of the data file in the data directory.
@@ -127,6 +112,7 @@ impl Settings {
             Workflows::new(&loaded.config.workflows, tool_filter.clone(), env, &auth, environment)?;
         let models = thinking::models(&loaded.config.models, &declared, environment)?;
         let roots = programs::session_roots(&loaded.config, &auth, &place, environment);
+        let workspace = GovernedWorkspaces::new(&loaded, &auth, &place, environment)?;
         let sessions = thinking::sessions(&loaded.config.sessions, roots, &tool_filter, &place, environment);
         let mut sandbox = programs::sandbox(&loaded.config, &place, environment);
         sandbox
@@ -179,7 +165,7 @@ impl Settings {
             sessions,
             sessions_face,
             sandbox,
-            workspace: Workspace::new(config.workspace, environment),
+            workspace,
             debug_stack: environment.get("DEBUG_STACK") == Some("true"),
             sessions_port: config.sessions.port,
             knowledge,
@@ -360,6 +346,7 @@ mod thinking;
 mod tokens;
 mod vectors;
 mod workflows;
+mod workspaces;
 
 pub use audit::{AuditSettings, KeySource, witness};
 pub use embedder::{Embedder, model_folder};
@@ -369,6 +356,7 @@ pub use secrets::{KeyLocation, Secrets};
 pub use store::{STORE_KEY, Store};
 pub use vectors::Vectors;
 pub use workflows::{Workflows, read_private};
+pub use workspaces::GovernedWorkspaces;
 
 #[cfg(test)]
 mod tests;

@@ -53,16 +53,13 @@ impl Mcp {
     }
 }
 
-/// The person at this machine, in the role that was chosen for this connection.
+/// The person at this machine, or the agent of a governed connection.
 fn principal(governed: Option<Governed>) -> Principal {
-    let mut principal = Principal::local();
-    let role = match governed {
-        None => return principal,
-        Some(Governed::Planner) => Role::Planner,
-        Some(Governed::Executor) => Role::Executor,
-    };
-    principal.roles = principal.roles.with(role.access());
-    principal
+    match governed {
+        None => Principal::local(),
+        Some(Governed::Planner) => Principal::governed_agent(Role::Planner),
+        Some(Governed::Executor) => Principal::governed_agent(Role::Executor),
+    }
 }
 
 fn serve(shell: &Shell, running: &Running, who: Principal) -> Result<(), Failure> {

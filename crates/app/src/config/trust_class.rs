@@ -183,6 +183,7 @@ const CLASSES: [(TrustClass, &[&str]); 3] = [
             "knowledge.vectors.keyVariable",
             "knowledge.vectors.collection",
             "workspace.bootstrapSecretEnvVar",
+            "workspace.selfApproval",
             "mcpServers.*",
         ],
     ),

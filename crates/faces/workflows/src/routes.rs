@@ -7,8 +7,8 @@ use axum::routing::{MethodRouter, any, delete, get, post, put};
 use orchestr8_kernel::Kernel;
 
 use crate::endpoints::{
-    approvals, audit, bulk, control, execute, execution, hooks, journal, limits, lists, program, schedules,
-    secrets, tokens, triggers, witness, workers, workflows,
+    approvals, audit, bulk, control, execute, execution, hooks, journal, limits, lists, plans, program,
+    schedules, secrets, tokens, triggers, witness, workers, workflows,
 };
 use crate::face::{Face, at};
 use crate::live;
@@ -90,6 +90,7 @@ fn paths(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
     paths.extend(triggers(face));
     paths.extend(tokens(face));
     paths.extend(secrets(face));
+    paths.extend(workspaces(face));
     paths
 }
 
@@ -117,6 +118,15 @@ fn secrets(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
     vec![
         ("/secrets", get(at(face, secrets::list)).post(at(face, secrets::set))),
         ("/secrets/{name}", put(at(face, secrets::rotate)).delete(at(face, secrets::delete))),
+    ]
+}
+
+fn workspaces(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
+    vec![
+        ("/plans", get(at(face, plans::list))),
+        ("/plans/{hash}", get(at(face, plans::show)).post(at(face, plans::decide))),
+        ("/trails", get(at(face, plans::trail))),
+        ("/trails/accept", post(at(face, plans::accept_trail))),
     ]
 }
 

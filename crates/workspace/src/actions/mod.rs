@@ -87,7 +87,8 @@ fn action(hub: &Hub, tool: &'static Tool) -> Result<Action, schema::Error> {
         ..Policy::read()
     };
     let name = format!("{GOVERNED}{}", tool.name);
-    let mut action = Action::tool(&name, tool.about, schema::any_object(), policy, work)?.hidden();
+    let work = orchestr8_kernel::action::work(work);
+    let mut action = Action::unlisted(&name, tool.about, schema::any_object(), policy, work)?;
     action.input = Schema::told((tool.input)())?;
     let roles: Vec<Value> = tool.roles.iter().map(|role| role.as_str().into()).collect();
     action.about.meta.insert(ROLES_META.into(), roles.into());

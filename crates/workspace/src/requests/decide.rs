@@ -31,7 +31,13 @@ pub async fn decide(hub: Hub, args: Args, context: Context) -> Result<Value, Ref
         Some("approve") => PlanStatus::Approved,
         _ => PlanStatus::Rejected,
     };
-    let place = Place::open(&hub, &context, folder, known.is_some()).await?;
+    let is_known = known.is_some();
+    // Whether a folder is there that is no workspace is not told.
+    let place = Place::open(&hub, &context, folder, is_known).await;
+    let place = place.map_err(|refusal| match refusal.code {
+        Code::InsufficientPermissions if !is_known => missing(&hash),
+        _ => refusal,
+    })?;
     let (record, done) = prepare(&hub, &context, &place, known, &hash, status).await?;
     let decision = Decision {
         status,

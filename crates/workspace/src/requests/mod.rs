@@ -74,7 +74,10 @@ pub fn all(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
             hub,
             "trails.accept",
             "Goes on with the audit trail of a workspace as it is.",
-            object(json!({"id": workspace}), &["id"]),
+            object(
+                json!({"id": workspace, "reason": {"type": "string", "maxLength": crate::limits::COMMENT_BYTES}}),
+                &["id"],
+            ),
             &changing,
             trails::accept,
         )?,

@@ -37,6 +37,12 @@ pub struct TrailHeads {
     path: String,
 }
 
+/// What is wrong with an entry that is not in the file.
+const MISSING: &str = "is missing";
+
+/// How often a trail is compared that is written meanwhile.
+const COMPARISONS: usize = 100;
+
 /// Why the end did not move.
 pub enum MoveError {
     /// Another writer has moved it.
@@ -127,6 +133,28 @@ impl TrailHeads {
         Ok(to)
     }
 
+    /// Compares the whole file with what the store knows, without a key: for a store that another process writes. None: it has no
+    /// record of the trail.
+    pub fn compare(&self, root: &Root) -> Result<Option<TrailHead>, Error> {
+        let Some(mut head) = self.load_unchecked()? else { return Ok(None) };
+        for _ in 0..COMPARISONS {
+            let found = self.find_difference(root, &head)?;
+            let pending = i64::try_from(head.pending.lines().count()).unwrap_or(i64::MAX);
+            let Some((seq, what)) = found else { return Ok(Some(head)) };
+            let now = self.load_unchecked()?.ok_or_else(|| failed("the trail's record is gone"))?;
+            if now == head {
+                // Lines that the server is about to write.
+                let is_on_its_way = what == MISSING && seq > head.seq.saturating_sub(pending);
+                return match is_on_its_way {
+                    true => Ok(Some(head)),
+                    false => Err(Error::Tampered { seq, what: what.to_owned() }),
+                };
+            }
+            head = now;
+        }
+        Err(Error::Locked)
+    }
+
     /// The first entry of the file that is not the one the server wrote.
     pub fn first_difference(&self, root: &Root, head: &TrailHead) -> Error {
         match self.find_difference(root, head) {
@@ -147,14 +175,14 @@ impl TrailHeads {
             }
             let known: Option<String> = page.pop_front();
             if !lines.next(&mut text)? {
-                return Ok(Some((seq, "is missing")));
+                return Ok(Some((seq, MISSING)));
             }
             let text = text.strip_suffix(b"\n").unwrap_or(&text);
             let Some(entry) = line::read(text, &mut body) else {
                 return Ok(Some((seq, "is no entry")));
             };
             if entry.seq > seq {
-                return Ok(Some((seq, "is missing")));
+                return Ok(Some((seq, MISSING)));
             }
             let prev = String::from_utf8_lossy(entry.prev_hash);
             let hash = seal(&prev, entry.seq, entry.at_ms, entry.body);

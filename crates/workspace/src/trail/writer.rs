@@ -208,11 +208,22 @@ impl Writer {
 
     /// Takes in what other processes wrote since, as far as the server knows of it.
     fn catch_up(&mut self) -> Result<(), Error> {
-        let is_same = !self.reopen()?;
-        match is_same && self.file.metadata().map_err(io)?.len() == self.bytes {
+        let is_same = !self.reopen()? && self.file.metadata().map_err(io)?.len() == self.bytes;
+        match is_same && self.ends_as_known() {
             true => Ok(()),
             false => self.reconcile(),
         }
+    }
+
+    /// Whether the newest line of the file is the newest entry that the server knows, or the file has just begun.
+    fn ends_as_known(&self) -> bool {
+        let known = (self.end.seq, &self.end.hash);
+        let is_newest = match last_of(&self.file) {
+            Ok(Last::Entry { seq, hash, .. }) => (seq, &hash) == known,
+            Ok(Last::Nothing) => true,
+            Ok(Last::Torn { .. }) | Err(_) => false,
+        };
+        is_newest && (self.seq, &self.head) == known
     }
 
     /// Opens the current file again if another one is in its place; true if there was.

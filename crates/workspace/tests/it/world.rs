@@ -88,8 +88,8 @@ impl World {
         let decided = self.kernel.submit(submission("plans.decide", args));
         // In a runtime of its own, so that tests need not wait for it.
         std::thread::scope(|scope| {
-            let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let settled = scope.spawn(|| runtime().block_on(decided)).join().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let settled = scope.spawn(move || runtime.block_on(decided)).join().unwrap();
             assert!(settled.result.is_ok(), "{:?}", settled.result.err());
         });
         hash

@@ -42,6 +42,12 @@ macro_rules! families {
 
 families! {
     approvals: "approvals.cases",
+    locks: "locks.cases",
+    phases: "phases.cases",
+    processes: "processes.cases",
+    roles: "roles.cases",
+    roots: "roots.cases",
+    trail: "trail.cases",
 }
 
 /// Plays all cases of a family; panics with all that do not hold. `O8_CASE=words` plays only those with the words in their name.

@@ -263,6 +263,7 @@ fn plans(case: &Case) -> Vec<(String, String)> {
     for setting in case.all("plan") {
         let (name, change) = setting.split_once(' ').expect("% plan NAME old => new");
         let (old, new) = change.split_once(" => ").expect("% plan NAME old => new");
+        let old = &old.replace("\\n", "\n");
         if !plans.iter().any(|(known, _)| known == name) {
             plans.push((name.to_owned(), GOOD.to_owned()));
         }

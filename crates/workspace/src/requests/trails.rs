@@ -80,9 +80,9 @@ async fn open(hub: &Hub, args: &Args, context: &Context) -> Result<(String, Arc<
         let root = match context.principal.administers_machine() {
             true => Arc::new(Root::open(&text)?),
             // Whether the folder is there is not told.
-            false => hub.enter(&text, context.transport, &context.principal.tenant).map_err(|_| {
-                Refusal::new(Code::NotFound, format!("there is no workspace '{text}'"))
-            })?,
+            false => hub
+                .enter(&text, context.transport, &context.principal.tenant)
+                .map_err(|_| Refusal::new(Code::NotFound, format!("there is no workspace '{text}'")))?,
         };
         Ok((root.path().to_string_lossy().into_owned(), root))
     })

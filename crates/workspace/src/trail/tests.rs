@@ -186,11 +186,11 @@ async fn entries_that_a_crash_kept_from_the_file_are_written_when_it_is_opened()
     }
 }
 
-fn tampered_at(result: Result<Trail, Error>) -> i64 {
+fn tampered_at(what: &str, result: Result<Trail, Error>) -> i64 {
     match result {
         Err(Error::Tampered { seq, .. }) => seq,
-        Err(other) => panic!("{other:?}"),
-        Ok(_) => panic!("nothing was found"),
+        Err(other) => panic!("{what}: {other:?}"),
+        Ok(_) => panic!("{what}: nothing was found"),
     }
 }
 
@@ -213,7 +213,7 @@ async fn a_trail_that_does_not_lead_to_its_end_names_the_first_entry_that_differ
         }
         text
     };
-    let cases: [(&str, String, i64); 9] = [
+    let cases: [(&str, String, i64); 8] = [
         ("three cut", lines[..3].concat(), 4),
         ("the last cut in its middle", lines.concat()[..lines.concat().len() - 9].to_owned(), 6),
         ("all cut", String::new(), 1),
@@ -221,18 +221,17 @@ async fn a_trail_that_does_not_lead_to_its_end_names_the_first_entry_that_differ
         ("two exchanged and sealed again", reseal(&[0, 1, 3, 2, 4, 5]), 3),
         ("one changed and sealed again", reseal(&[0, 9, 2, 3, 4, 5]), 2),
         ("one added", reseal(&[0, 1, 2, 3, 4, 5, 6]), 7),
-        ("the first dropped, as it stands", lines[1..].concat(), 1),
         ("strange bytes at the end", lines.concat() + "hello", 7),
     ];
     for (what, text, first) in cases {
         std::fs::write(world.file(), text).unwrap();
-        assert_eq!(tampered_at(world.try_open(OPTIONS)), first, "{what}");
+        assert_eq!(tampered_at(what, world.try_open(OPTIONS)), first, "{what}");
         for live in [trail.append(body(1), 1).await, trail.check().await, trail.append(body(1), 1).await] {
             assert!(matches!(live, Err(Error::Tampered { seq, .. }) if seq == first), "{what}: {live:?}");
         }
     }
     std::fs::remove_file(world.file()).unwrap();
-    assert_eq!(tampered_at(world.try_open(OPTIONS)), 1, "deleted");
+    assert_eq!(tampered_at("deleted", world.try_open(OPTIONS)), 1);
     std::fs::write(world.file(), lines.concat()).unwrap();
     assert_eq!(world.open().append(body(7), 1).await.unwrap().seq, 7, "it is as it was");
 }
@@ -242,13 +241,13 @@ async fn a_trail_of_another_server_is_not_gone_on_with_unless_it_is_accepted() {
     let world = World::new();
     fill(&world.open(), 3).await;
     let other = World { store: Arc::new(memory(&[MIGRATIONS])), ..world };
-    assert_eq!(tampered_at(other.try_open(OPTIONS)), 1);
+    assert_eq!(tampered_at("unknown", other.try_open(OPTIONS)), 1);
     let head = accept(&other.root, &other.heads(), OPTIONS).unwrap();
     assert_eq!(head.seq, 3);
     assert_eq!(other.open().append(body(4), 1).await.unwrap().seq, 4);
     // The store was written by a server with another key.
     let strange = TrailHeads::new(other.store.clone(), ServerSigningKey::of([8; 32]), &other.root);
-    assert_eq!(tampered_at(Trail::open(&other.root, strange, OPTIONS)), 4);
+    assert_eq!(tampered_at("other key", Trail::open(&other.root, strange, OPTIONS)), 4);
     // One that is broken by itself is not accepted.
     let text = std::fs::read_to_string(other.file()).unwrap().replacen("\"1\"", "\"2\"", 1);
     std::fs::write(other.file(), text).unwrap();

@@ -6,19 +6,21 @@ use sha2::{Digest, Sha256};
 use crate::program::Place;
 use crate::server::{Http, Server};
 
-fn config(place: &Place) -> String {
-    let hash =
-        |token: &str| Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let token = |name: &str, role: &str| {
-        format!("[[auth.tokens]]\nname = '{name}'\nsha256 = '{}'\nroles = [{role}]\n", hash(name))
-    };
+/// One `[[auth.tokens]]`: the token is its name.
+pub fn token(name: &str, role: &str) -> String {
+    let hash: String = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("[[auth.tokens]]\nname = '{name}'\nsha256 = '{hash}'\nroles = [{role}]\n")
+}
+
+/// The folder `open` is the only workspace.
+pub fn config(place: &Place) -> String {
     let root = std::fs::canonicalize(place.path()).unwrap().join("open");
     format!(
-        "{}{}{}[workspace]\nroots = ['{}']\n",
+        "[workspace]\nroots = ['{}']\n{}{}{}",
+        root.display(),
         token("plans", "'planner'"),
         token("executes", "'executor'"),
         token("plain", ""),
-        root.display()
     )
 }
 
@@ -59,7 +61,8 @@ impl Caller {
         (answer.head.clone(), serde_json::from_str(body).unwrap_or_default())
     }
 
-    fn call(&mut self, tool: &str, args: &Value) -> Value {
+    /// What a call gives, also if it failed.
+    pub fn call(&mut self, tool: &str, args: &Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": args}});
         let answer = self.post(&message).1;
         serde_json::from_str(

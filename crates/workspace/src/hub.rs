@@ -150,7 +150,8 @@ impl Hub {
         match Root::open(text) {
             Ok(root) if admits(root.path()) => Ok(Arc::new(root)),
             Ok(_) => Err(refused()),
-            Err(refusal) if admits(Path::new(text)) => Err(refusal),
+            // The text alone says that it is no path of a folder.
+            Err(refusal) if !text.starts_with('/') || admits(Path::new(text)) => Err(refusal),
             Err(_) => Err(refused()),
         }
     }

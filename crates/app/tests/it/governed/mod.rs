@@ -71,12 +71,17 @@ impl Governed {
     }
 }
 
-/// The same place, whose folder `workspace` is the only workspace.
+/// The same place, whose folder `workspace` is the only workspace unless it has named some.
 pub fn with_workspace(place: Place) -> Place {
     std::fs::create_dir_all(place.path().join("workspace")).unwrap();
+    if place.has(ROOTS) {
+        return place;
+    }
     let root = root_of(&place);
-    place.with("ORCHESTR8_WORKSPACE_ROOTS", root.to_str().unwrap())
+    place.with(ROOTS, root.to_str().unwrap())
 }
+
+const ROOTS: &str = "ORCHESTR8_WORKSPACE_ROOTS";
 
 /// Approves a plan of the workspace, as the person at this machine.
 pub fn approve(place: &Place, hash: &str) {

@@ -51,7 +51,12 @@ struct Player {
 
 /// A workspace and a connection as the transcript wants them.
 fn client(transcript: &Transcript) -> Player {
-    let mut place = with_workspace(Place::new());
+    let mut place = Place::new();
+    for setting in transcript.settings().filter(|(name, _)| *name == "variable") {
+        let (name, value) = setting.1.split_once('=').unwrap();
+        place = place.with(name, value);
+    }
+    let place = with_workspace(place);
     let (mut role, mut more, mut names, mut held) =
         ("executor".to_owned(), vec!["--deterministic"], Vec::new(), None);
     let root = root_of(&place);
@@ -59,10 +64,7 @@ fn client(transcript: &Transcript) -> Player {
         match name {
             "role" => role = value.to_owned(),
             "conformance" => more.push("--conformance"),
-            "variable" => {
-                let (name, value) = value.split_once('=').unwrap();
-                place = place.with(name, value);
-            }
+            "variable" => {}
             "file" => {
                 let (path, text) = value.split_once(' ').unwrap();
                 place.write(&format!("workspace/{path}"), &text.replace("\\n", "\n"));

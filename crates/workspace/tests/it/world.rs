@@ -8,9 +8,10 @@ use orchestr8_contract::envelope::Role;
 use orchestr8_contract::{Envelope, Fault, Output};
 use orchestr8_kernel::action::Halt;
 use orchestr8_kernel::peer::{About, Answered, Ask, Peer, Severity};
+use orchestr8_kernel::ports::Store;
 use orchestr8_kernel::{Kernel, Principal};
 use orchestr8_process::sandbox::{Sandbox, SandboxMode, SandboxSettings};
-use orchestr8_testing::{Parts, submission};
+use orchestr8_testing::{Parts, memory, submission};
 use orchestr8_workspace::plan::{Head, Status, hash_of, with_head};
 use orchestr8_workspace::{Hub, ServerSigningKey, Settings, all};
 use serde_json::{Value, json};
@@ -18,7 +19,8 @@ use serde_json::{Value, json};
 pub const GOOD: &str = include_str!("../../src/plan/good.md");
 
 pub struct World {
-    folder: tempfile::TempDir,
+    folder: Arc<tempfile::TempDir>,
+    store: Arc<dyn Store>,
     kernel: Kernel,
 }
 
@@ -55,8 +57,18 @@ impl World {
     }
 
     pub fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let kernel = Parts::in_memory(&[orchestr8_workspace::tables::MIGRATIONS]).kernel();
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        let store = Arc::new(memory(&[orchestr8_workspace::tables::MIGRATIONS]));
+        Self::on(folder, store, change)
+    }
+
+    /// Another process on the same workspace and the same data.
+    pub fn other_process(&self) -> Self {
+        Self::on(self.folder.clone(), self.store.clone(), |_| {})
+    }
+
+    fn on(folder: Arc<tempfile::TempDir>, store: Arc<dyn Store>, change: impl FnOnce(&mut Settings)) -> Self {
+        let kernel = Parts::on(store.clone()).kernel();
         let mut settings = Settings::new(ServerSigningKey::of([7; 32]));
         settings.roots.named.push(folder.path().to_owned());
         settings.base_env.insert("PATH".into(), "/usr/bin:/bin".into());
@@ -67,7 +79,7 @@ impl World {
         for action in all(&hub).unwrap() {
             kernel.registry().register(action).unwrap();
         }
-        Self { folder, kernel }
+        Self { folder, store, kernel }
     }
 
     pub fn path(&self, path: &str) -> PathBuf {

@@ -2,7 +2,8 @@
 
 mod attacks;
 mod canaries;
-mod http;
+mod elicitation;
+pub mod http;
 mod roles;
 mod trail;
 mod transcripts;

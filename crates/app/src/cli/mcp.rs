@@ -48,7 +48,7 @@ impl Mcp {
     pub fn run(self, shell: &Shell) -> Result<(), Failure> {
         match self.command {
             Some(Command::Install(install)) => install.run(shell),
-            None => serve(shell, &self.running, principal(self.governed)),
+            None => serve(shell, &self.running, self.governed),
         }
     }
 }
@@ -62,7 +62,10 @@ fn principal(governed: Option<Governed>) -> Principal {
     }
 }
 
-fn serve(shell: &Shell, running: &Running, who: Principal) -> Result<(), Failure> {
+fn serve(shell: &Shell, running: &Running, governed: Option<Governed>) -> Result<(), Failure> {
+    let who = principal(governed);
+    // A process without the data knows no approval and no end of a trail.
+    let when_held = if governed.is_some() { WhenHeld::Refuse } else { PURPOSE.when_held };
     let settings = shell.settings_logged("mcp", running.flags(), running.mode())?;
     let broken = |cause: std::io::Error| {
         Failure::new(Code::Unavailable, format!("stdin and stdout cannot be used: {cause}"))
@@ -75,7 +78,7 @@ fn serve(shell: &Shell, running: &Running, who: Principal) -> Result<(), Failure
         shell.terminal.note("speaking MCP: one JSON message a line; Ctrl-D ends it. Editors start this themselves: orchestr8 mcp install --help");
     }
     block_on(async {
-        let runtime = Runtime::build(settings, PURPOSE)?;
+        let runtime = Runtime::build(settings, Purpose { when_held, ..PURPOSE })?;
         runtime.begin().await?;
         let face = runtime.face().await?;
         let input = Input { file: File::from(input), countdown: runtime.countdown.clone() };

@@ -6,13 +6,13 @@ use orchestr8_contract::Code;
 use orchestr8_contract::envelope::Role;
 use orchestr8_kernel::Transport;
 use orchestr8_kernel::action::Halt;
-use orchestr8_kernel::peer::About;
 use serde_json::json;
 
 use super::read_plan::which;
 use super::save_plan::put;
 use crate::approvals::{
-    Decision, DecisionMethod, PlanRecord, PlanStatus, Proposal, ask_person, proposer_decides, record_decision,
+    Decision, DecisionMethod, PlanRecord, PlanStatus, Proposal, ask_person, can_ask, proposer_decides,
+    record_decision,
 };
 use crate::blocking;
 use crate::desk::{Call, Done, Tool};
@@ -90,7 +90,7 @@ async fn method(call: &Call, record: &PlanRecord) -> Result<DecisionMethod, Refu
     if call.hub.settings().self_approval {
         return Ok(DecisionMethod::Proposer);
     }
-    if context.transport != Transport::Stdio || !context.can_ask(About::Elicit) {
+    if context.transport != Transport::Stdio || !can_ask(record, context) {
         return Err(proposer_decides(record));
     }
     match ask_person(record, context).await {

@@ -10,16 +10,19 @@ use super::PlanRecord;
 /// Names the question within a call.
 const KEY: &str = "approve_plan";
 
-/// As much of a plan as is shown in the question.
+/// A longer plan is not asked about: a person approves what was shown whole.
 const SHOWN_CHARACTERS: usize = 8000;
+
+/// Whether the person at the client can be shown the plan and asked.
+pub fn can_ask(plan: &PlanRecord, context: &Context) -> bool {
+    plan.content.chars().count() <= SHOWN_CHARACTERS && context.can_ask(About::Elicit)
+}
 
 /// Whether the person approves; anything but a clear yes is a no.
 pub async fn ask_person(plan: &PlanRecord, context: &Context) -> Result<bool, Halt> {
-    let shown: String = plan.content.chars().take(SHOWN_CHARACTERS).collect();
-    let rest = if shown.len() < plan.content.len() { "\n[the plan goes on in its file]" } else { "" };
     let params = json!({
         "mode": "form",
-        "message": format!("Approve plan {} for {}?\n\n{shown}{rest}", plan.hash, plan.path),
+        "message": format!("Approve plan {} for {}?\n\n{}", plan.hash, plan.path, plan.content.trim()),
         "requestedSchema": {
             "type": "object",
             "properties": {"approve": {"type": "boolean", "title": "Approve", "description": "Let the executor write files within this plan.", "default": false}},

@@ -15,7 +15,7 @@ use crate::signing::{ServerSigningKey, StatementKind};
 use crate::tables::{self, PlanDecision};
 
 pub use decide::{Decision, Proposal, proposer_decides, record_decision};
-pub use elicit::ask_person;
+pub use elicit::{ask_person, can_ask};
 
 /// What was decided on a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

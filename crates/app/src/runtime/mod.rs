@@ -134,9 +134,7 @@ impl Runtime {
         let redactor = Arc::new(Redactor::new(&settings.redact_keys));
         let log =
             Log::new(settings.log_level.max(purpose.at_least), sink.clone(), redactor.clone(), clock.clone());
-        for warning in &settings.warnings {
-            log.warn(warning, ());
-        }
+        settings.warnings.iter().for_each(|warning| log.warn(warning, ()));
         bridge::listen(&log);
         bridge::catch_panics(&log);
         let opened = store::open(&settings, purpose.when_held, &log, on_fatal(&log, &sink))?;

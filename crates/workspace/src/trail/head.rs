@@ -43,13 +43,6 @@ const MISSING: &str = "is missing";
 /// How often a trail is compared that is written meanwhile.
 const COMPARISONS: usize = 100;
 
-/// Why the end did not move.
-pub enum MoveError {
-    /// Another writer has moved it.
-    Moved,
-    Failed(Error),
-}
-
 fn failed(error: impl std::fmt::Display) -> Error {
     Error::Io(error.to_string())
 }
@@ -83,18 +76,23 @@ impl TrailHeads {
         self.load()?.ok_or_else(|| Error::Io(String::from("the end of the trail is not in the store")))
     }
 
-    /// Moves the end behind these entries, whose lines are about to be written.
-    pub fn advance(&self, from: &TrailHead, hashes: &[String], lines: &str) -> Result<TrailHead, MoveError> {
+    /// Moves the end behind these entries, whose lines are about to be written. None: another writer has moved it.
+    pub fn advance(
+        &self,
+        from: &TrailHead,
+        hashes: &[String],
+        lines: &str,
+    ) -> Result<Option<TrailHead>, Error> {
         let seq = from.seq + i64::try_from(hashes.len()).unwrap_or(i64::MAX);
         let hash = hashes.last().unwrap_or(&from.hash).clone();
         let to = TrailHead { num: from.num, seq, hash, pending: lines.to_owned() };
         let mut batch = Batch::new();
-        batch.then_one(self.moved(from, &to).map_err(MoveError::Failed)?);
+        batch.then_one(self.moved(from, &to)?);
         batch.then(tables::entries_insert(from.num, from.seq, json!(hashes).to_string()));
         match wait(self.store.commit(batch)) {
-            Ok(()) => Ok(to),
-            Err(store::Error::Conflict { .. }) => Err(MoveError::Moved),
-            Err(error) => Err(MoveError::Failed(failed(error))),
+            Ok(()) => Ok(Some(to)),
+            Err(store::Error::Conflict { .. }) => Ok(None),
+            Err(error) => Err(failed(error)),
         }
     }
 

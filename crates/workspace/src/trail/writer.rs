@@ -10,7 +10,7 @@ use orchestr8_contract::chain::{Entry, GENESIS, line, seal};
 use rustix::fs::{FlockOperation, OFlags, flock, fsync, renameat};
 use rustix::io::Errno;
 
-use super::head::{MoveError, TrailHead, TrailHeads};
+use super::head::{TrailHead, TrailHeads};
 use super::read::{Last, bytes, last_of};
 use super::segments::{self, LOCK, NAME};
 use super::{Error, Sealed, Wish};
@@ -144,14 +144,13 @@ impl Writer {
                 return Ok(sealed);
             }
             let text = String::from_utf8(text).map_err(|_| Error::Io(String::from("an entry is no text")))?;
-            match self.heads.advance(&self.end, &hashes, &text) {
-                Ok(end) => {
+            match self.heads.advance(&self.end, &hashes, &text)? {
+                Some(end) => {
                     self.put_or_retract(&text, &end)?;
                     (self.seq, self.head, self.end, self.confirmed) = (end.seq, end.hash.clone(), end, false);
                     return Ok(sealed);
                 }
-                Err(MoveError::Moved) => self.reconcile()?,
-                Err(MoveError::Failed(error)) => return Err(error),
+                None => self.reconcile()?,
             }
         }
         Err(Error::Locked)

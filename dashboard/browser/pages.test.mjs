@@ -35,6 +35,7 @@ const pages = () => [
   ['pairs', '/messages?tab=pairs', 'role=table[name="Pairs"] >> text=builder'],
   ['agents', '/messages?tab=agents', 'main >> text=Builds what the planner plans'],
   ['dead-letters', '/messages?tab=dead', 'text=Nothing was given up'],
+  ['plans', '/plans', 'text=No plan waits for a decision'],
   ['secrets', '/secrets', 'role=button[name="New secret"]'],
   ['audit', '/audit', 'text=The trail is whole.'],
   ['tokens', '/tokens', 'role=button[name="New token"]'],

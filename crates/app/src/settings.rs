@@ -1,7 +1,6 @@
 //! What the configuration means for one run of the program: checked against itself, in the types the parts want.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use orchestr8_contract::Code;
@@ -85,7 +84,7 @@ pub struct Settings {
     pub sessions_face: orchestr8_sessions_face::Settings,
     /// What programs of sessions, workflows and plans run in.
     pub sandbox: orchestr8_process::sandbox::SandboxSettings,
-    pub workspace: Workspace,
+    pub workspace: GovernedWorkspaces,
     /// Whether a failed call tells its stack (ERR-9).
     pub debug_stack: bool,
     /// A port of its own for sessions.
@@ -100,20 +99,6 @@ pub struct Settings {
     pub warnings: Vec<String>,
 }
 
-/// What governed sessions may open, and what the first plan is signed with.
-#[derive(Clone)]
-pub struct Workspace {
-    pub roots: Vec<PathBuf>,
-    pub bootstrap_secret: Option<Arc<str>>,
-}
-
-impl Workspace {
-    fn new(config: config::Workspace, environment: &Environment) -> Self {
-        let secret = environment.get(&config.bootstrap_secret_env_var).filter(|secret| !secret.is_empty());
-        Self { roots: config.roots, bootstrap_secret: secret.map(Into::into) }
-    }
-}
-
 /// The name of the data file in the data directory.
 const DATA_FILE: &str = "orchestr8.sqlite3";
 
@@ -126,6 +111,7 @@ impl Settings {
             Workflows::new(&loaded.config.workflows, tool_filter.clone(), env, &auth, environment)?;
         let models = thinking::models(&loaded.config.models, &declared, environment)?;
         let roots = programs::session_roots(&loaded.config, &auth, &place, environment);
+        let workspace = GovernedWorkspaces::new(&loaded, &auth, &place, environment)?;
         let sessions = thinking::sessions(&loaded.config.sessions, roots, &tool_filter, &place, environment);
         let mut sandbox = programs::sandbox(&loaded.config, &place, environment);
         sandbox
@@ -134,8 +120,7 @@ impl Settings {
             .extend(private_places::named_configuration(loaded.file.as_deref(), environment));
         let audit = AuditSettings::new(&loaded.config.audit, &place, environment)?;
         let sessions_face = thinking::face(&loaded.config);
-        let answers = thinking::answers(&loaded.config.models)?;
-        let knowledge = Knowledge::new(&loaded.config.knowledge, answers)?;
+        let knowledge = Knowledge::new(&loaded.config.knowledge, thinking::answers(&loaded.config.models)?)?;
         let vectors = Vectors::new(&loaded.config.knowledge.vectors, environment)?;
         let embedder = Embedder::new(&loaded.config.knowledge.embedder, &place, &declared, environment)?;
         let secrets = Secrets::new(&loaded.config, declared, &place, environment)?;
@@ -174,7 +159,7 @@ impl Settings {
             sessions,
             sessions_face,
             sandbox,
-            workspace: Workspace::new(config.workspace, environment),
+            workspace,
             debug_stack: environment.get("DEBUG_STACK") == Some("true"),
             sessions_port: config.sessions.port,
             knowledge,
@@ -332,6 +317,7 @@ mod tokens;
 mod upstreams;
 mod vectors;
 mod workflows;
+mod workspaces;
 
 pub use audit::{AuditSettings, KeySource, witness};
 pub use embedder::{Embedder, model_folder};
@@ -342,6 +328,7 @@ pub use store::{STORE_KEY, Store};
 pub use upstreams::Upstreams;
 pub use vectors::Vectors;
 pub use workflows::{Workflows, read_private};
+pub use workspaces::GovernedWorkspaces;
 
 #[cfg(test)]
 mod tests;

@@ -27,6 +27,7 @@ pub fn migrations() -> Vec<Migration> {
         orchestr8_agents::tables::MIGRATIONS,
         orchestr8_tokens::tables::MIGRATIONS,
         orchestr8_tlog::tables::MIGRATIONS,
+        orchestr8_workspace::tables::MIGRATIONS,
         OWN,
     ];
     lists.iter().flat_map(|list| list.iter()).map(|&(name, sql)| Migration { name, sql }).collect()

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use orchestr8_contract::envelope::Role;
 use orchestr8_contract::id::{CorrelationId, Key, Lane, SubmissionId, Tenant};
 use orchestr8_contract::{AccessRole, RoleSet, TraceParent, json};
 use serde_json::{Map, Value};
@@ -21,8 +22,20 @@ const APPROVAL_LINK: &str = "approval-link";
 const WEBHOOK_SENDER: &str = "webhook-sender";
 
 /// Names that no token may have, since the program uses them for principals of its own. So are names that begin with `svc:`.
-pub const RESERVED_NAMES: [&str; 6] =
-    ["local", APPROVAL_LINK, "signed-link", "schedule", "server", WEBHOOK_SENDER];
+pub const RESERVED_NAMES: [&str; 8] = [
+    "local",
+    APPROVAL_LINK,
+    "signed-link",
+    "schedule",
+    "server",
+    WEBHOOK_SENDER,
+    STDIO_PLANNER,
+    STDIO_EXECUTOR,
+];
+
+/// Agents of governed connections over stdio, which are not the person at this machine.
+const STDIO_PLANNER: &str = "stdio-planner";
+const STDIO_EXECUTOR: &str = "stdio-executor";
 
 /// The authenticated caller.
 #[derive(Debug, Clone)]
@@ -118,6 +131,16 @@ impl Principal {
     /// Whether it administers its own tenant.
     pub fn administers_tenant(&self) -> bool {
         self.has(AccessRole::Owner) || self.has(AccessRole::Admin)
+    }
+
+    /// The agent of a governed connection over stdio: it has its role and no other, so that what it proposes is not approved by
+    /// the person at this machine without being asked.
+    pub fn governed_agent(role: Role) -> Self {
+        let name = match role {
+            Role::Planner => STDIO_PLANNER,
+            Role::Executor => STDIO_EXECUTOR,
+        };
+        Self::new(name, Tenant::local(), RoleSet::of(&[role.access()]))
     }
 
     /// The holder of a link to an approval: known by nothing but the link.

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use orchestr8_contract::chain::{Entry, GENESIS, line, seal};
+use orchestr8_workspace::ServerSigningKey;
 use orchestr8_workspace::root::Root;
-use orchestr8_workspace::trail::{Lines, NAME, Options, Trail, prove};
+use orchestr8_workspace::trail::{Lines, NAME, Options, Trail, TrailHeads, accept, prove};
 
 /// How long each rate is measured.
 const MEASURED: Duration = Duration::from_secs(3);
@@ -70,9 +71,12 @@ async fn append(clients: usize, entries: i64) {
     let folder = tempfile::tempdir().unwrap();
     lay(folder.path(), entries);
     let root = Arc::new(Root::open(folder.path().to_str().unwrap()).unwrap());
+    let store = Arc::new(orchestr8_testing::memory(&[orchestr8_workspace::tables::MIGRATIONS]));
+    let heads = TrailHeads::new(store, ServerSigningKey::of([7; 32]), &root);
+    let options = Options { segment_bytes: u64::MAX, ..Options::default() };
+    accept(&root, &heads, options).unwrap();
     let opened = Instant::now();
-    let trail =
-        Arc::new(Trail::open(&root, Options { segment_bytes: u64::MAX, ..Options::default() }).unwrap());
+    let trail = Arc::new(Trail::open(&root, heads, options).unwrap());
     let open_ms = opened.elapsed().as_secs_f64() * 1000.0;
     let started = Instant::now();
     let mut tasks = Vec::new();

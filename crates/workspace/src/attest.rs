@@ -21,11 +21,6 @@ pub fn seal(mut bundle: Map<String, Value>, key: &[u8; 32]) -> Value {
     Value::Object(bundle)
 }
 
-/// The public key of this server, as bundles name it.
-pub fn public_key(key: &[u8; 32]) -> String {
-    hex(SigningKey::from_bytes(key).verifying_key().as_bytes())
-}
-
 /// What is wrong with a bundle, by itself.
 pub fn problems(bundle: &Map<String, Value>) -> Vec<String> {
     let mut open = bundle.clone();

@@ -1,4 +1,4 @@
-//! Where every governed call passes: role, session, work, canonical error, record, answer. In this order (ERR-5, ERR-6).
+//! Where every governed call passes: role, session, work, canonical error, record, commit, answer. In this order (ERR-5, ERR-6).
 
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -13,17 +13,20 @@ use orchestr8_contract::envelope::{Role, Surroundings, Thrown, canonical};
 use orchestr8_contract::{Code, Envelope, Fault, Output};
 use orchestr8_kernel::action::{Halt, Reply};
 use orchestr8_kernel::ports::clock::iso;
+use orchestr8_kernel::ports::store::Batch;
 use orchestr8_kernel::{Args, Context};
 use serde_json::{Map, Value, json};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::fields::Fields;
 use crate::hub::Hub;
 use crate::limits;
+use crate::locks::{self, is_hard};
+use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::root::Placed;
-use crate::session::{Session, is_hard};
-use crate::trail::{Change, Record};
+use crate::session::Session;
+use crate::trail::Change;
+use crate::write_turn::WriteTurn;
 
 /// A governed tool.
 pub struct Tool {
@@ -70,9 +73,9 @@ pub struct Done {
     /// The session that has begun.
     pub began: Option<Arc<Session>>,
     /// The turn to write, until it is on record.
-    pub _turn: Option<OwnedSemaphorePermit>,
-    /// What follows once it is on record.
-    pub then: Option<Box<dyn FnOnce() + Send>>,
+    pub _turn: Option<WriteTurn>,
+    /// What is committed once it is on record.
+    pub batch: Option<Batch>,
 }
 
 impl Done {
@@ -89,6 +92,7 @@ pub async fn serve(hub: Hub, tool: &'static Tool, args: Args, context: Context) 
         Ok(Some(hash)) if tool.name == "refused_call" => hash.to_owned(),
         Ok(_) | Err(_) => sha256_hex(fields.value()),
     };
+    let named = fields.text("workspace_root").ok().flatten().map(str::to_owned);
     let conversation = context.conversation().unwrap_or_else(|| "none".into());
     let session = hub.session(&conversation);
     let role = Role::ALL.into_iter().find(|role| context.principal.has(role.access()));
@@ -114,13 +118,39 @@ pub async fn serve(hub: Hub, tool: &'static Tool, args: Args, context: Context) 
         at.workspace_root = session.root.path().to_str().map(str::to_owned);
     }
     let session = began.clone().or(session);
-    let ended = ended.map_err(|refusal| envelope(&hub, refusal, at.clone()));
-    let entry = entry(&hub, &ended, at.clone(), args_hash);
-    let recorded = record(&hub, session.as_deref(), entry, at).await;
+    let ended = match ended {
+        // A question is no end; the call comes again with the answer.
+        Err(Refusal { asks: Some(asks), .. }) => return Err(Halt::Asks(asks)),
+        ended => ended.map_err(|refusal| envelope(&hub, refusal, at.clone())),
+    };
+    let named = named.filter(|_| tool.name == "begin_session");
+    let recorder = Recorder { hub: &hub, session: session.as_deref(), context: &context, named };
+    let recorded = recorder.record(&ended, &at, args_hash.clone()).await;
     if recorded.is_err() && began.is_some() {
         hub.forget(&conversation);
     }
-    conclude(tool, session.as_deref(), recorded.and(ended))
+    let ended = match recorded.and(ended) {
+        Ok(done) => recorder.commit(done, &at, args_hash).await,
+        Err(failed) => Err(failed),
+    };
+    if let (Some(session), Err(failed)) = (session, &ended)
+        && tool.name == "write_file"
+        && is_hard(failed.envelope.error_code)
+    {
+        lock(&hub, &session, &context, failed.envelope.error_code, tool.name).await;
+    }
+    conclude(ended)
+}
+
+/// Keeps the principal from writing on until the failure is reported.
+async fn lock(hub: &Hub, session: &Session, context: &Context, code: Code, tool: &str) {
+    let mut batch = Batch::new();
+    batch.then(locks::lock(session, context, code, tool, hub.ports().clock.now_ms()));
+    if let Err(error) = hub.ports().store.commit(batch).await {
+        context
+            .log()
+            .error("a failed write could not lock its workspace", json!({"cause": error.to_string()}));
+    }
 }
 
 /// The work, within its time; whatever it throws comes back as a refusal.
@@ -181,9 +211,9 @@ fn surroundings(
 }
 
 /// The canonical error of a refusal, made by the constructor that fits, without secrets.
-fn envelope(hub: &Hub, refusal: Refusal, at: Surroundings) -> Box<Failed> {
+pub fn envelope(hub: &Hub, refusal: Refusal, at: Surroundings) -> Box<Failed> {
     let redactor = &hub.ports().redactor;
-    let Refusal { code, message, details, invariant, thrown, unknown, startup } = refusal;
+    let Refusal { code, message, details, invariant, thrown, unknown, startup, asks: _ } = refusal;
     let thrown = thrown.map(|thrown| *thrown).or_else(|| {
         (canonical(code) != code).then(|| Thrown::error("Fault", Some(code.as_str()), message.clone()))
     });
@@ -212,58 +242,26 @@ fn envelope(hub: &Hub, refusal: Refusal, at: Surroundings) -> Box<Failed> {
     Box::new(Failed { envelope, code, details })
 }
 
-type Ended = Result<Done, Box<Failed>>;
+pub type Ended = Result<Done, Box<Failed>>;
 
 /// A canonical error, and what is told beside it.
-struct Failed {
-    envelope: Envelope,
+pub struct Failed {
+    pub envelope: Envelope,
     /// Its code in our own words, which may say more.
     code: Code,
     details: Map<String, Value>,
 }
 
-/// The text of the entry of a call.
-fn entry(hub: &Hub, ended: &Ended, at: Surroundings, args_hash: String) -> String {
-    let record = match ended {
-        Ok(done) => {
-            let known = Envelope::tool_failure(Code::UnknownToolFailure, "", at);
-            Record::success(&known, args_hash, &done.output, done.change.clone())
-        }
-        Err(failed) => Record::failure(&failed.envelope, args_hash),
-    };
-    record.body(&hub.ports().redactor)
-}
-
-/// Writes the entry of the call, if there is a workspace to write it in. What cannot be recorded has not happened.
-async fn record(
-    hub: &Hub,
-    session: Option<&Session>,
-    entry: String,
-    at: Surroundings,
-) -> Result<(), Box<Failed>> {
-    let Some(session) = session else { return Ok(()) };
-    let written = session.trail.append(entry, hub.ports().clock.now_ms()).await;
-    written.map(|_| ()).map_err(|error| envelope(hub, error.refusal(), at))
-}
-
-fn conclude(tool: &Tool, session: Option<&Session>, ended: Ended) -> Result<Reply, Halt> {
+fn conclude(ended: Ended) -> Result<Reply, Halt> {
     match ended {
         Ok(done) => {
             if let Some(placed) = done.placed {
                 placed.keep();
             }
-            if let Some(then) = done.then {
-                then();
-            }
             Ok(Output::json(done.output).into())
         }
         Err(failed) => {
             let Failed { envelope, code, details } = *failed;
-            if let (Some(session), true, true) =
-                (session, tool.name == "write_file", is_hard(envelope.error_code))
-            {
-                session.lock(envelope.error_code);
-            }
             let mut fault: Fault = envelope.into_fault();
             fault.code = code;
             for (name, value) in details {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use orchestr8_contract::Code;
 use orchestr8_kernel::ports::ids::For;
+use orchestr8_kernel::ports::store::Batch;
 use serde_json::json;
 
 use crate::desk::{Call, Done};
@@ -13,13 +14,16 @@ use crate::fields::{Fields, missing};
 use crate::hub::Hub;
 use crate::limits;
 use crate::patch;
-use crate::plan::{self, Kept, Pattern};
+use crate::plan::{self, Kept, Pattern, Phase};
 use crate::policy::{self, Purpose};
 use crate::preflight;
 use crate::refusal::Refusal;
+use crate::reports;
 use crate::root::{Found, Inside, Placed, Root};
 use crate::session::{Session, is_report};
 use crate::trail::{Change, is_of_trail};
+use crate::write_grants::WriteGrants;
+use crate::write_turn::WriteTurn;
 
 /// Its reason is given.
 struct Intended {
@@ -69,30 +73,24 @@ pub struct InPlace {
 /// Sends a write through all gates.
 pub async fn write(call: Call) -> Result<Done, Refusal> {
     let session = call.session()?;
-    if let Some(path) = call.fields.text("path")? {
-        session.open_to(path)?;
-    }
-    let turn = session
-        .turn
-        .clone()
-        .acquire_owned()
-        .await
-        .map_err(|_| Refusal::new(Code::UnknownToolFailure, "the workspace is closed"))?;
-    let (hub, at, fields) = (call.hub.clone(), session.clone(), call.fields);
-    let in_place = tokio::task::spawn_blocking(move || pass(&hub, &at, fields)).await;
+    let grants = WriteGrants::load(&call, &session).await?;
+    let turn = WriteTurn::wait(&call.hub, &session).await?;
+    let (hub, at, fields, held) = (call.hub.clone(), session.clone(), call.fields, grants.clone());
+    let in_place = tokio::task::spawn_blocking(move || pass(&hub, &at, fields, &held)).await;
     let in_place =
         in_place.map_err(|_| Refusal::new(Code::InternalError, "the write failed unexpectedly"))??;
     let in_place = prove(&call.hub, &session, in_place).await?;
-    Ok(Done { _turn: Some(turn), ..finish(session, in_place) })
+    let unlock = grants.release(&session, &call.context, in_place.is_report);
+    Ok(Done { _turn: Some(turn), ..finish(in_place, unlock) })
 }
 
 /// The gates that need nothing but the files.
-fn pass(hub: &Hub, session: &Session, fields: Fields) -> Result<InPlace, Refusal> {
+fn pass(hub: &Hub, session: &Session, fields: Fields, grants: &WriteGrants) -> Result<InPlace, Refusal> {
     let intended = intend(&session.root, fields)?;
     let located = locate(&session.root, intended)?;
     let compared = compare(&session.root, located)?;
     let drafted = draft(compared)?;
-    let planned = plan(&session.root, drafted)?;
+    let planned = plan(&session.root, drafted, grants)?;
     let scoped = scope(planned)?;
     let policed = police(scoped)?;
     place(hub, &session.root, policed)
@@ -183,17 +181,19 @@ fn draft(compared: Compared) -> Result<Drafted, Refusal> {
 }
 
 /// Gate 5: the plan exists, is approved, and is what its hash says.
-fn plan(root: &Root, drafted: Drafted) -> Result<Planned, Refusal> {
+fn plan(root: &Root, drafted: Drafted, grants: &WriteGrants) -> Result<Planned, Refusal> {
     let located = &drafted.compared.located;
     if located.is_report {
+        let before = drafted.compared.before.as_ref();
+        reports::check(root, &located.path, before, &drafted.text, grants.unreported())?;
         return Ok(Planned { drafted, plan: None });
     }
     let hash = located.fields.plan_hash("plan")?.ok_or_else(|| missing("plan"))?;
-    let plan = Some(plan::load_approved(root, &hash)?);
+    let plan = Some(plan::load_approved(root, &hash, grants.approval())?);
     Ok(Planned { drafted, plan })
 }
 
-/// Gate 6: the plan allows the path, and so does the phase, if one is named.
+/// Gate 6: the plan allows the path, and so does the phase that is named; without a name, one of its phases.
 fn scope(planned: Planned) -> Result<Scoped, Refusal> {
     let located = &planned.drafted.compared.located;
     if let Some(Kept { plan, hash, .. }) = &planned.plan {
@@ -206,14 +206,19 @@ fn scope(planned: Planned) -> Result<Scoped, Refusal> {
         if !allows(&plan.paths) {
             return refuse(format!("does not allow '{}'", located.path));
         }
-        if let Some(id) = located.fields.phase_id()? {
-            match plan.phase(id) {
+        let admits = |phase: &Phase| phase.paths.is_empty() || allows(&phase.paths);
+        match located.fields.phase_id()? {
+            Some(id) => match plan.phase(id) {
                 None => return refuse(format!("has no phase {id}")),
-                Some(phase) if !phase.paths.is_empty() && !allows(&phase.paths) => {
+                Some(phase) if !admits(phase) => {
                     return refuse(format!("does not allow '{}' in phase {id}", located.path));
                 }
                 Some(_) => {}
+            },
+            None if !plan.phases.iter().any(admits) => {
+                return refuse(format!("does not allow '{}' in any phase", located.path));
             }
+            None => {}
         }
     }
     Ok(Scoped(planned))
@@ -249,15 +254,13 @@ async fn prove(hub: &Hub, session: &Session, in_place: InPlace) -> Result<InPlac
     Ok(in_place)
 }
 
-fn finish(session: Arc<Session>, in_place: InPlace) -> Done {
-    let InPlace { placed, path, plan, is_report, bytes } = in_place;
+fn finish(in_place: InPlace, unlock: Option<Batch>) -> Done {
+    let InPlace { placed, path, plan, bytes, is_report: _ } = in_place;
     let (before, after) = (placed.hash_before(), placed.hash().to_owned());
     let output = json!({
         "status": "OK", "path": path.as_str(), "bytes": bytes, "hash": after, "previousHash": before,
-        "plan": plan.map(|plan| plan.hash), "unlocked": is_report && session.locked_by().is_some(),
+        "plan": plan.map(|plan| plan.hash), "unlocked": unlock.is_some(),
     });
     let change = Change { path: path.as_str().to_owned(), before, after };
-    let then: Option<Box<dyn FnOnce() + Send>> =
-        if is_report { Some(Box::new(move || session.unlock())) } else { None };
-    Done { output, change: Some(change), placed: Some(placed), then, ..Done::default() }
+    Done { output, change: Some(change), placed: Some(placed), batch: unlock, ..Done::default() }
 }

@@ -1,13 +1,14 @@
 //! What all sessions share: the settings, who is at work where, and the trails that are open.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use orchestr8_contract::Code;
 use orchestr8_contract::envelope::Role;
+use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::ports::ids::For;
-use orchestr8_kernel::{Ports, Transport};
+use orchestr8_kernel::{Context, Ports, Transport};
 use orchestr8_process::sandbox::Sandbox;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -15,18 +16,22 @@ use tokio::sync::Semaphore;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::root::Root;
+use crate::roots::WorkspaceRoots;
 use crate::session::Session;
-use crate::trail::{self, Lines, Trail, prove};
+use crate::signing::ServerSigningKey;
+use crate::trail::{self, Lines, Trail, TrailHeads, prove};
 
 /// What an installation sets for its workspaces.
 #[derive(Clone)]
 pub struct Settings {
-    /// Folders that may be opened, and what is in them. Empty: any on stdio, none over a network.
-    pub roots: Vec<PathBuf>,
+    /// The folders that are workspaces.
+    pub roots: WorkspaceRoots,
+    /// Whether the principal that proposed a plan may approve it.
+    pub self_approval: bool,
     /// What the first plan of a workspace must be signed with.
     pub bootstrap_secret: Option<Arc<str>>,
-    /// Signs attestations.
-    pub signing_key: [u8; 32],
+    /// Signs attestations, approvals and the ends of trails.
+    pub signing_key: ServerSigningKey,
     /// What commands of plans find in their environment.
     pub base_env: BTreeMap<String, String>,
     /// What commands of plans run in. None: they do not run.
@@ -39,9 +44,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    pub fn new(signing_key: [u8; 32]) -> Self {
+    pub fn new(signing_key: ServerSigningKey) -> Self {
         Self {
-            roots: Vec::new(),
+            roots: WorkspaceRoots::default(),
+            self_approval: false,
             bootstrap_secret: None,
             signing_key,
             base_env: BTreeMap::new(),
@@ -99,14 +105,14 @@ impl Hub {
         &self,
         conversation: &Arc<str>,
         role: Role,
-        transport: Transport,
+        context: &Context,
         workspace_root: &str,
     ) -> Result<Arc<Session>, Refusal> {
         if self.session(conversation).is_some() {
             let message = "a session has begun on this connection already";
             return Err(Refusal::startup(Code::SessionInitializationFailed, message));
         }
-        let root = self.enter(workspace_root, transport)?;
+        let root = self.enter(workspace_root, context.transport, &context.principal.tenant)?;
         let (trail, turn) = self.place(&root)?;
         self_audit(&root)?;
         let id = self.ports().ids.fresh(For::Session).to_string();
@@ -133,39 +139,49 @@ impl Hub {
         state.order.retain(|known| &**known != conversation);
     }
 
-    /// Whether a folder may be opened, by its real path.
-    fn admits(&self, path: &Path, transport: Transport) -> bool {
-        let roots = &self.settings().roots;
-        let is_near = match transport {
-            Transport::Stdio | Transport::Internal => true,
-            Transport::Http | Transport::WebSocket => false,
-        };
-        let real = |root: &PathBuf| std::fs::canonicalize(root).unwrap_or_else(|_| root.clone());
-        (roots.is_empty() && is_near) || roots.iter().any(|root| path.starts_with(real(root)))
-    }
-
     /// Opens the folder. Who may not open it is not told whether it is there.
-    fn enter(&self, text: &str, transport: Transport) -> Result<Arc<Root>, Refusal> {
+    pub fn enter(&self, text: &str, transport: Transport, tenant: &Tenant) -> Result<Arc<Root>, Refusal> {
         let refused = || {
-            let message = "this folder is not among workspace.roots, the folders that may be opened";
-            Refusal::new(Code::InsufficientPermissions, message)
+            let message = "this folder is not a workspace: `workspace.roots` names those, each exactly; over stdio without it, the \
+                           folder that orchestr8 was started in is the only one";
+            Refusal::new(Code::InsufficientPermissions, message).with("setting", "workspace.roots")
         };
-        let opened = Root::open(text);
-        match opened {
-            Ok(root) if self.admits(root.path(), transport) => Ok(Arc::new(root)),
+        let admits = |path: &Path| self.settings().roots.admits(path, transport, tenant);
+        match Root::open(text) {
+            Ok(root) if admits(root.path()) => Ok(Arc::new(root)),
             Ok(_) => Err(refused()),
-            Err(refusal) if self.admits(Path::new(text), transport) => Err(refusal),
+            // The text alone says that it is no path of a folder.
+            Err(refusal) if !text.starts_with('/') || admits(Path::new(text)) => Err(refusal),
             Err(_) => Err(refused()),
         }
     }
 
+    /// Where the trail of a folder ends, as the store knows it.
+    pub fn heads(&self, root: &Root) -> TrailHeads {
+        TrailHeads::new(self.ports().store.clone(), self.settings().signing_key.clone(), root)
+    }
+
+    /// The trail that tells of a call without a session, if it is known which: that of the folder the call names, or of the
+    /// only workspace there is. Blocks.
+    pub fn trail_without_session(&self, named: Option<&str>, context: &Context) -> Option<Arc<Trail>> {
+        let (transport, tenant) = (context.transport, &context.principal.tenant);
+        let root = match named {
+            Some(text) => self.enter(text, transport, tenant).ok()?,
+            None => {
+                let only = self.settings().roots.only(tenant)?;
+                self.enter(only.to_str()?, transport, tenant).ok()?
+            }
+        };
+        self.place(&root).ok().map(|(trail, _)| trail)
+    }
+
     /// The trail of a folder and the turn to write in it, shared with other sessions there.
-    fn place(&self, root: &Arc<Root>) -> Result<(Arc<Trail>, Arc<Semaphore>), Refusal> {
+    pub fn place(&self, root: &Arc<Root>) -> Result<(Arc<Trail>, Arc<Semaphore>), Refusal> {
         if let Some(shared) = self.shared(root) {
             return Ok(shared);
         }
         // Without the lock, since another process may keep us waiting for the trail.
-        let trail = Trail::open(root, self.settings().trail).map_err(|error| {
+        let trail = Trail::open(root, self.heads(root), self.settings().trail).map_err(|error| {
             let refusal = error.refusal();
             Refusal { startup: refusal.code == Code::SelfAuditFailure, ..refusal }
         })?;
@@ -189,7 +205,9 @@ impl Hub {
 /// Proves a trail that is short enough whole before anybody goes on with it.
 fn self_audit(root: &Root) -> Result<(), Refusal> {
     let failed = |error: trail::Error| match error {
-        trail::Error::Broken { .. } => Refusal::startup(Code::SelfAuditFailure, error.to_string()),
+        trail::Error::Broken { .. } | trail::Error::Tampered { .. } => {
+            Refusal { startup: true, ..error.refusal() }
+        }
         trail::Error::Locked | trail::Error::Io(_) | trail::Error::Closed => error.refusal(),
     };
     if trail::bytes(root).map_err(failed)? > limits::SELF_AUDIT_BYTES {

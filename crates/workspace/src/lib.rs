@@ -4,6 +4,7 @@
 //! Start reading at `desk.rs`, where every call passes, then `gates.rs`, the way of a write.
 
 pub mod actions;
+mod approvals;
 mod attest;
 mod blocking;
 mod desk;
@@ -11,17 +12,27 @@ mod fields;
 mod gates;
 mod hub;
 pub mod limits;
+mod locks;
 mod patch;
 pub mod plan;
 mod policy;
 mod preflight;
+mod recorder;
 mod refusal;
 mod replay;
+mod reports;
+mod requests;
 pub mod root;
+pub mod roots;
 pub mod sealed;
 mod session;
+mod signing;
+pub mod tables;
 pub mod trail;
+mod write_grants;
+mod write_turn;
 
 pub use actions::all;
 pub use hub::{Hub, Settings};
 pub use refusal::Refusal;
+pub use signing::ServerSigningKey;

@@ -15,6 +15,24 @@ pub const NAME_BYTES: usize = 255;
 /// Times a path is looked up anew because somebody moved things while it was looked up.
 pub const LOOKUPS: usize = 64;
 
+/// A report of a failure, which needs no plan.
+pub const REPORT_BYTES: usize = 64 << 10;
+
+/// The shortest report.
+pub const REPORT_CHARACTERS: usize = 30;
+
+/// Reports of one workspace.
+pub const REPORTS: usize = 1000;
+
+/// Why a plan was approved or rejected.
+pub const COMMENT_BYTES: usize = 4096;
+
+/// Plans on one page of a list.
+pub const PLANS_PAGE: i64 = 200;
+
+/// Hashes of entries that are read or written at once.
+pub const ENTRY_HASHES: usize = 1000;
+
 /// A plan.
 pub const PLAN_BYTES: usize = 256 << 10;
 

@@ -1,7 +1,10 @@
 //! Why a call did not succeed, before it is known which call it was.
 
-use orchestr8_contract::Code;
 use orchestr8_contract::envelope::Thrown;
+use orchestr8_contract::{Code, Fault};
+use orchestr8_kernel::ledger::store_fault;
+use orchestr8_kernel::peer::Ask;
+use orchestr8_kernel::ports::store;
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
@@ -18,6 +21,8 @@ pub struct Refusal {
     pub unknown: bool,
     /// It kept something from beginning at all.
     pub startup: bool,
+    /// It is no failure: the client is asked, and calls again with the answers.
+    pub asks: Option<Vec<Ask>>,
 }
 
 impl Refusal {
@@ -30,6 +35,7 @@ impl Refusal {
             thrown: None,
             unknown: false,
             startup: false,
+            asks: None,
         }
     }
 
@@ -39,6 +45,23 @@ impl Refusal {
 
     pub fn startup(code: Code, message: impl Into<String>) -> Self {
         Self { startup: true, ..Self::new(code, message) }
+    }
+
+    /// The store did not answer, or did not keep what it was given.
+    pub fn of_store(error: store::Error) -> Self {
+        Self::of_fault(store_fault(error))
+    }
+
+    /// A failure of the kernel's.
+    pub fn of_fault(fault: Fault) -> Self {
+        let details = fault.details.as_deref().cloned().unwrap_or_default();
+        Self { details, ..Self::new(fault.code, fault.message.into_owned()) }
+    }
+
+    /// A failure as requests outside of the governed tools are answered.
+    pub fn into_fault(self) -> Fault {
+        let fault = Fault::new(self.code, self.message);
+        self.details.into_iter().fold(fault, |fault, (name, value)| fault.with(&name, value))
     }
 
     /// Whatever it was, it has no code here.

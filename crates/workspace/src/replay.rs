@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::root::{Inside, Root};
-use crate::trail::{self, Change, Lines, Record, prove};
+use crate::trail::{self, Change, Lines, Record, Sealed, prove};
 
 /// Paths that are kept in mind at once.
 const PATHS: usize = 100_000;
@@ -62,19 +62,29 @@ pub struct Replayed {
     pub all_files: BTreeMap<String, (i64, Change)>,
     pub findings: Vec<Finding>,
     pub verified: Option<Verified>,
+    /// The first entry of the trail that is not the one that the server wrote.
+    pub tampered: Option<i64>,
+    has_end: bool,
 }
 
-/// Goes through a trail: proves it whole, and that each write began with what the write before it left.
-pub fn replay(root: &Root, filter: &Filter) -> Result<Replayed, Refusal> {
-    let mut replayed = Replayed::default();
+/// Goes through a trail: proves it whole and that it leads to the end that the server knows, and that each write began with what
+/// the write before it left.
+pub fn replay(root: &Root, filter: &Filter, end: &Sealed) -> Result<Replayed, Refusal> {
+    let mut replayed = Replayed { has_end: end.seq == 0, ..Replayed::default() };
     let mut lines = Lines::of(root).map_err(|error| error.refusal())?;
-    let proof = prove(&mut lines, |entry| match serde_json::from_slice::<Record>(entry.body) {
-        Ok(record) => replayed.take(entry.seq, record, filter),
-        Err(_) => replayed.find(Some(entry.seq), None, "the entry does not say what an entry says"),
+    let proof = prove(&mut lines, |entry| {
+        replayed.has_end |= entry.seq == end.seq && entry.entry_hash == end.hash.as_bytes();
+        match serde_json::from_slice::<Record>(entry.body) {
+            Ok(record) => replayed.take(entry.seq, record, filter),
+            Err(_) => replayed.find(Some(entry.seq), None, "the entry does not say what an entry says"),
+        }
     });
     match proof {
-        Ok(verified) => replayed.verified = Some(verified),
-        Err(trail::Error::Broken { seq, what }) => replayed.find(Some(seq), None, what),
+        Ok(verified) if replayed.has_end => replayed.verified = Some(verified),
+        Ok(_) => replayed.tamper(end.seq, "the entry is not the one that this server wrote"),
+        Err(trail::Error::Broken { seq, what } | trail::Error::Tampered { seq, what }) => {
+            replayed.tamper(seq, &what);
+        }
         Err(error @ (trail::Error::Locked | trail::Error::Io(_) | trail::Error::Closed)) => {
             return Err(error.refusal());
         }
@@ -109,6 +119,20 @@ impl Replayed {
         }
         if self.all_files.len() < PATHS {
             self.all_files.insert(change.path.clone(), (seq, change));
+        }
+    }
+
+    fn tamper(&mut self, seq: i64, what: &str) {
+        self.tampered = Some(seq);
+        self.find(Some(seq), None, format!("TAMPERED: {what}"));
+    }
+
+    /// What it comes to, in one word.
+    pub fn verdict(&self) -> &'static str {
+        match (self.tampered, self.findings.is_empty()) {
+            (Some(_), _) => "TAMPERED",
+            (None, true) => "CONSISTENT",
+            (None, false) => "DIVERGED",
         }
     }
 

@@ -1,36 +1,15 @@
-//! A session: one connection at work in one workspace. It begins once, a hard failure locks it, a report unlocks it.
+//! A session: one connection at work in one workspace. It begins once.
 
 use std::sync::Arc;
 
-use orchestr8_contract::Code;
 use orchestr8_contract::envelope::Role;
-use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use crate::refusal::Refusal;
 use crate::root::{Inside, Root};
 use crate::trail::Trail;
 
 /// Where reports of failures are written.
 pub const REPORTS: &str = "docs/reports";
-
-/// Failures of a write after which somebody must say what happened before anything else is written.
-const HARD: [Code; 9] = [
-    Code::InvariantViolation,
-    Code::PathTraversalBlocked,
-    Code::OutsideWorkspace,
-    Code::PlanEnforcementFailed,
-    Code::PlanScopeViolation,
-    Code::PreflightFailed,
-    Code::InternalError,
-    Code::UnknownToolFailure,
-    Code::AuditLogFailed,
-];
-
-/// Whether a failed write locks its session.
-pub fn is_hard(code: Code) -> bool {
-    HARD.contains(&code)
-}
 
 pub struct Session {
     pub id: String,
@@ -39,38 +18,18 @@ pub struct Session {
     pub trail: Arc<Trail>,
     /// One write at a time in a workspace, its commands included.
     pub turn: Arc<Semaphore>,
-    locked_by: Mutex<Option<Code>>,
+    /// The real path of the workspace, under which the store keeps its records.
+    place: String,
 }
 
 impl Session {
     pub fn new(id: String, role: Role, root: Arc<Root>, trail: Arc<Trail>, turn: Arc<Semaphore>) -> Self {
-        Self { id, role, root, trail, turn, locked_by: Mutex::default() }
+        let place = root.path().to_string_lossy().into_owned();
+        Self { id, role, root, trail, turn, place }
     }
 
-    pub fn lock(&self, code: Code) {
-        self.locked_by.lock().get_or_insert(code);
-    }
-
-    pub fn unlock(&self) {
-        *self.locked_by.lock() = None;
-    }
-
-    pub fn locked_by(&self) -> Option<Code> {
-        *self.locked_by.lock()
-    }
-
-    /// Nothing but a report is written while it is locked.
-    pub fn open_to(&self, path: &str) -> Result<(), Refusal> {
-        let Some(code) = self.locked_by() else { return Ok(()) };
-        let is_report = self.root.inside(path).is_ok_and(|path| is_report(&path));
-        match is_report {
-            true => Ok(()),
-            false => Err(Refusal::new(
-                Code::SessionLocked,
-                format!("{code} has locked the session; write a report of it under {REPORTS}/"),
-            )
-            .with("locked_by", code.as_str())),
-        }
+    pub fn place(&self) -> &str {
+        &self.place
     }
 }
 

@@ -1,5 +1,5 @@
 // Every page: its place, its key, its sign. To add one: a line here, and its file in pages/.
-import { Activity, BookOpen, KeyRound, Mail, MessagesSquare, PlayCircle, ShieldCheck, Workflow, Wrench, type LucideIcon } from 'lucide-react'
+import { Activity, BookOpen, ClipboardCheck, KeyRound, Mail, MessagesSquare, PlayCircle, ShieldCheck, Workflow, Wrench, type LucideIcon } from 'lucide-react'
 import { lazy, type ComponentType } from 'react'
 
 export interface Page {
@@ -14,6 +14,7 @@ export const PAGES: Page[] = [
   { name: 'Overview', path: '/', key: 'o', icon: Activity, Shown: lazy(() => import('../pages/overview')) },
   { name: 'Executions', path: '/executions', key: 'e', icon: PlayCircle, Shown: lazy(() => import('../pages/executions')) },
   { name: 'Workflows', path: '/workflows', key: 'w', icon: Workflow, Shown: lazy(() => import('../pages/workflows')) },
+  { name: 'Plans', path: '/plans', key: 'l', icon: ClipboardCheck, Shown: lazy(() => import('../pages/plans')) },
   { name: 'Sessions', path: '/sessions', key: 's', icon: MessagesSquare, Shown: lazy(() => import('../pages/sessions')) },
   { name: 'Tools', path: '/tools', key: 't', icon: Wrench, Shown: lazy(() => import('../pages/tools')) },
   { name: 'Knowledge', path: '/knowledge', key: 'k', icon: BookOpen, Shown: lazy(() => import('../pages/knowledge')) },

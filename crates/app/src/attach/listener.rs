@@ -186,16 +186,13 @@ impl Owner {
     }
 }
 
-/// The person at this machine, in the role that was chosen for a connection.
+/// The person at this machine, or the agent of a governed connection.
 pub fn principal(governed: Option<GovernedRole>) -> Principal {
-    let mut principal = Principal::local();
-    let role = match governed {
-        None => return principal,
-        Some(GovernedRole::Planner) => Role::Planner,
-        Some(GovernedRole::Executor) => Role::Executor,
-    };
-    principal.roles = principal.roles.with(role.access());
-    principal
+    match governed {
+        None => Principal::local(),
+        Some(GovernedRole::Planner) => Principal::governed_agent(Role::Planner),
+        Some(GovernedRole::Executor) => Principal::governed_agent(Role::Executor),
+    }
 }
 
 /// The settings of an attached process that do not apply because the owner has others.

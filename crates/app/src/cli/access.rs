@@ -78,12 +78,15 @@ fn rows(table: &Table) -> Vec<AccessRow> {
 
 fn row(action: &Action) -> Option<AccessRow> {
     let name = action.name.as_str();
+    let is_governed = name.starts_with(orchestr8_contract::envelope::GOVERNED);
     let reached = match &action.shown {
         Shown::Tool => "tool",
         Shown::Resource(_) => "resource",
         Shown::Prompt { .. } => "prompt",
         Shown::Hidden if name.starts_with(orchestr8_sessions::commands::PREFIX) => "session command",
-        Shown::Hidden if name.starts_with(orchestr8_contract::envelope::GOVERNED) => "governed tool",
+        // Those that answer for calls of governed connections say no role: no client calls them.
+        Shown::Hidden if is_governed && action.about.meta.is_empty() => "internal",
+        Shown::Hidden if is_governed => "governed tool",
         Shown::Hidden => "api",
     };
     Some(AccessRow { name: name.to_owned(), reached, allowed: action.allowed? })

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::Shell;
 use super::private_file;
 use super::signed_logs::{self, SignedLogs, Trusted};
+use super::workspace_trails;
 use crate::config::Flags;
 use crate::failure::Failure;
 use crate::settings::{Mode, Settings};
@@ -141,7 +142,10 @@ fn verify(shell: &Shell, of: &Of, file: Option<&Path>, wanted: &Wanted<'_>) -> R
     let (verified, has_head) = match file {
         Some(file) => prove(file, Lines::of_file(file), head)?,
         None => match of.open(shell)? {
-            Trail::Workspace(root) => prove(root.path(), Lines::of(&root), head)?,
+            Trail::Workspace(root) => {
+                workspace_trails::check_end(shell, of.data_dir.clone(), &root)?;
+                prove(root.path(), Lines::of(&root), head)?
+            }
             Trail::Store { path, look } => {
                 let verified = look.verify_chain(CHAIN).map_err(|error| broken_store(&path, error))?;
                 let settings = of.settings(shell)?;
@@ -315,7 +319,7 @@ fn broken_store(path: &Path, error: chain::Error) -> Failure {
 
 fn broken(path: &Path, error: &trail::Error) -> Failure {
     match error {
-        trail::Error::Broken { .. } => changed(path, error),
+        trail::Error::Broken { .. } | trail::Error::Tampered { .. } => changed(path, error),
         trail::Error::Locked | trail::Error::Io(_) | trail::Error::Closed => {
             Failure::new(Code::StoreFailed, format!("{}: {error}", path.display()))
         }

@@ -41,6 +41,7 @@ mod man;
 mod mcp;
 mod models;
 mod pause;
+mod plans;
 mod private_file;
 mod prove;
 mod reaching;
@@ -70,6 +71,7 @@ mod witness;
 mod witnessed_heads;
 mod words;
 mod workflows;
+mod workspace_trails;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -125,6 +127,9 @@ enum Command {
     Test(test::Test),
     /// List executions.
     List(list::List),
+    /// Approve or reject plans of governed workspaces.
+    #[command(subcommand)]
+    Plans(plans::Plans),
     /// Change limits of queues, agents and tenants while the server runs.
     #[command(subcommand)]
     Limits(limits::Limits),
@@ -331,6 +336,7 @@ fn run(command: Command, shell: &Shell) -> Result<u8, Failure> {
         Command::Test(command) => command.run(shell),
         Command::List(command) => command.run(shell).map(ok),
         Command::Limits(command) => command.run(shell).map(ok),
+        Command::Plans(command) => command.run(shell).map(ok),
         Command::Inspect(command) => command.run(shell).map(ok),
         Command::Logs(command) => command.run(shell).map(ok),
         Command::Cancel(command) => command.run(shell),

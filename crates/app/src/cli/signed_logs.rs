@@ -21,7 +21,7 @@ use orchestr8_tlog::{
 };
 use serde_json::{Value, json};
 
-use super::{Shell, witnessed_heads};
+use super::{Shell, witnessed_heads, workspace_trails};
 use crate::config::Flags;
 use crate::failure::Failure;
 use crate::runtime::transparency;
@@ -267,10 +267,16 @@ pub struct Accept {
     /// Why the data is to be used as it is. It stands in the audit trail.
     #[arg(long, value_name = "TEXT")]
     reason: String,
+    /// Go on with the trail of this governed workspace, instead of the server's own. A server may run meanwhile.
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
 }
 
 impl Accept {
     pub fn run(&self, shell: &Shell) -> Result<(), Failure> {
+        if let Some(workspace) = &self.workspace {
+            return workspace_trails::accept(shell, self.data_dir.clone(), workspace, &self.reason);
+        }
         let mode = Mode { data_dir: self.data_dir.clone(), ..Mode::default() };
         let settings = shell.settings(Flags::new(), mode)?;
         let (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>) =

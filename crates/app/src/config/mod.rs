@@ -158,6 +158,7 @@ pub struct Config {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Workspace {
     pub roots: Vec<PathBuf>,
+    pub self_approval: bool,
     pub bootstrap_secret_env_var: String,
 }
 

@@ -188,6 +188,7 @@ const CLASSES: [(TrustClass, &[&str]); 3] = [
             "gateway.tenantPrograms",
             "gateway.allowedHosts",
             "gateway.allowPrivate",
+            "workspace.selfApproval",
             "mcpServers.*",
         ],
     ),

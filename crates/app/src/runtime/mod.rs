@@ -44,6 +44,7 @@ use orchestr8_tlog::HeadRecorder;
 use orchestr8_tokens::ApiTokens;
 use orchestr8_tools::remote::{self, NameSources, RemoteServers};
 use orchestr8_workflows::Hub;
+use orchestr8_workspace::ServerSigningKey;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -95,7 +96,7 @@ pub struct Runtime {
     pub sessions: orchestr8_sessions::Hub,
     pub knowledge: orchestr8_knowledge::Hub,
     pub messages: orchestr8_agents::aacp::Hub,
-    sandbox: Sandbox,
+    workspace_key: ServerSigningKey,
     pub tokens: ApiTokens,
     /// Told by SIGHUP, where there is something to reload.
     pub reload: Option<Arc<Notify>>,
@@ -135,9 +136,7 @@ impl Runtime {
         let redactor = Arc::new(Redactor::new(&settings.redact_keys));
         let log =
             Log::new(settings.log_level.max(purpose.at_least), sink.clone(), redactor.clone(), clock.clone());
-        for warning in &settings.warnings {
-            log.warn(warning, ());
-        }
+        settings.warnings.iter().for_each(|warning| log.warn(warning, ()));
         bridge::listen(&log);
         bridge::catch_panics(&log);
         let opened = store::open(&settings, purpose.when_held, &log, on_fatal(&log, &sink))?;
@@ -159,6 +158,7 @@ impl Runtime {
         let sandbox = sandbox(&settings, opened.durable, kernel.ports().clock.clone());
         let workflows = workflows::register(&kernel, &settings, &vault, &sandbox, &tokens)?;
         let sessions = sessions::register(&kernel, &settings, &tokens, &sandbox)?;
+        let workspace_key = workspace::register(&kernel, &settings, &sandbox, &tokens)?;
         let embedder = embedding::embedder(&kernel, &settings.embedder)?;
         let knowledge = knowledge::register(&kernel, &settings, embedder, &vault)?;
         let reload = settings.tls.as_ref().map(|_| Arc::new(Notify::new()));
@@ -191,7 +191,7 @@ impl Runtime {
             sessions,
             knowledge,
             messages,
-            sandbox,
+            workspace_key,
             tokens,
             reload,
             finishing: Mutex::default(),
@@ -220,6 +220,11 @@ impl Runtime {
         self.vault.load().await?;
         let key = seal::row_key(&self.vault, &self.kernel).await?;
         self.kernel.row_seal().set_key(key);
+        // With a key that ends with the process nothing is signed that outlives it.
+        if key.is_some() || !self.durable {
+            let secret = seal::secret(&self.vault, &self.kernel).await?;
+            self.workspace_key.set(workspace::signing_key(&secret));
+        }
         self.remote.load().await.map_err(Failure::from)
     }
 
@@ -257,7 +262,6 @@ impl Runtime {
     pub async fn face(&self) -> Result<Face, Failure> {
         let settings = &self.settings;
         let secret = seal::secret(&self.vault, &self.kernel).await?;
-        workspace::register(&self.kernel, settings, &self.sandbox, &secret)?;
         Ok(Face::new(
             self.kernel.clone(),
             orchestr8_mcp::Settings {

@@ -32,6 +32,11 @@ impl Place {
         self
     }
 
+    /// Whether programs started here are given this variable.
+    pub fn has(&self, name: &str) -> bool {
+        self.variables.iter().any(|(known, _)| known == name)
+    }
+
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

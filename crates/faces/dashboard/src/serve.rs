@@ -16,8 +16,18 @@ use http::{HeaderMap, HeaderValue, Method};
 use crate::files::{self, File, INDEX, UNBUILT};
 
 /// The places of the dashboard. A browser that opens one of them gets the page; a program that asks there for data does not.
-const PAGES: [&str; 9] =
-    ["executions", "workflows", "sessions", "tools", "knowledge", "messages", "secrets", "audit", "tokens"];
+const PAGES: [&str; 10] = [
+    "executions",
+    "workflows",
+    "plans",
+    "sessions",
+    "tools",
+    "knowledge",
+    "messages",
+    "secrets",
+    "audit",
+    "tokens",
+];
 
 /// Below this, names change with the content.
 const ASSETS: &str = "/assets/";

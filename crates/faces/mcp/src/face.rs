@@ -182,7 +182,11 @@ impl Face {
     /// The tool of this name, or with this alias, if it is offered. Whether the client may run it is for the kernel to say.
     pub(crate) fn tool(&self, name: &str, who: &Principal) -> Option<Arc<Action>> {
         if governed::role(who).is_some() {
-            return self.kernel().registry().find(&governed::full(name));
+            return self
+                .kernel()
+                .registry()
+                .find(&governed::full(name))
+                .filter(|found| governed::is_tool(found));
         }
         let found = self.kernel().registry().find_for(&who.tenant, name);
         // One that is in quarantine is not offered, and says why when it is called.

@@ -35,6 +35,12 @@ pub fn plain(action: &Action) -> &str {
     action.name.as_str().strip_prefix(GOVERNED).unwrap_or(action.name.as_str())
 }
 
+/// Whether clients of governed connections may call it by name: it says which roles it is for. Those that answer for other calls do
+/// not, and exist for no client.
+pub fn is_tool(action: &Action) -> bool {
+    action.about.meta.contains_key(ROLES_META)
+}
+
 pub fn full(name: &str) -> String {
     format!("{GOVERNED}{name}")
 }

@@ -55,6 +55,12 @@ pub const PAUSE_SCHEDULE: &str = "schedules.pause";
 pub const RESUME_SCHEDULE: &str = "schedules.resume";
 pub const TRIGGER_SCHEDULE: &str = "schedules.trigger";
 
+pub const PLANS: &str = "plans.list";
+pub const PLAN: &str = "plans.get";
+pub const DECIDE_PLAN: &str = "plans.decide";
+pub const TRAIL: &str = "trails.show";
+pub const ACCEPT_TRAIL: &str = "trails.accept";
+
 pub const LIMITS: &str = "limits.list";
 pub const SET_LIMIT: &str = "limits.set";
 pub const UNSET_LIMIT: &str = "limits.unset";

@@ -7,7 +7,7 @@ use axum::routing::{MethodRouter, any, delete, get, post, put};
 use orchestr8_kernel::Kernel;
 
 use crate::endpoints::{
-    approvals, audit, bulk, control, execute, execution, hooks, journal, limits, lists, program, schedules,
+    approvals, audit, bulk, control, execute, execution, hooks, journal, limits, lists, plans, program, schedules,
     secrets, servers, tokens, triggers, witness, workers, workflows,
 };
 use crate::face::{Face, at};
@@ -91,6 +91,7 @@ fn paths(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
     paths.extend(tokens(face));
     paths.extend(secrets(face));
     paths.extend(servers(face));
+    paths.extend(workspaces(face));
     paths
 }
 
@@ -127,6 +128,15 @@ fn servers(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
         ("/servers/{name}", get(at(face, servers::show)).delete(at(face, servers::remove))),
         ("/servers/{name}/restart", post(at(face, servers::restart))),
         ("/servers/{name}/logs", get(at(face, servers::logs))),
+    ]
+}
+
+fn workspaces(face: &Arc<Face>) -> Vec<(&'static str, MethodRouter)> {
+    vec![
+        ("/plans", get(at(face, plans::list))),
+        ("/plans/{hash}", get(at(face, plans::show)).post(at(face, plans::decide))),
+        ("/trails", get(at(face, plans::trail))),
+        ("/trails/accept", post(at(face, plans::accept_trail))),
     ]
 }
 

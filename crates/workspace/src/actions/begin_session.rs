@@ -20,13 +20,12 @@ pub static TOOL: Tool = Tool {
 async fn work(call: Call) -> Result<Done, Refusal> {
     let root = call.fields.required("workspace_root")?.to_owned();
     let session =
-        blocking::run(move || call.hub.begin(&call.conversation, call.role, call.context.transport, &root))
-            .await?;
+        blocking::run(move || call.hub.begin(&call.conversation, call.role, &call.context, &root)).await?;
     let path = session.root.path().to_str().map(str::to_owned).ok_or_else(|| {
         Refusal::startup(Code::SessionInitializationFailed, "the path of the workspace is no text")
     })?;
     let next = match session.role {
-        Role::Planner => "Write a plan with save_plan, then approve_plan.",
+        Role::Planner => "Write a plan with save_plan; another person approves it.",
         Role::Executor => "Files are written within an approved plan; list_plans shows them.",
     };
     let output = json!({

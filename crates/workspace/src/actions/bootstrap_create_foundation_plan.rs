@@ -5,10 +5,12 @@ use jiff::Timestamp;
 use orchestr8_contract::Code;
 use orchestr8_contract::canonical;
 use orchestr8_contract::envelope::Role;
+use orchestr8_kernel::ports::store::Batch;
 use serde_json::{Map, Value, json};
 use sha2::Sha256;
 
 use super::save_plan::put;
+use crate::approvals::{Decision, DecisionMethod, PlanRecord, PlanStatus, Proposal, record_decision};
 use crate::attest::unhex;
 use crate::blocking;
 use crate::desk::{Call, Done, Tool};
@@ -16,6 +18,7 @@ use crate::fields::missing;
 use crate::limits;
 use crate::plan::{self, FOLDER, Status, body, hash_of, lint};
 use crate::refusal::Refusal;
+use crate::session::Session;
 
 pub static TOOL: Tool = Tool {
     name: "bootstrap_create_foundation_plan",
@@ -38,6 +41,9 @@ pub static TOOL: Tool = Tool {
     changes: true,
     work: |call| Box::pin(work(call)),
 };
+
+/// Who approved a plan that is signed with the bootstrap secret.
+const BOOTSTRAP: &str = "bootstrap secret";
 
 fn failed(why: &str) -> Refusal {
     Refusal::startup(Code::BootstrapFailure, why)
@@ -73,15 +79,40 @@ async fn work(call: Call) -> Result<Done, Refusal> {
             .with("errors", plan::shown(&findings)));
     }
     let hub = call.hub.clone();
+    if !PlanRecord::of_workspace(&*hub.ports().store, session.place()).await?.is_empty() {
+        return Err(failed("the workspace has a plan already"));
+    }
+    let batch = approval(&call, &session, &content)?;
     blocking::run(move || {
         if session.root.list(FOLDER)?.iter().any(|name| name.ends_with(".md")) {
             return Err(failed("the workspace has a plan already"));
         }
         let hash = hash_of(&content);
         let output = json!({"status": "PLAN_APPROVED", "hash": hash, "path": plan::path_of(&hash).as_str()});
-        Ok(Done { output, ..put(&hub, &session.root, &content, &hash, Status::Approved)? })
+        Ok(Done {
+            output,
+            batch: Some(batch),
+            ..put(&hub, &session.root, &content, &hash, Status::Approved)?
+        })
     })
     .await
+}
+
+/// Whoever holds the secret has approved the plan by signing it.
+fn approval(call: &Call, session: &Session, content: &str) -> Result<Batch, Refusal> {
+    let (principal, at_ms) = (&call.context.principal, call.hub.ports().clock.now_ms());
+    let hash = hash_of(content);
+    let proposal = Proposal {
+        path: session.place(),
+        tenant: principal.tenant.as_str(),
+        hash: &hash,
+        text: content,
+        proposer: Some(&principal.name),
+        at_ms,
+    };
+    let (status, method) = (PlanStatus::Approved, DecisionMethod::Bootstrap);
+    let decision = Decision { status, principal: BOOTSTRAP, at_ms, method, comment: None };
+    record_decision(proposal.record(), &decision, &call.hub.settings().signing_key).map(|(_, batch)| batch)
 }
 
 /// Takes the same time whatever was sent.

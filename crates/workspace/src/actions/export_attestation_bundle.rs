@@ -12,7 +12,6 @@ use crate::refusal::Refusal;
 use crate::root::{Inside, Placed};
 use crate::trail::Change;
 
-/// Where bundles are written.
 /// Where bundles are kept.
 pub const FOLDER: &str = "docs/attestations";
 
@@ -42,10 +41,11 @@ async fn work(call: Call) -> Result<Done, Refusal> {
         None => None,
     };
     let (hub, filter) = (call.hub.clone(), filter(&call.fields)?);
+    let end = session.trail.check().await.map_err(|error| error.refusal())?;
     blocking::run(move || {
         let bundle = match given {
             Some(given) => given,
-            None => bundle(&hub, &session.root, &filter)?,
+            None => bundle(&hub, &session.root, &filter, &end)?,
         };
         let id = bundle["bundle_id"].as_str().filter(|id| is_name(id)).map(str::to_owned);
         let name = name.or(id).ok_or_else(|| crate::fields::missing("name"))?;

@@ -12,6 +12,7 @@ use crate::hub::Hub;
 use crate::refusal::Refusal;
 use crate::replay::{Filter, Finding, replay};
 use crate::root::{Root, sha256};
+use crate::trail::Sealed;
 
 pub static TOOL: Tool = Tool {
     name: "generate_attestation_bundle",
@@ -25,12 +26,14 @@ pub static TOOL: Tool = Tool {
 async fn work(call: Call) -> Result<Done, Refusal> {
     let session = call.session()?;
     let (hub, filter) = (call.hub.clone(), filter(&call.fields)?);
-    blocking::run(move || Ok(Done::with(json!({"bundle": bundle(&hub, &session.root, &filter)?})))).await
+    let end = session.trail.check().await.map_err(|error| error.refusal())?;
+    blocking::run(move || Ok(Done::with(json!({"bundle": bundle(&hub, &session.root, &filter, &end)?}))))
+        .await
 }
 
 /// A signed bundle of what is there now.
-pub fn bundle(hub: &Hub, root: &Root, filter: &Filter) -> Result<Value, Refusal> {
-    let mut replayed = replay(root, filter)?;
+pub fn bundle(hub: &Hub, root: &Root, filter: &Filter, end: &Sealed) -> Result<Value, Refusal> {
+    let mut replayed = replay(root, filter, end)?;
     replayed.compare(root);
     let ports = hub.ports();
     let files: Vec<Value> = replayed
@@ -48,8 +51,8 @@ pub fn bundle(hub: &Hub, root: &Root, filter: &Filter) -> Result<Value, Refusal>
         "audit": {"entries": verified.map(|verified| verified.entries), "head": verified.map(|verified| verified.head.as_str())},
         "counted": {"entries": replayed.entries, "writes": replayed.writes, "failures": replayed.failures},
         "files": files, "findings": findings,
-        "verdict": if replayed.findings.is_empty() { "CONSISTENT" } else { "DIVERGED" },
+        "verdict": replayed.verdict(),
     });
     let bundle: Map<String, Value> = bundle.as_object().cloned().unwrap_or_default();
-    Ok(attest::seal(bundle, &hub.settings().signing_key))
+    Ok(attest::seal(bundle, hub.settings().signing_key.secret()?))
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::approvals::{PlanRecord, shown_status};
 use crate::blocking;
 use crate::desk::{BOTH, Call, Done, Tool};
 use crate::limits;
@@ -19,13 +20,15 @@ pub static TOOL: Tool = Tool {
 
 async fn work(call: Call) -> Result<Done, Refusal> {
     let session = call.session()?;
+    let known = PlanRecord::of_workspace(&*call.hub.ports().store, session.place()).await?;
+    let status = move |hash: &str| shown_status(known.iter().find(|plan| plan.hash == hash)).shown();
     blocking::run(move || {
         let names = session.root.list(FOLDER)?;
         let hashes = names.iter().filter_map(|name| name.strip_suffix(".md")).filter(|name| plan::is_hash(name));
         let plans: Vec<Value> = hashes
             .take(limits::PLANS)
             .map(|hash| match plan::load(&session.root, hash) {
-                Ok(kept) => json!({"hash": hash, "path": plan::path_of(hash).as_str(), "title": kept.plan.title, "status": kept.head.status.as_str()}),
+                Ok(kept) => json!({"hash": hash, "path": plan::path_of(hash).as_str(), "title": kept.plan.title, "status": status(hash)}),
                 Err(refusal) => json!({"hash": hash, "path": plan::path_of(hash).as_str(), "title": null, "status": "BROKEN", "error": refusal.message}),
             })
             .collect();

@@ -25,11 +25,13 @@ use orchestr8_contract::envelope::GOVERNED;
 use orchestr8_kernel::action::{Effect, OnUnknown, Slotting};
 use orchestr8_kernel::schema::{self, Schema};
 use orchestr8_kernel::{Action, Args, Context, Policy};
+pub(crate) use save_plan::put as put_plan;
 use serde_json::Value;
 
 use crate::desk::{self, Tool};
 use crate::hub::Hub;
 use crate::limits;
+use crate::requests;
 
 /// The member of `_meta` that says which roles may use a tool; the face that shows the tools reads it.
 const ROLES_META: &str = "orchestr8/roles";
@@ -55,7 +57,7 @@ const TOOLS: [&Tool; 16] = [
 
 /// Every action of this crate, under names that no other tool has.
 pub fn all(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
-    let mut actions = Vec::with_capacity(TOOLS.len() + 3);
+    let mut actions = Vec::with_capacity(TOOLS.len() + 8);
     for tool in TOOLS {
         actions.push(action(hub, tool)?);
     }
@@ -64,6 +66,7 @@ pub fn all(hub: &Hub) -> Result<Vec<Action>, schema::Error> {
         answering.about.meta.clear();
         actions.push(answering);
     }
+    actions.extend(requests::all(hub)?);
     if hub.settings().conformance {
         actions.push(action(hub, &test_throw::TOOL)?);
     }
@@ -84,7 +87,8 @@ fn action(hub: &Hub, tool: &'static Tool) -> Result<Action, schema::Error> {
         ..Policy::read()
     };
     let name = format!("{GOVERNED}{}", tool.name);
-    let mut action = Action::tool(&name, tool.about, schema::any_object(), policy, work)?.hidden();
+    let work = orchestr8_kernel::action::work(work);
+    let mut action = Action::unlisted(&name, tool.about, schema::any_object(), policy, work)?;
     action.input = Schema::told((tool.input)())?;
     let roles: Vec<Value> = tool.roles.iter().map(|role| role.as_str().into()).collect();
     action.about.meta.insert(ROLES_META.into(), roles.into());

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::approvals::{PlanRecord, shown_status};
 use crate::blocking;
 use crate::desk::{BOTH, Call, Done, Tool};
 use crate::fields::{Fields, missing};
@@ -28,12 +29,13 @@ pub fn which(fields: &Fields) -> Result<String, Refusal> {
 async fn work(call: Call) -> Result<Done, Refusal> {
     let session = call.session()?;
     let hash = which(&call.fields)?;
+    let known = PlanRecord::find(&*call.hub.ports().store, session.place(), &hash).await?;
     blocking::run(move || {
         let kept = plan::load(&session.root, &hash)?;
         let paths: Vec<&str> = kept.plan.paths.iter().map(|(_, path)| path.as_str()).collect();
         let phases: Vec<&str> = kept.plan.phases.iter().map(|phase| phase.id.as_str()).collect();
         Ok(Done::with(json!({
-            "hash": hash, "status": kept.head.status.as_str(), "title": kept.plan.title, "phases": phases,
+            "hash": hash, "status": shown_status(known.as_ref()).shown(), "title": kept.plan.title, "phases": phases,
             "allowed_paths": paths, "content": kept.text,
         })))
     })

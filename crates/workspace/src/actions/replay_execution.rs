@@ -20,8 +20,9 @@ pub static TOOL: Tool = Tool {
 async fn work(call: Call) -> Result<Done, Refusal> {
     let session = call.session()?;
     let filter = filter(&call.fields)?;
+    let end = session.trail.check().await.map_err(|error| error.refusal())?;
     blocking::run(move || {
-        let mut replayed = replay(&session.root, &filter)?;
+        let mut replayed = replay(&session.root, &filter, &end)?;
         replayed.compare(&session.root);
         let files: Vec<Value> = replayed
             .files
@@ -30,7 +31,7 @@ async fn work(call: Call) -> Result<Done, Refusal> {
             .collect();
         let findings: Vec<Value> = replayed.findings.iter().map(Finding::shown).collect();
         Ok(Done::with(json!({
-            "verdict": if findings.is_empty() { "CONSISTENT" } else { "DIVERGED" },
+            "verdict": replayed.verdict(),
             "plan_hash": filter.plan_hash, "entries": replayed.entries, "writes": replayed.writes,
             "failures": replayed.failures, "files": files, "findings": findings,
         })))

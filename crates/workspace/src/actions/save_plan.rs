@@ -7,6 +7,7 @@ use orchestr8_contract::envelope::Role;
 use orchestr8_kernel::ports::ids::For;
 use serde_json::json;
 
+use crate::approvals::{PlanRecord, PlanStatus, Proposal, shown_status};
 use crate::blocking;
 use crate::desk::{Call, Done, Tool};
 use crate::hub::Hub;
@@ -32,13 +33,25 @@ async fn work(call: Call) -> Result<Done, Refusal> {
         return Err(unfit(&findings));
     }
     let hub = call.hub.clone();
+    let hash = hash_of(&content);
+    let known = PlanRecord::find(&*hub.ports().store, session.place(), &hash).await?;
+    let (place, principal) = (session.place().to_owned(), call.context.principal.clone());
     blocking::run(move || {
-        let hash = hash_of(&content);
+        let proposal = Proposal {
+            path: &place,
+            tenant: principal.tenant.as_str(),
+            hash: &hash,
+            text: &content,
+            proposer: Some(&principal.name),
+            at_ms: hub.ports().clock.now_ms(),
+        };
+        let status = shown_status(known.as_ref());
+        let batch = known.is_none().then(|| proposal.batch());
         match plan::load(&session.root, &hash) {
-            Ok(kept) => Ok(Done::with(saved(&hash, kept.head.status, true))),
+            Ok(_) => Ok(Done { batch, ..Done::with(saved(&hash, status, true)) }),
             Err(refusal) if refusal.code == Code::PlanNotFound => {
-                let done = put(&hub, &session.root, &content, &hash, Status::Draft)?;
-                Ok(Done { output: saved(&hash, Status::Draft, false), ..done })
+                let done = put(&hub, &session.root, &content, &hash, status.in_file())?;
+                Ok(Done { output: saved(&hash, status, false), batch, ..done })
             }
             Err(refusal) => Err(refusal),
         }
@@ -46,8 +59,8 @@ async fn work(call: Call) -> Result<Done, Refusal> {
     .await
 }
 
-fn saved(hash: &str, status: Status, existed: bool) -> serde_json::Value {
-    json!({"status": "PLAN_SAVED", "hash": hash, "path": plan::path_of(hash).as_str(), "plan_status": status.as_str(), "existed": existed})
+fn saved(hash: &str, status: PlanStatus, existed: bool) -> serde_json::Value {
+    json!({"status": "PLAN_SAVED", "hash": hash, "path": plan::path_of(hash).as_str(), "plan_status": status.shown(), "existed": existed})
 }
 
 /// Puts a plan with this status in its place.

@@ -20,8 +20,9 @@ pub static TOOL: Tool = Tool {
 
 async fn work(call: Call) -> Result<Done, Refusal> {
     let session = call.session()?;
+    let end = session.trail.check().await.map_err(|error| error.refusal())?;
     blocking::run(move || {
-        let mut replayed = replay(&session.root, &Filter::default())?;
+        let mut replayed = replay(&session.root, &Filter::default(), &end)?;
         replayed.compare(&session.root);
         let mut plans = 0;
         for name in session.root.list(FOLDER)?.into_iter().take(limits::PLANS) {
@@ -34,7 +35,7 @@ async fn work(call: Call) -> Result<Done, Refusal> {
         let findings: Vec<Value> = replayed.findings.iter().map(Finding::shown).collect();
         let verified = replayed.verified.as_ref();
         Ok(Done::with(json!({
-            "ok": findings.is_empty(), "entries": verified.map(|verified| verified.entries),
+            "ok": findings.is_empty(), "verdict": replayed.verdict(), "entries": verified.map(|verified| verified.entries),
             "head": verified.map(|verified| verified.head.as_str()), "plans": plans,
             "files": replayed.all_files.len(), "findings": findings,
         })))

@@ -11,6 +11,7 @@ const CLOSE: &str = "-->";
 pub enum Status {
     Draft,
     Approved,
+    Rejected,
 }
 
 impl Status {
@@ -18,11 +19,12 @@ impl Status {
         match self {
             Status::Draft => "DRAFT",
             Status::Approved => "APPROVED",
+            Status::Rejected => "REJECTED",
         }
     }
 }
 
-/// What the header comment says.
+/// What the header comment says. It shows what the server decided; nothing is believed because of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
     pub hash: String,
@@ -40,6 +42,7 @@ impl Head {
         let role = field("ROLE")?;
         let status = match field("STATUS")? {
             "APPROVED" => Status::Approved,
+            "REJECTED" => Status::Rejected,
             _ => Status::Draft,
         };
         Some(Self {

@@ -10,7 +10,8 @@
 //! ## Plan Metadata … ## Rollback / Failure Policy
 //! ```
 //!
-//! The hash is that of the text without the comment, so approving a plan does not change it.
+//! The hash is that of the text without the comment, so approving a plan does not change it. The comment is for readers: whether a
+//! plan is approved is a record in the store of the server (`approvals`).
 
 pub mod allowlist;
 mod hash;
@@ -21,7 +22,6 @@ mod parse;
 mod tests;
 
 use orchestr8_contract::Code;
-use orchestr8_contract::envelope::Role;
 
 use crate::refusal::Refusal;
 use crate::root::{Inside, Root};
@@ -66,16 +66,10 @@ pub fn load(root: &Root, hash: &str) -> Result<Kept, Refusal> {
     Ok(Kept { head, hash: is, plan, text })
 }
 
-/// A plan under which something may be written now.
-pub fn load_approved(root: &Root, hash: &str) -> Result<Kept, Refusal> {
+/// A plan under which something may be written now: one with an approval in the store of the server.
+pub fn load_approved(root: &Root, hash: &str, approval: &Result<(), Refusal>) -> Result<Kept, Refusal> {
     let kept = load(root, hash)?;
-    if kept.head.status != Status::Approved {
-        return Err(Refusal::new(Code::PlanNotApproved, format!("plan {hash} is not approved")));
-    }
-    if kept.head.role != Role::Planner {
-        let message = format!("plan {hash} was not approved by the planner");
-        return Err(Refusal::new(Code::PlanNotApproved, message));
-    }
+    approval.clone()?;
     let findings = lint(body(&kept.text));
     match findings.is_empty() {
         true => Ok(kept),

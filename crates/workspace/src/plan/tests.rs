@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use orchestr8_contract::envelope::Role;
+
 use super::*;
 
 pub const GOOD: &str = include_str!("good.md");

@@ -70,9 +70,16 @@ async fn a_session_stays_locked_until_a_report_is_written() {
             "{path}"
         );
     }
-    let report =
-        executor.call("write_file", json!({"path": "docs/reports/a.md", "content": "why\n"})).await.unwrap();
+    for content in ["", "why\n", "Something went wrong, and it will not happen again.\n"] {
+        let args = json!({"path": "docs/reports/a.md", "content": content});
+        assert!(executor.call("write_file", args).await.is_err(), "{content}");
+    }
+    let content = "write_file ended with PLAN_SCOPE_VIOLATION: etc is not in the plan.\n";
+    let args = json!({"path": "docs/reports/a.md", "content": content});
+    let report = executor.call("write_file", args.clone()).await.unwrap();
     assert_eq!(report["unlocked"], true);
+    let again = executor.call("write_file", args).await.unwrap_err();
+    assert_eq!(again.error_code, Code::FileAlreadyExists, "a report is never replaced");
     executor.call("write_file", write(&plan)).await.unwrap();
     let other = world.connect("d", Role::Executor).await;
     other.call("write_file", write(&plan)).await.unwrap();

@@ -8,4 +8,5 @@
 
 mod gates;
 mod holding;
+mod processes;
 mod world;

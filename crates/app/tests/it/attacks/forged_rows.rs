@@ -3,7 +3,9 @@
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use super::actors::{audit, echo, expect, serve, tokens, workflow};
+use super::actors::{audit, echo, expect, serve, token, tokens, workflow};
+use crate::governed::GOOD;
+use crate::governed::http::Caller;
 use crate::program::Place;
 use crate::server::Server;
 
@@ -126,4 +128,55 @@ fn an_execution_whose_starter_was_changed_in_the_data_file_does_not_go_on() {
     until(&server, &whole, |seen| seen["status"] == "completed");
     let seen = until(&server, &changed, |_| true);
     assert_ne!(seen["status"], "completed", "{seen}");
+}
+
+/// An approval, a signed end of a trail and a lock of a governed workspace that were changed in the data file.
+#[test]
+fn an_approval_that_was_put_into_the_data_file_lets_no_file_be_written() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.path().join("open")).unwrap();
+    let root = std::fs::canonicalize(place.path()).unwrap().join("open");
+    let governed = [token("plans", "acme", &["planner"]), token("executes", "acme", &["executor"])].concat();
+    let config = format!(
+        "[workspace]\nroots = ['{}']\n{}{governed}",
+        root.display(),
+        token("owner", "acme", &["owner"])
+    );
+    let server = serve(&place, &config);
+    let mut planner = Caller::new(&server, "plans");
+    planner.call("begin_session", &json!({"workspace_root": root}));
+    let saved = planner.call("save_plan", &json!({"content": GOOD}));
+    let hash = saved["hash"].as_str().unwrap_or_else(|| panic!("{saved}")).to_owned();
+    let server = tampered(
+        &place,
+        server,
+        "UPDATE ws_plans SET status = 'approved', decided_by = 'owner', decided_ms = 1, method = 'request', signature = '00';",
+    );
+    let mut executor = Caller::new(&server, "executes");
+    let began = executor.call("begin_session", &json!({"workspace_root": root}));
+    assert_eq!(began["status"], "SESSION_INITIALIZED", "{began}");
+    let write = json!({"path": "src/a.txt", "plan": hash, "content": "x\n", "intent": "Write within a plan that was forged"});
+    let refused = executor.call("write_file", &write);
+    assert_eq!(refused["details"]["reason"], "approval_signature", "{refused}");
+    // A decision of a person replaces the forged one.
+    expect(
+        &server,
+        "owner",
+        ("POST", &format!("/v1/plans/{hash}")),
+        Some(json!({"decision": "approve"})),
+        200,
+    );
+    assert_eq!(executor.call("write_file", &write)["status"], "OK");
+
+    // A cut trail, with the end in the data file moved to fit.
+    let server = tampered(
+        &place,
+        server,
+        "UPDATE ws_trails SET seq = 1, head = (SELECT entry_hash FROM ws_entries WHERE seq = 1), pending = '';
+         DELETE FROM ws_entries WHERE seq > 1;",
+    );
+    let text = place.read("open/audit-log.jsonl");
+    place.plant("open/audit-log.jsonl", text.split_inclusive('\n').next().unwrap());
+    let refused = Caller::new(&server, "executes").call("begin_session", &json!({"workspace_root": root}));
+    assert_eq!(refused["details"]["verdict"], "TAMPERED", "{refused}");
 }

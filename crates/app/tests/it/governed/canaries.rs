@@ -3,7 +3,7 @@
 use orchestr8_workspace::plan::Status;
 use serde_json::{Value, json};
 
-use super::{GOOD, Governed, plant};
+use super::{GOOD, Governed, plant, with_workspace};
 use crate::program::Place;
 
 /// Each looks like a secret, or stands where texts are never repeated.
@@ -24,7 +24,7 @@ fn assert_silent(what: &str, text: &str) {
 
 #[test]
 fn no_secret_of_an_argument_is_told_logged_or_recorded() {
-    let place = Place::new().with("ORCHESTR8_LOGGING_LEVEL", "debug");
+    let place = with_workspace(Place::new().with("ORCHESTR8_LOGGING_LEVEL", "debug"));
     let hash = plant(
         &place,
         &GOOD.replace("`true`", "`echo ghp_0123456789abcdefghijABCDEFGHIJ012345; exit 1`"),
@@ -61,6 +61,6 @@ fn no_secret_of_an_argument_is_told_logged_or_recorded() {
     assert!(log.contains("\"level\":\"debug\""), "the log was on");
     assert_silent("the log", &log);
     let trail = place.read("workspace/audit-log.jsonl");
-    assert_eq!(trail.lines().count(), 12, "{trail}");
+    assert_eq!(trail.lines().count(), 13, "{trail}");
     assert_silent("the trail", &trail);
 }

@@ -6,31 +6,34 @@ use sha2::{Digest, Sha256};
 use crate::program::Place;
 use crate::server::{Http, Server};
 
-fn config(place: &Place) -> String {
-    let hash =
-        |token: &str| Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let token = |name: &str, role: &str| {
-        format!("[[auth.tokens]]\nname = '{name}'\nsha256 = '{}'\nroles = [{role}]\n", hash(name))
-    };
+/// One `[[auth.tokens]]`: the token is its name.
+pub fn token(name: &str, role: &str) -> String {
+    let hash: String = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("[[auth.tokens]]\nname = '{name}'\nsha256 = '{hash}'\nroles = [{role}]\n")
+}
+
+/// The folder `open` is the only workspace.
+pub fn config(place: &Place) -> String {
     let root = std::fs::canonicalize(place.path()).unwrap().join("open");
     format!(
-        "{}{}{}[workspace]\nroots = ['{}']\n",
+        "[workspace]\nroots = ['{}']\n{}{}{}",
+        root.display(),
         token("plans", "'planner'"),
         token("executes", "'executor'"),
         token("plain", ""),
-        root.display()
     )
 }
 
-struct Caller<'a> {
+/// A connection over HTTP by a bearer token, past the handshake.
+pub struct Caller {
     http: Http,
-    token: &'a str,
+    token: String,
     session: String,
 }
 
-impl<'a> Caller<'a> {
-    fn new(server: &Server, token: &'a str) -> Self {
-        let mut caller = Self { http: server.connect(), token, session: String::new() };
+impl Caller {
+    pub fn new(server: &Server, token: &str) -> Self {
+        let mut caller = Self { http: server.connect(), token: token.to_owned(), session: String::new() };
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "it", "version": "1"}}});
         let answer = caller.post(&hello);
@@ -45,7 +48,8 @@ impl<'a> Caller<'a> {
         caller
     }
 
-    fn post(&mut self, message: &Value) -> (String, Value) {
+    /// The head and the body of an answer.
+    pub fn post(&mut self, message: &Value) -> (String, Value) {
         let more = format!("Authorization: Bearer {}\r\n{}", self.token, self.session);
         let answer = self.http.post(&more, &message.to_string()).unwrap();
         let body = answer
@@ -57,7 +61,8 @@ impl<'a> Caller<'a> {
         (answer.head.clone(), serde_json::from_str(body).unwrap_or_default())
     }
 
-    fn call(&mut self, tool: &str, args: &Value) -> Value {
+    /// What a call gives, also if it failed.
+    pub fn call(&mut self, tool: &str, args: &Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": args}});
         let answer = self.post(&message).1;
         serde_json::from_str(

@@ -1,7 +1,9 @@
 //! Governed workspaces, served by the real program.
 
+mod attacks;
 mod canaries;
-mod http;
+mod elicitation;
+pub mod http;
 mod roles;
 mod trail;
 mod transcripts;
@@ -26,8 +28,8 @@ pub struct Governed {
 
 impl Governed {
     pub fn start(place: Place, role: &str, more: &[&str]) -> Self {
-        std::fs::create_dir_all(place.path().join("workspace")).unwrap();
-        let args = [&["--governed", role, "--ephemeral"], more].concat();
+        let place = with_workspace(place);
+        let args = [&["--governed", role], more].concat();
         let client = Client::ready(&place, &args);
         Self { place, client, next_id: 1 }
     }
@@ -70,14 +72,38 @@ impl Governed {
     }
 }
 
+/// The same place, whose folder `workspace` is the only workspace unless it has named some.
+pub fn with_workspace(place: Place) -> Place {
+    std::fs::create_dir_all(place.path().join("workspace")).unwrap();
+    if place.has(ROOTS) {
+        return place;
+    }
+    let root = root_of(&place);
+    place.with(ROOTS, root.to_str().unwrap())
+}
+
+const ROOTS: &str = "ORCHESTR8_WORKSPACE_ROOTS";
+
+/// Approves a plan of the workspace, as the person at this machine.
+pub fn approve(place: &Place, hash: &str) {
+    let root = root_of(place);
+    let words = ["plans", "approve", hash, "--yes", "--deterministic", "--workspace", root.to_str().unwrap()];
+    let said = place.run(&words);
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
 pub fn root_of(place: &Place) -> PathBuf {
     std::fs::canonicalize(place.path()).unwrap().join("workspace")
 }
 
-/// Puts a plan into a workspace and gives its hash.
+/// Puts a plan into a workspace, approved or not, and gives its hash.
 pub fn plant(place: &Place, text: &str, status: Status) -> String {
     let hash = hash_of(text);
-    let text = with_head(text, &Head { hash: hash.clone(), role: Role::Planner, status });
-    place.write(&format!("workspace/docs/plans/{hash}.md"), &text);
+    let head = Head { hash: hash.clone(), role: Role::Planner, status: Status::Draft };
+    place.write(&format!("workspace/docs/plans/{hash}.md"), &with_head(text, &head));
+    match status {
+        Status::Approved => approve(place, &hash),
+        Status::Draft | Status::Rejected => {}
+    }
     hash
 }

@@ -1,54 +1,73 @@
-//! A planner and an executor at work in one workspace, each in a process of its own.
+//! A planner, a person and an executor at work in one workspace.
+
+use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{GOOD, Governed, root_of};
+use super::http::{Caller, config, token};
+use super::{GOOD, Governed};
 use crate::program::Place;
+use crate::server::Server;
 
 #[test]
-fn a_plan_is_written_by_one_and_carried_out_by_the_other() {
+fn a_plan_is_written_by_one_approved_by_a_person_and_carried_out_by_the_other() {
     let place = Place::new();
-    let folder = place.path().to_owned();
-    let mut planner = Governed::start(place, "planner", &[]);
-    planner.begin();
-    let saved = planner.call("save_plan", json!({"content": GOOD})).unwrap();
-    let hash = saved["hash"].as_str().unwrap().to_owned();
+    let (server, root) = serve(&place, "open");
+    let mut planner = Caller::new(&server, "plans");
+    planner.call("begin_session", &json!({"workspace_root": root}));
+    let hash = planner.call("save_plan", &json!({"content": GOOD}))["hash"].as_str().unwrap().to_owned();
 
-    let mut executor = Governed::start(Place::new(), "executor", &[]);
-    let root = root_of(&planner.place);
-    executor.call("begin_session", json!({"workspace_root": root})).unwrap();
+    let mut executor = Caller::new(&server, "executes");
+    executor.call("begin_session", &json!({"workspace_root": root}));
     let write = json!({
-        "path": "src/a.txt", "plan": hash, "content": "hello\n", "intent": "Say hello to whoever reads this",
+        "path": "src/a.txt", "plan": hash, "content": "hello\n", "intent": "Say hello to all who read this",
     });
-    let refused = executor.call("write_file", write.clone()).unwrap_err();
-    assert_eq!(refused["error_code"], "PLAN_NOT_APPROVED");
-    planner.call("approve_plan", json!({"hash": hash})).unwrap();
-    executor.call("write_file", write).unwrap();
-    assert_eq!(std::fs::read_to_string(folder.join("workspace/src/a.txt")).unwrap(), "hello\n");
+    assert_eq!(executor.call("write_file", &write)["error_code"], "PLAN_NOT_APPROVED");
+    let more = "Authorization: Bearer decides\r\n";
+    let decision = json!({"decision": "approve", "comment": "discussed"}).to_string();
+    let decided =
+        server.connect().request("POST", &format!("/v1/plans/{hash}"), more, Some(&decision)).unwrap();
+    assert_eq!((decided.status, &decided.json()["decidedBy"]), (200, &json!("decides")));
+    assert_eq!(executor.call("write_file", &write)["status"], "OK");
+    assert_eq!(place.read("open/src/a.txt"), "hello\n");
 
-    let checked = planner.call("verify_workspace_integrity", json!({})).unwrap();
+    let checked = planner.call("verify_workspace_integrity", &json!({}));
     assert_eq!((&checked["ok"], &checked["entries"]), (&json!(true), &json!(6)), "{checked}");
-    let bundle = executor.call("generate_attestation_bundle", json!({"plan_hash": hash})).unwrap();
-    let verified = executor.call("verify_attestation_bundle", bundle.clone()).unwrap();
+    let bundle = executor.call("generate_attestation_bundle", &json!({"plan_hash": hash}));
+    let verified = executor.call("verify_attestation_bundle", &bundle);
     assert_eq!(
         (&verified["valid"], &verified["signed_by_this_server"]),
         (&json!(true), &json!(true)),
         "{verified}"
     );
-    let of_other = planner.call("verify_attestation_bundle", bundle.clone()).unwrap();
-    assert_eq!((&of_other["valid"], &of_other["signed_by_this_server"]), (&json!(true), &json!(false)));
-    let mut forged = bundle;
+    let mut forged = bundle.clone();
     forged["bundle"]["verdict"] = "DIVERGED".into();
-    assert_eq!(executor.call("verify_attestation_bundle", forged).unwrap()["valid"], false);
+    assert_eq!(executor.call("verify_attestation_bundle", &forged)["valid"], false);
 
-    // Whoever writes past the server is found.
-    std::fs::write(folder.join("workspace/src/a.txt"), "changed").unwrap();
-    let checked = planner.call("verify_workspace_integrity", json!({})).unwrap();
+    // What is written past the server is found.
+    place.plant("open/src/a.txt", "changed");
+    let checked = planner.call("verify_workspace_integrity", &json!({}));
     assert_eq!((&checked["ok"], &checked["findings"][0]["path"]), (&json!(false), &json!("src/a.txt")));
-    let replayed = executor.call("replay_execution", json!({"plan_hash": hash})).unwrap();
-    assert_eq!(replayed["verdict"], "DIVERGED");
-    let (log, _) = executor.end();
-    assert!(!log.contains("panic"), "{log}");
+    assert_eq!(executor.call("replay_execution", &json!({"plan_hash": hash}))["verdict"], "DIVERGED");
+
+    // Another server does not know the key, so it says nothing about the bundle.
+    let elsewhere = Place::new();
+    let (other, root) = serve(&elsewhere, "open");
+    let mut stranger = Caller::new(&other, "plans");
+    stranger.call("begin_session", &json!({"workspace_root": root}));
+    let verified = stranger.call("verify_attestation_bundle", &bundle);
+    assert_eq!((&verified["valid"], &verified["signed_by_this_server"]), (&json!(false), &json!(false)));
+    let problems = verified["problems"].as_array().unwrap();
+    assert!(problems.iter().any(|what| what.as_str().unwrap().contains("does not know")), "{verified}");
+}
+
+/// A server with one workspace, and tokens for a planner, an executor and an approver.
+fn serve(place: &Place, folder: &str) -> (Server, PathBuf) {
+    place.write(&format!("{folder}/README.md"), "hello\n");
+    let config = config(place) + &token("decides", "'approver'");
+    place.write("orchestr8.toml", &config);
+    let root = std::fs::canonicalize(place.path()).unwrap().join(folder);
+    (Server::start(place, &[]), root)
 }
 
 /// An ordinary connection sees nothing of workspaces, and a governed one nothing but them.

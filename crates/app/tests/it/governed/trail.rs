@@ -32,7 +32,13 @@ fn a_trail_is_shown_proven_and_exported_and_a_changed_byte_is_found() {
     assert_eq!(place.run(&["audit", "verify", "--file", "out.jsonl", "--head", head]).code, Some(0));
     assert_eq!(place.run(&["audit", "verify", "--file", "out.jsonl", "--head", "none"]).code, Some(1));
 
-    let changed = place.read("workspace/audit-log.jsonl").replacen("FILE_NOT_FOUND", "FILE_NOT_FOUNT", 1);
+    let text = place.read("workspace/audit-log.jsonl");
+    let cut: String = text.split_inclusive('\n').take(3).collect();
+    place.write("workspace/audit-log.jsonl", &cut);
+    let found = place.run(&["audit", "verify", "--workspace", "workspace"]);
+    assert_eq!((found.code, found.err.contains("TAMPERED: entry 4")), (Some(1), true), "{}", found.err);
+
+    let changed = text.replacen("FILE_NOT_FOUND", "FILE_NOT_FOUNT", 1);
     place.write("workspace/audit-log.jsonl", &changed);
     let found = place.run(&["audit", "verify", "--workspace", "workspace"]);
     assert_eq!(found.code, Some(1));

@@ -14,7 +14,7 @@ use orchestr8_workspace::plan::Status;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 
-use super::{GOOD, Governed, plant, root_of};
+use super::{GOOD, Governed, plant, root_of, with_workspace};
 use crate::program::Place;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/workspace");
@@ -34,9 +34,8 @@ async fn every_transcript_holds() {
 /// ERR-2: every registered code is shown by some transcript.
 #[test]
 fn every_registered_code_is_in_a_transcript() {
-    let files = std::fs::read_dir(FOLDER)
-        .unwrap()
-        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+    let files = std::fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.is_file()).map(|path| std::fs::read_to_string(path).unwrap());
     let all: String = files.collect();
     let missing: Vec<&Code> =
         CODES.iter().filter(|code| !all.contains(&format!("\"error_code\":\"{code}\""))).collect();
@@ -53,18 +52,19 @@ struct Player {
 /// A workspace and a connection as the transcript wants them.
 fn client(transcript: &Transcript) -> Player {
     let mut place = Place::new();
+    for setting in transcript.settings().filter(|(name, _)| *name == "variable") {
+        let (name, value) = setting.1.split_once('=').unwrap();
+        place = place.with(name, value);
+    }
+    let place = with_workspace(place);
     let (mut role, mut more, mut names, mut held) =
         ("executor".to_owned(), vec!["--deterministic"], Vec::new(), None);
-    std::fs::create_dir_all(place.path().join("workspace")).unwrap();
     let root = root_of(&place);
     for (name, value) in transcript.settings() {
         match name {
             "role" => role = value.to_owned(),
             "conformance" => more.push("--conformance"),
-            "variable" => {
-                let (name, value) = value.split_once('=').unwrap();
-                place = place.with(name, value);
-            }
+            "variable" => {}
             "file" => {
                 let (path, text) = value.split_once(' ').unwrap();
                 place.write(&format!("workspace/{path}"), &text.replace("\\n", "\n"));

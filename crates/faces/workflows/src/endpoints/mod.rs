@@ -12,6 +12,7 @@ pub(crate) mod journal;
 pub(crate) mod journal_lines;
 pub(crate) mod limits;
 pub(crate) mod lists;
+pub(crate) mod plans;
 pub(crate) mod program;
 pub(crate) mod schedules;
 pub(crate) mod secrets;

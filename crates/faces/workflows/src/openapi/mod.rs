@@ -7,6 +7,7 @@ mod definition;
 mod executions;
 mod limits;
 mod operation;
+mod plans;
 mod program;
 mod schedules;
 mod schemas;
@@ -53,6 +54,7 @@ pub fn document() -> Value {
             {"name": "approvals", "description": "What waits for a person's word."},
             {"name": "schedules", "description": "What runs at which times."},
             {"name": "limits", "description": "Limits of queues, agents and tenants, changed while the server runs."},
+            {"name": "workspaces", "description": "Plans of governed workspaces, and where their audit trails end."},
             {"name": "triggers", "description": "What starts workflows from outside."},
             {"name": "secrets", "description": "Values that steps send to bound destinations, and that no answer shows."},
             {"name": "servers", "description": "Other MCP servers whose tools are offered here."},
@@ -88,6 +90,7 @@ fn all() -> Vec<Path> {
     paths.extend(secrets::paths());
     paths.extend(servers::paths());
     paths.extend(limits::paths());
+    paths.extend(plans::paths());
     paths.extend(witness::paths());
     paths.extend(workers::paths());
     paths.extend(tokens::paths());

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::definition;
 use super::operation::schema;
+use super::plans;
 use super::shapes::{any_object, list, map_of, moment, named, one_of, open, or_null, text, truth, whole};
 use crate::endpoints::lists::STATUSES;
 use crate::to_wire::Word;
@@ -232,6 +233,7 @@ fn others() -> Map<String, Value> {
         "revokedAt": or_null(moment()), "revokedBy": or_null(text()), "lastUsedAt": or_null(moment()),
     });
     named([
+        ("GovernedPlan", plans::plan()),
         (
             "ApiToken",
             open(token, &["id", "name", "tenant", "roles", "scope", "status", "createdAt", "createdBy"]),

@@ -6,8 +6,15 @@ use serde_json::Value;
 
 use super::{recipes, registered, serve};
 
-/// Actions that no client reaches: the program runs them for an agent of a workflow, or for its upkeep.
-const INTERNAL: [&str; 4] = ["knowledge.delete_due", "llm.complete", "session.run", "tool_search"];
+/// Actions that no client reaches: the program runs them for an agent of a workflow, for its upkeep, or to record a refused call.
+pub const INTERNAL: [&str; 6] = [
+    "knowledge.delete_due",
+    "llm.complete",
+    "session.run",
+    "tool_search",
+    "workspace.refused_call",
+    "workspace.unknown_tool",
+];
 
 /// Methods that are served before a caller can ask for an action, or that only keep a stream open.
 const WITHOUT_ACTION: [&str; 2] = ["initialize", "subscriptions/listen"];

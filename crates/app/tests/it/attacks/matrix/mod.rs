@@ -9,6 +9,7 @@ mod claims;
 mod content;
 mod coverage;
 mod eavesdropper;
+mod internal_actions;
 mod lists;
 mod objects;
 mod recipe;
@@ -78,6 +79,8 @@ fn recipes(actions: &[(String, Vec<String>)]) -> Vec<Recipe> {
     let governed: Vec<String> = actions.iter().map(|(name, _)| name.clone()).collect();
     let governed: Vec<String> =
         governed.into_iter().filter(|name| name.starts_with(reference::GOVERNED)).collect();
+    let governed: Vec<String> =
+        governed.into_iter().filter(|name| !coverage::INTERNAL.contains(&name.as_str())).collect();
     [
         recipes_workflows::all(),
         recipes_workflows::all().into_iter().map(Recipe::under_the_other_prefix).collect(),

@@ -13,6 +13,7 @@ pub fn all() -> Vec<Recipe> {
         schedules(),
         triggers(),
         approvals(),
+        workspaces(),
         workers(),
         administration(),
         observation(),
@@ -186,6 +187,22 @@ fn approvals() -> Vec<Recipe> {
         of("POST /v1/approvals/{token}", "executions.approve", move |o| {
             post(format!("/v1/approvals/{}", o.approval()), decision())
         }),
+    ]
+}
+
+/// There are no workspaces here: what is asked for is looked for, and not found, after the role check.
+fn workspaces() -> Vec<Recipe> {
+    let plan = || format!("/v1/plans/{}", "0".repeat(64));
+    vec![
+        of("GET /v1/plans", "plans.list", |_| get("/v1/plans")),
+        of("GET /v1/plans/{hash}", "plans.get", move |_| get(plan())).ends(&["404"]),
+        of("POST /v1/plans/{hash}", "plans.decide", move |_| post(plan(), json!({"decision": "approve"})))
+            .ends(&["404"]),
+        of("GET /v1/trails", "trails.show", |_| get("/v1/trails?workspace=/nowhere")).ends(&["404"]),
+        of("POST /v1/trails/accept", "trails.accept", |_| {
+            post("/v1/trails/accept", json!({"workspace": "/nowhere"}))
+        })
+        .ends(&["404"]),
     ]
 }
 

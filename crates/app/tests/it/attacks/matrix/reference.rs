@@ -28,7 +28,7 @@ const RIGHTS: &[Right] = &[
         "session.get_fork_messages", "session.get_last_assistant_text", "session.get_messages", "session.get_session_stats",
         "session.get_skills", "session.get_startup_recovery", "session.get_state", "session.get_tools", "session.get_tree",
         "session.list_session_files", "session.list_sessions", "session.list_stored_sessions", "session.switch_session",
-        "tool_search", "triggers.list", "triggers.show", "witness.heads", "workflow", "workflows.list", "workflows.metrics", "workflows.show", "workflows.validate",
+        "plans.get", "plans.list", "tool_search", "trails.show", "triggers.list", "triggers.show", "witness.heads", "workflow", "workflows.list", "workflows.metrics", "workflows.show", "workflows.validate",
     ]},
     // Reads how the server is, which tells nothing of a tenant's data.
     Right { roles: &["viewer", "agent", "operator", "editor", "approver", "admin", "owner"], actions: &[
@@ -62,7 +62,7 @@ const RIGHTS: &[Right] = &[
         "knowledge.update_document", "schedules.apply", "schedules.delete", "triggers.apply", "triggers.delete",
         "workflows.apply", "workflows.delete",
     ]},
-    Right { roles: &["approver", "owner"], actions: &["executions.approve"] },
+    Right { roles: &["approver", "owner"], actions: &["executions.approve", "plans.decide"] },
     Right { roles: &["worker", "owner"], actions: &[
         "workers.complete", "workers.fail", "workers.heartbeat", "workers.poll",
     ]},
@@ -70,7 +70,7 @@ const RIGHTS: &[Right] = &[
     Right { roles: &["admin", "owner"], actions: &[
         "audit.entries", "audit.verify", "keys.manage", "limits.list", "limits.set", "limits.unset", "secrets.delete", "secrets.list", "secrets.rotate", "secrets.set",
         "servers.add", "servers.logs", "servers.remove", "servers.restart",
-        "tokens.create", "tokens.list", "tokens.revoke", "tokens.rotate", "tools.quarantined", "witness.forget",
+        "tokens.create", "tokens.list", "tokens.revoke", "tokens.rotate", "tools.quarantined", "trails.accept", "witness.forget",
     ]},
     // In token mode the tools of admins ask for the role itself, as seed 000 has it.
     Right { roles: &["admin"], actions: &[

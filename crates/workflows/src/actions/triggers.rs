@@ -66,7 +66,7 @@ fn apply_input() -> Value {
         "acknowledge": {"type": "boolean"}, "maxPerMinute": {"type": "integer"}}});
     let notify = json!({"type": "object", "additionalProperties": false, "required": ["url", "on"], "properties": {
         "url": {"type": "string", "minLength": 1, "maxLength": limits::URL_BYTES},
-        "on": {"type": "array", "minItems": 1, "maxItems": 3, "items": {"enum": ["failed", "approval", "budget"]}},
+        "on": {"type": "array", "maxItems": 3, "items": {"enum": ["failed", "approval", "budget"]}},
         "workflows": {"type": "array", "maxItems": 100, "items": {"type": "string", "minLength": 1, "maxLength": 256}}}});
     object(
         json!({

@@ -116,8 +116,8 @@ pub async fn trigger_depth_of(hub: &Hub, tenant: &str, correlation: &str) -> Res
     let newest = crate::triggers::tables::newest_of_correlation(tenant, correlation);
     let rows = hub.0.ports.store.query(newest).await.map_err(fault)?;
     let Some(row) = rows.first() else { return Ok(0) };
-    let given: Given = serde_json::from_str(row.text(0).map_err(fault)?)
-        .map_err(|error| damaged("given").because(error))?;
+    let given: Given =
+        serde_json::from_str(row.text(0).map_err(fault)?).map_err(|error| damaged("given").because(error))?;
     Ok(given.authors.trigger_depth)
 }
 

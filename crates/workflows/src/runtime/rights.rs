@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use orchestr8_contract::Fault;
 use orchestr8_contract::id::Tenant;
-use orchestr8_kernel::{Kernel, Principal};
 use orchestr8_kernel::authorize::revoked;
 use orchestr8_kernel::principals::Standing;
 use orchestr8_kernel::row_seal::RowSeal;
+use orchestr8_kernel::{Kernel, Principal};
 use orchestr8_secrets::SecretVault;
 
 use super::Hub;

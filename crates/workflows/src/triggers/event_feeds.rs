@@ -43,11 +43,7 @@ pub fn topic_of(tenant: &Tenant, origin: &EventOrigin) -> String {
 
 /// Where a trigger that is stored now begins: at the end of a feed; with an inbox at what was not acknowledged. Fails if its author
 /// may not read it.
-pub async fn beginning(
-    hub: &Hub,
-    principal: &Arc<Principal>,
-    origin: &EventOrigin,
-) -> Result<i64, Fault> {
+pub async fn beginning(hub: &Hub, principal: &Arc<Principal>, origin: &EventOrigin) -> Result<i64, Fault> {
     match origin {
         EventOrigin::Journals => {
             let rows = hub.ports().store.query(runtime_tables::feed_end()).await.map_err(fault)?;
@@ -100,7 +96,8 @@ async fn journals(hub: &Hub, trigger: &Trigger, after: i64) -> Result<FeedPage, 
     let end = store.query(runtime_tables::feed_end()).await.map_err(fault)?;
     let end = end.first().map_or(Ok(0), |row| row.int(0)).map_err(fault)?;
     let rows = store.query(tables::events(&trigger.tenant, after, PAGE)).await.map_err(fault)?;
-    let event = |row| Ok((orchestr8_kernel::ports::store::Row::int(row, 0).map_err(fault)?, feed::event(row)?));
+    let event =
+        |row| Ok((orchestr8_kernel::ports::store::Row::int(row, 0).map_err(fault)?, feed::event(row)?));
     let events = rows.iter().map(event).collect::<Result<Vec<_>, Fault>>()?;
     Ok(FeedPage { is_full: is_full(events.len()), events, end })
 }

@@ -155,7 +155,8 @@ async fn look(hub: &Hub, follower: &mut Follower, places: &mut Places) -> bool {
         }
         Err(cause) => {
             // What another domain refuses is refused again until something changes.
-            let is_refused = !matches!(cause.code.kind(), Kind::Exhausted | Kind::Unavailable | Kind::Internal);
+            let is_refused =
+                !matches!(cause.code.kind(), Kind::Exhausted | Kind::Unavailable | Kind::Internal);
             follower.is_behind = !is_refused;
             if follower.failure.is_none() {
                 failed(hub, &cause);

@@ -157,7 +157,9 @@ impl EventSpec {
         }
         match (messages > 0, &self.agent, self.acknowledge) {
             (true, None, _) => Err(wrong("/event/agent", "name the agent whose messages start the workflow")),
-            (false, Some(_), _) => Err(wrong("/event/agent", format!("belongs to the type {MESSAGE_RECEIVED}"))),
+            (false, Some(_), _) => {
+                Err(wrong("/event/agent", format!("belongs to the type {MESSAGE_RECEIVED}")))
+            }
             (false, None, Some(_)) => {
                 Err(wrong("/event/acknowledge", format!("belongs to the type {MESSAGE_RECEIVED}")))
             }

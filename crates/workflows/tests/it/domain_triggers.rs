@@ -56,7 +56,8 @@ async fn every_change_of_a_document_that_the_filter_takes_starts_the_workflow_on
     let world = World::new().await;
     create(&world, "before").await;
     let event = json!({"types": ["document.created", "document.updated"], "filter": "${event.data.title} != 'secret'"});
-    prepared(&world, event, json!({"what": "${event.type} ${event.data.title} ${event.data.revision}"})).await;
+    prepared(&world, event, json!({"what": "${event.type} ${event.data.title} ${event.data.revision}"}))
+        .await;
     let id = create(&world, "plan").await;
     rename(&world, &id, "secret").await;
     rename(&world, &id, "plan B").await;
@@ -104,7 +105,8 @@ async fn register(world: &World, id: &str) {
 }
 
 async fn send(world: &World, to: &str, payload: Value) {
-    let message = json!({"sourceAgentId": "boss", "targetAgentId": to, "messageType": "EVENT", "payload": payload});
+    let message =
+        json!({"sourceAgentId": "boss", "targetAgentId": to, "messageType": "EVENT", "payload": payload});
     world.ask("aacp.send", message).await;
 }
 
@@ -117,7 +119,8 @@ async fn a_message_for_an_agent_starts_the_workflow_and_is_acknowledged() {
     let world = World::new().await;
     register(&world, "desk").await;
     send(&world, "desk", json!({"n": 1})).await;
-    let event = json!({"types": ["message.received"], "agent": "desk", "filter": "${event.data.payload.n} != 2"});
+    let event =
+        json!({"types": ["message.received"], "agent": "desk", "filter": "${event.data.payload.n} != 2"});
     prepared(&world, event, json!({"what": "${event.data.sourceAgentId} ${event.data.payload.n}"})).await;
     for n in 2..=3 {
         send(&world, "desk", json!({"n": n})).await;
@@ -125,7 +128,11 @@ async fn a_message_for_an_agent_starts_the_workflow_and_is_acknowledged() {
     world.desk.called("react", 2).await;
     let mut found = seen(&world);
     found.sort_by_key(ToString::to_string);
-    assert_eq!(found, ["boss 1", "boss 3"].map(Value::from), "one that waited counts, one that is left out does not");
+    assert_eq!(
+        found,
+        ["boss 1", "boss 3"].map(Value::from),
+        "one that waited counts, one that is left out does not"
+    );
     shown_when(&world, |shown| shown["started"] == 2).await;
     while inbox(&world, "desk").await > 0 {
         tokio::task::yield_now().await;
@@ -156,8 +163,7 @@ async fn an_inbox_of_another_principal_and_documents_without_the_right_are_refus
         let principal = Principal::new("eve", Tenant::local(), RoleSet::named(roles));
         let Value::Object(args) = args else { unreachable!() };
         let correlation = CorrelationId::parse("test").unwrap();
-        let submission =
-            Submission::new("triggers.apply", Args::new(args), Arc::new(principal), correlation);
+        let submission = Submission::new("triggers.apply", Args::new(args), Arc::new(principal), correlation);
         match world.kernel.submit(submission).await.result {
             Ok(_) => None,
             Err(Halt::Fault(cause)) => Some(cause.code),
@@ -168,7 +174,8 @@ async fn an_inbox_of_another_principal_and_documents_without_the_right_are_refus
     assert_eq!(apply(["editor", "agent"], message.clone()).await, Some(Code::Unauthorized));
     assert_eq!(apply(["editor", "viewer"], message).await, Some(Code::Unauthorized));
     assert_eq!(apply(["editor", "viewer"], json!({"types": ["document.created"]})).await, None);
-    let unknown = json!({"id": "x", "workflowId": "react", "event": {"types": ["message.received"], "agent": "ghost"}});
+    let unknown =
+        json!({"id": "x", "workflowId": "react", "event": {"types": ["message.received"], "agent": "ghost"}});
     assert_eq!(world.refused("triggers.apply", unknown).await.code, Code::NotFound);
 }
 

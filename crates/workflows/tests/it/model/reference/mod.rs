@@ -6,9 +6,12 @@
 
 pub mod definition;
 pub mod dice;
+mod handlers;
 mod interpreter;
 mod loops;
+mod race;
 mod rollback;
 pub mod run;
 pub mod script;
+mod stopping;
 mod world;

@@ -68,13 +68,15 @@ impl Run {
             return changed;
         }
         let own = &self.steps[step];
+        // An item that still holds needs no turn.
+        let has_more = (own.next..items).any(|part| !own.results.contains_key(&part));
         let failed = own.failed.len() as u32;
         let fails = match on_item_error {
             OnItemError::Fail => failed > 0,
             OnItemError::Continue => false,
             OnItemError::TolerateHalf => failed * 2 > items,
         };
-        if self.is_stopping() || (!is_broken && (own.is_stopped || own.next < items)) {
+        if self.is_stopping() || (!is_broken && (own.is_stopped || has_more)) {
             self.steps[step].end = Some(End::Stopped);
         } else if fails {
             self.fail_step(step);

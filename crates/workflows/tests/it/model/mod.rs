@@ -3,6 +3,7 @@
 mod comparable;
 mod engine_driver;
 mod execution;
+mod live;
 mod open_work;
 #[allow(
     clippy::cast_possible_truncation,

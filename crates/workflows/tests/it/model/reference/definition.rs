@@ -47,6 +47,7 @@ pub struct Step {
     pub is_detached: bool,
     /// Its author chose the idempotency key.
     pub has_own_key: bool,
+    pub gives: Gives,
 }
 
 #[derive(Debug, Clone)]
@@ -134,6 +135,18 @@ pub enum OnItemError {
     TolerateHalf,
 }
 
+/// What comes of a call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Gives {
+    /// A script decides.
+    Scripted,
+    Number {
+        n: i64,
+        is_pure: bool,
+    },
+    Failure,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OnError {
     Fail,
@@ -149,6 +162,10 @@ pub enum OnUnknown {
 }
 
 impl Step {
+    pub fn is_pure(&self) -> bool {
+        matches!(self.gives, Gives::Number { is_pure: true, .. })
+    }
+
     pub fn is_call(&self) -> bool {
         matches!(self.kind, Kind::Agent | Kind::Worker)
     }
@@ -280,11 +297,22 @@ impl Step {
                     OnUnknown::Fail => "fail".into(),
                     OnUnknown::Ask => "ask".into(),
                 };
+                json["input"] = match self.gives {
+                    Gives::Scripted => json!({}),
+                    Gives::Number { n, is_pure: false } => json!({"value": {"n": n}}),
+                    Gives::Number { n, is_pure: true } => json!({"n": n}),
+                    Gives::Failure => json!({"fail": "NOT_FOUND"}),
+                };
+                if self.is_pure() {
+                    json["agentId"] = "@orchestr8/echo".into();
+                }
                 if let Some(step) = self.needs {
-                    json["input"] = json!({"x": format!("${{steps.s{step}.output}}")});
+                    json["input"]["x"] = format!("${{steps.s{step}.output}}").into();
                 }
             }
             Kind::Child(inner) => json["workflow"] = inner.to_json(),
+            // What no script decides is over at once.
+            Kind::Timer if self.gives != Gives::Scripted => json["wait"] = json!({"durationMs": 1}),
             Kind::Timer => json["wait"] = json!({"durationMs": 500}),
             Kind::Event { timeout: false } => json["wait"] = json!({"event": "e"}),
             Kind::Event { timeout: true } => json["wait"] = json!({"event": "e", "timeoutMs": 86_400_000}),
@@ -295,7 +323,8 @@ impl Step {
                     OnTimeout::Approve => "approve",
                     OnTimeout::Reject => "reject",
                 };
-                json["approval"] = json!({"message": "Go on?", "timeoutMs": 86_400_000, "onTimeout": how});
+                let timeout_ms = if self.gives == Gives::Scripted { 86_400_000 } else { 1 };
+                json["approval"] = json!({"message": "Go on?", "timeoutMs": timeout_ms, "onTimeout": how});
             }
             Kind::Switch { on, cases, default } => {
                 let case = |(value, steps): &(i64, Vec<usize>)| {

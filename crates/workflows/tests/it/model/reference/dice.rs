@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use super::definition::{
-    Condition, Definition, Join, Kind, OnError, OnItemError, OnTimeout, OnUnknown, Repeat, Step, Subject,
+    Condition, Definition, Gives, Join, Kind, OnError, OnItemError, OnTimeout, OnUnknown, Repeat, Step,
+    Subject,
 };
 
 /// Random numbers (SplitMix64).
@@ -110,6 +111,7 @@ fn step(dice: &mut Dice, range: Range, place: usize, before: &mut [Step]) -> Ste
         is_fallback: false,
         is_detached,
         has_own_key: is_call && dice.once_in(6),
+        gives: Gives::Scripted,
     }
 }
 
@@ -216,6 +218,7 @@ fn add_handlers(dice: &mut Dice, range: Range, steps: &mut Vec<Step>, body: usiz
             is_fallback: false,
             is_detached: false,
             has_own_key: is_call && dice.once_in(6),
+            gives: Gives::Scripted,
             kind,
         });
     }
@@ -247,6 +250,7 @@ fn add_fallbacks(dice: &mut Dice, steps: &mut Vec<Step>, count: usize) {
                 is_fallback: true,
                 is_detached: false,
                 has_own_key: dice.once_in(6),
+                gives: Gives::Scripted,
             });
         }
         place += 1;

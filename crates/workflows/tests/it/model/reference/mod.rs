@@ -13,5 +13,6 @@ mod race;
 mod rollback;
 pub mod run;
 pub mod script;
+pub mod self_running;
 mod stopping;
 mod world;

@@ -341,7 +341,7 @@ fn at<'r>(run: &'r mut Run, path: &[Unit]) -> &'r mut Run {
 }
 
 /// Does something to an execution and lets those that it belongs to follow.
-fn within(run: &mut Run, path: &[Unit], act: &mut dyn FnMut(&mut Run)) {
+pub fn within(run: &mut Run, path: &[Unit], act: &mut dyn FnMut(&mut Run)) {
     match path.split_first() {
         None => act(run),
         Some((unit, rest)) => within(run.child_at(*unit), rest, act),

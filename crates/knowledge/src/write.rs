@@ -1,8 +1,8 @@
 //! A write: everything that one change of a document is made of, gathered into one commit.
 
 use orchestr8_contract::{Fault, Output, topic};
-use orchestr8_kernel::{Context, Reply};
 use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::{Context, Reply};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -31,9 +31,11 @@ fn change(row: &Row) -> Result<Value, Fault> {
     let shown = || {
         let op = row.text(5)?;
         let event = Op::ALL.into_iter().find(|one| one.as_str() == op).map(outbox::event_of);
-        Ok(json!({"position": row.int(0)?, "event": event, "document_id": row.text(1)?, "revision": row.int(2)?,
+        Ok(
+            json!({"position": row.int(0)?, "event": event, "document_id": row.text(1)?, "revision": row.int(2)?,
                   "at": iso(row.int(3)?), "by": row.text(4)?, "op": op, "title": row.text(6)?, "parent_id": row.text(7)?,
-                  "correlation_id": row.optional_text(8)?}))
+                  "correlation_id": row.optional_text(8)?}),
+        )
     };
     shown().map_err(read)
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::agents::settings::Http;
+use crate::definition::model::{Child, Kind, Which};
 use crate::definition::{Problem, Workflow};
 use crate::limits;
 use crate::runtime::{Hub, fault, load, tables as runtime_tables};
@@ -188,14 +189,15 @@ async fn is_named(
     Ok(false)
 }
 
-/// The problems of a definition that names triggers which tell nobody.
+/// The problems of a definition, or of one inside it, that names triggers which tell nobody.
 pub async fn unknown_names(hub: &Hub, tenant: &str, workflow: &Workflow) -> Result<Vec<Problem>, Fault> {
-    let mut problems = Vec::new();
-    for (place, rule) in workflow.policies.notify.iter().enumerate() {
+    let (mut problems, mut rules) = (Vec::new(), Vec::new());
+    collect_rules(workflow, "$", &mut rules);
+    for (path, rule) in rules {
         let trigger = look_up(hub, tenant, &rule.to).await?;
         if trigger.is_none_or(|trigger| trigger.spec.notify.is_none()) {
             problems.push(Problem::new(
-                format!("$.policies.notify[{place}].to"),
+                format!("{path}.to"),
                 Code::InvalidWorkflow,
                 format!("there is no trigger with notify named '{}'", rule.to),
                 String::from("Run \"orchestr8 triggers list\", or let an owner store one with orchestr8 triggers apply."),
@@ -203,6 +205,16 @@ pub async fn unknown_names(hub: &Hub, tenant: &str, workflow: &Workflow) -> Resu
         }
     }
     Ok(problems)
+}
+
+fn collect_rules<'w>(workflow: &'w Workflow, at: &str, rules: &mut Vec<(String, &'w NotifyRule)>) {
+    let own = workflow.policies.notify.iter().enumerate();
+    rules.extend(own.map(|(place, rule)| (format!("{at}.policies.notify[{place}]"), rule)));
+    for (place, step) in workflow.steps.iter().enumerate() {
+        if let Kind::Workflow(Child { which: Which::Inline(inner), .. }) = &step.kind {
+            collect_rules(inner, &format!("{at}.{}.workflow", workflow.path(place)), rules);
+        }
+    }
 }
 
 /// What is asked, with the link that decides if the author may decide. The question itself may hold values, and is left out.

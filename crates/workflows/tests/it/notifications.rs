@@ -181,6 +181,9 @@ async fn a_definition_says_who_is_told_of_what() {
         .await;
     assert_eq!(refused.code, Code::InvalidWorkflow);
     assert!(format!("{refused:?}").contains("there is no trigger with notify named 'pagr'"), "{refused:?}");
+    let inner = json!([{"id": "child", "workflow": flow(json!([{"to": "pagr"}]), failing.clone())}]);
+    let refused = world.refused("workflows.apply", json!({"workflow": flow(json!([]), inner)})).await;
+    assert!(format!("{refused:?}").contains("$.steps[0].workflow.policies.notify[0].to"), "{refused:?}");
     world.ask("triggers.apply", channel(json!([]))).await;
     let told_of = json!([{"to": "pager", "on": ["failed"]}]);
     world.ask("workflows.apply", json!({"workflow": flow(told_of.clone(), failing.clone())})).await;

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::{recipes, registered, serve};
 
 /// Actions that no client reaches: the program runs them for an agent of a workflow, or for its upkeep.
-const INTERNAL: [&str; 5] = ["knowledge.changes", "knowledge.delete_due", "llm.complete", "session.run", "tool_search"];
+const INTERNAL: [&str; 5] =
+    ["knowledge.changes", "knowledge.delete_due", "llm.complete", "session.run", "tool_search"];
 
 /// Methods that are served before a caller can ask for an action, or that only keep a stream open.
 const WITHOUT_ACTION: [&str; 2] = ["initialize", "subscriptions/listen"];

@@ -14,6 +14,7 @@ pub mod json;
 pub mod limits;
 pub mod merkle;
 pub mod place;
+pub mod topic;
 pub mod trace;
 pub mod visible;
 

@@ -46,6 +46,8 @@ pub enum Op {
 }
 
 impl Op {
+    pub const ALL: [Op; 5] = [Op::Create, Op::Update, Op::Move, Op::Delete, Op::Restore];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Op::Create => "create",

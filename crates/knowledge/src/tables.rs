@@ -61,6 +61,11 @@ pub const MIGRATIONS: &[(&str, &str)] = &[(
     "knowledge-webhooks-1",
     "ALTER TABLE knowledge_webhook ADD COLUMN author TEXT;
      ALTER TABLE knowledge_webhook ADD COLUMN paused TEXT;",
+), (
+    "knowledge-feed-1",
+    "ALTER TABLE knowledge_revision ADD COLUMN correlation TEXT;
+     ALTER TABLE knowledge_revision ADD COLUMN position INTEGER;
+     CREATE INDEX knowledge_revision_position ON knowledge_revision (tenant, position) WHERE position IS NOT NULL;",
 )];
 
 /// Which document of whom.
@@ -264,8 +269,8 @@ pub fn below_show(whose: Whose<'_>) -> Statement {
 pub fn revision_insert(tenant: &str, new: &Document, record: &Record<'_>) -> Statement {
     Statement::new(
         "INSERT INTO knowledge_revision (tenant, document, revision, at_ms, author, op, note, title, mime, parent, metadata,
-            content_revision, body)
-         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13
+            content_revision, body, correlation, position)
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, (SELECT version FROM knowledge_tree WHERE tenant = ?1)
          WHERE ?3 = 1 + (SELECT COALESCE(MAX(revision), 0) FROM knowledge_revision WHERE tenant = ?1 AND document = ?2)",
         vec![
             tenant.into(),
@@ -281,6 +286,7 @@ pub fn revision_insert(tenant: &str, new: &Document, record: &Record<'_>) -> Sta
             metadata(new),
             new.content_revision.into(),
             record.body.into(),
+            record.correlation.into(),
         ],
     )
 }
@@ -289,6 +295,8 @@ pub fn revision_insert(tenant: &str, new: &Document, record: &Record<'_>) -> Sta
 pub struct Record<'a> {
     pub op: Op,
     pub author: &'a str,
+    /// The id of what it is a part of.
+    pub correlation: &'a str,
     pub note: Option<&'a str>,
     /// Only where it changed.
     pub body: Option<&'a str>,

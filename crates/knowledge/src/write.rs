@@ -1,8 +1,8 @@
 //! A write: everything that one change of a document is made of, gathered into one commit.
 
-use orchestr8_contract::{Fault, Output};
-use orchestr8_kernel::Reply;
+use orchestr8_contract::{Fault, Output, topic};
 use orchestr8_kernel::ports::store::Batch;
+use orchestr8_kernel::{Context, Reply};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -17,23 +17,26 @@ use crate::turns::Turn;
 pub const DELIVERIES: &str = "knowledge.deliveries";
 
 /// Wakes those who keep indexes outside of the store.
-pub const CHANGES: &str = "knowledge.changes";
+pub const CHANGES: &str = topic::DOCUMENTS;
 
 /// Who writes what.
 pub struct Write<'a> {
     pub tenant: &'a str,
     pub author: &'a str,
+    correlation: &'a str,
     /// The id of the event that tells others of it.
     pub event: Uuid,
     batch: Batch,
 }
 
 impl<'a> Write<'a> {
-    pub fn new(tenant: &'a str, author: &'a str, event: Uuid) -> Self {
+    pub fn new(context: &'a Context, event: Uuid) -> Self {
+        let tenant = context.principal.tenant.as_str();
         let mut batch = Batch::new();
         batch.then(tables::tree_open(tenant));
         batch.then_one(tables::tree_bump(tenant));
-        Self { tenant, author, event, batch }
+        let (author, correlation) = (&*context.principal.name, context.correlation.as_str());
+        Self { tenant, author, correlation, event, batch }
     }
 
     pub fn batch(&mut self) -> &mut Batch {
@@ -46,7 +49,7 @@ impl<'a> Write<'a> {
 
     /// The next revision of the document, its place in the journal of changes, and the news of it.
     pub fn record(&mut self, new: &'a Document, op: Op, note: Option<&str>, body: Option<&str>) {
-        let record = Record { op, author: self.author, note, body };
+        let record = Record { op, author: self.author, correlation: self.correlation, note, body };
         self.batch.then_one(tables::revision_insert(self.tenant, new, &record));
         self.batch.then(tables::change_note(self.whose(&new.id)));
         let news =

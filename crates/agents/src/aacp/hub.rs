@@ -89,7 +89,7 @@ type Waiters = HashMap<(Tenant, RequestId), Vec<oneshot::Sender<Entry>>>;
 
 /// What a store's watchers of one inbox watch.
 pub fn topic(address: &Address) -> String {
-    format!("aacp:{}:{}", address.tenant, address.agent)
+    orchestr8_contract::topic::inbox(&address.tenant, &address.agent)
 }
 
 impl Hub {

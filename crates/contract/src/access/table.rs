@@ -86,6 +86,7 @@ pub const ACCESS: &[(&str, AllowedRoles)] = &[
     ("health", OBSERVE),
     ("hooks.deliver", AllowedRoles::ANYONE),
     ("keys.manage", ADMINISTER),
+    ("knowledge.changes", READ),
     ("knowledge.create_document", CREATE),
     ("knowledge.delete_document", EDIT),
     ("knowledge.delete_due", OWN),

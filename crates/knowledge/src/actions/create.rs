@@ -29,7 +29,7 @@ pub async fn run(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
         None => last_place(&hub, tenant, &parent, &id).await?,
     };
     let (new, body) = document(&args, id, parent, place, (created_ms, now_ms))?;
-    let mut write = Write::new(tenant, &context.principal.name, hub.fresh());
+    let mut write = Write::new(&context, hub.fresh());
     write.batch().then_one(tables::document_insert(tenant, &new));
     write.record(&new, Op::Create, None, Some(&body));
     write.tags(&new);

@@ -18,7 +18,7 @@ pub async fn run(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     let whose = Whose { tenant, id: &id };
     let old = hub.document(whose).await?;
     check_revision(&old, known_revision(&args))?;
-    let mut write = Write::new(tenant, &context.principal.name, hub.fresh());
+    let mut write = Write::new(&context, hub.fresh());
     let now_ms = hub.now_ms();
     let Some(later_ms) = moment(&args, "delete_at")?.filter(|at_ms| *at_ms > now_ms) else {
         let new = hidden(old, now_ms);
@@ -37,7 +37,7 @@ pub async fn due(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     let turn = hub.turns().in_tree(tenant, &id).await;
     let whose = Whose { tenant, id: &id };
     let (old, now_ms) = (hub.document(whose).await?, hub.now_ms());
-    let mut write = Write::new(tenant, &context.principal.name, hub.fresh());
+    let mut write = Write::new(&context, hub.fresh());
     write.batch().then_one(tables::due_hold(whose, now_ms));
     let new = hidden(old, now_ms);
     Ok(hide(write, &new, Some("its time has come"), turn))

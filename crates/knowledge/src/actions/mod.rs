@@ -1,5 +1,6 @@
 //! Every action of knowledge, declared once: what it takes, who may, and its work.
 
+mod changes;
 mod create;
 mod delete;
 mod edit;
@@ -82,6 +83,7 @@ fn rows() -> Vec<Row> {
         row!("knowledge.get_many", "Reads several documents at once.", false, schemas::get_many(), read::many),
         row!("knowledge.list_children", "Lists what is directly below a document, in order.", false, schemas::children(), list::children),
         row!("knowledge.list", "Lists documents by the beginning of their path, or deleted ones.", false, schemas::list(), list::list),
+        row!("knowledge.changes", "Lists what changed after a position, in order; for triggers of workflows.", false, schemas::changes(), changes::run),
         row!("knowledge.document_history", "Lists the revisions of a document, newest first.", false, schemas::history(), list::history),
         row!("knowledge.webhooks_add", "Tells an address of changes.", true, schemas::webhook_add(), webhooks::add),
         row!("knowledge.webhooks_list", "Lists the addresses that are told of changes.", false, schemas::nothing(), webhooks::list),

@@ -30,7 +30,7 @@ pub async fn run(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
     };
     let new =
         Document { parent, place: spot.place, revision: old.revision + 1, updated_ms: hub.now_ms(), ..old };
-    let mut write = Write::new(tenant, &context.principal.name, hub.fresh());
+    let mut write = Write::new(&context, hub.fresh());
     write.batch().then_one(tables::document_move(tenant, &new));
     if let Some(before) = spot.renumber {
         write.batch().then(tables::siblings_renumber(tenant, &new.parent));

@@ -24,7 +24,7 @@ pub async fn run(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> 
         hidden_by: None,
         ..old
     };
-    let mut write = Write::new(tenant, &context.principal.name, hub.fresh());
+    let mut write = Write::new(&context, hub.fresh());
     write.batch().then_one(tables::document_show(tenant, &new));
     // Noted while it is still known what comes back with it.
     write.batch().then(tables::change_note(whose));

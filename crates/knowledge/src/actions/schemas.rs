@@ -167,6 +167,10 @@ pub fn history() -> Value {
     )
 }
 
+pub fn changes() -> Value {
+    object(&[], json!({"after": {"type": "integer", "minimum": 0}, "limit": limit(limits::PAGE_MAX)}))
+}
+
 pub fn webhook_add() -> Value {
     object(
         &["url"],

@@ -37,7 +37,7 @@ pub fn reply(
     (before, after): (&str, &str),
     turn: Turn,
 ) -> Reply {
-    let mut write = Write::new(tenant(context), &context.principal.name, hub.fresh());
+    let mut write = Write::new(context, hub.fresh());
     write.batch().then_one(tables::document_update(tenant(context), new));
     let body = (new.content_revision == new.revision).then_some(after);
     write.record(new, Op::Update, None, body);

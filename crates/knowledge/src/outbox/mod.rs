@@ -17,6 +17,16 @@ pub const EVENTS: [&str; 4] = ["document.created", "document.updated", "document
 /// Stands in the place of a secret that is in the vault.
 pub const IN_VAULT: &str = "vault:v1";
 
+/// The event of a change. A document that is back counts as new to those who were told that it is gone.
+pub fn event_of(op: Op) -> &'static str {
+    match op {
+        Op::Create | Op::Restore => EVENTS[0],
+        Op::Update => EVENTS[1],
+        Op::Delete => EVENTS[2],
+        Op::Move => EVENTS[3],
+    }
+}
+
 /// One change, for others to know.
 pub struct News<'a> {
     pub tenant: &'a str,
@@ -27,14 +37,8 @@ pub struct News<'a> {
 }
 
 impl News<'_> {
-    /// A document that is back counts as new to those who were told that it is gone.
     pub fn event(&self) -> &'static str {
-        match self.op {
-            Op::Create | Op::Restore => EVENTS[0],
-            Op::Update => EVENTS[1],
-            Op::Delete => EVENTS[2],
-            Op::Move => EVENTS[3],
-        }
+        event_of(self.op)
     }
 
     pub fn body(&self) -> String {

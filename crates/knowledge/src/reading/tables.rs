@@ -182,6 +182,20 @@ pub fn history(whose: Whose<'_>, before: i64, limit: i64) -> Statement {
     )
 }
 
+/// What changed after a position, in order. Columns: position, document, revision, at_ms, author, op, title, parent, correlation.
+pub fn feed(tenant: &str, after: i64, limit: i64) -> Statement {
+    Statement::new(
+        "SELECT position, document, revision, at_ms, author, op, title, parent, correlation FROM knowledge_revision
+         WHERE tenant = ?1 AND position > ?2 ORDER BY position LIMIT ?3",
+        vec![tenant.into(), after.into(), limit.into()],
+    )
+}
+
+/// Column: the position of the last change.
+pub fn feed_end(tenant: &str) -> Statement {
+    Statement::new("SELECT version FROM knowledge_tree WHERE tenant = ?1", vec![tenant.into()])
+}
+
 /// A document as it was at a revision. Columns: title, mime, parent, metadata, content_revision, at_ms.
 pub fn revision(whose: Whose<'_>, revision: i64) -> Statement {
     Statement::new(

@@ -7,8 +7,9 @@ use orchestr8_kernel::{Action, Args, Context, Halt, Reply, schema};
 use serde_json::{Value, json};
 
 use super::{answer, changing, hidden, object, page, reading};
-use crate::definition::{Problem, lint};
+use crate::definition::{Problem, Problems, lint};
 use crate::limits::PAGE;
+use crate::notifications;
 use crate::runtime::Hub;
 use crate::stored;
 
@@ -68,8 +69,10 @@ async fn validate(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
         Ok(workflow) => {
             let steps: Vec<&str> = workflow.steps.iter().map(|step| &*step.id).collect();
             let agents: Vec<&str> = hub.agents().all().map(|agent| agent.id()).collect();
-            let warnings: Vec<Value> =
-                lint::warnings(&workflow, Some(&agents)).iter().map(Problem::to_value).collect();
+            let mut warnings = lint::warnings(&workflow, Some(&agents));
+            let tenant = context.principal.tenant.as_str();
+            warnings.extend(notifications::unknown_names(&hub, tenant, &workflow).await?);
+            let warnings: Vec<Value> = warnings.iter().map(Problem::to_value).collect();
             answer(
                 json!({"valid": true, "problems": [], "warnings": warnings, "id": workflow.id, "name": workflow.name,
                           "version": workflow.version, "hash": workflow.hash, "steps": steps}),
@@ -81,6 +84,11 @@ async fn validate(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt>
 
 async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     let workflow = hub.read_definition_of(&Arc::new(args), &context.principal).await?.map_err(Fault::from)?;
+    // A notification to a name that is misspelt would be missed when it is needed.
+    let unknown = notifications::unknown_names(&hub, context.principal.tenant.as_str(), &workflow).await?;
+    if !unknown.is_empty() {
+        return Err(Fault::from(Problems(unknown)).into());
+    }
     let applied = stored::apply(&hub, &context.principal, &workflow).await?;
     Ok(Reply::new(Output::json(applied.answer), applied.effects))
 }

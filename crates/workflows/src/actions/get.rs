@@ -85,32 +85,47 @@ async fn find(hub: &Hub, args: &Args, wait: &Wait, context: &Context) -> Result<
     let row = execution(hub, args, context).await?;
     let loaded = match wait.until_change {
         true => wait_for_change(hub, row, wait, context).await?,
-        false => {
-            let row = if left_ms() > 0 && !row.status.is_final() {
-                let end = hub.end_of_stored(&row);
-                // It may have ended before somebody listened.
-                let ended = execution(hub, args, context).await?.status.is_final();
-                if let Some(end) = end.filter(|_| !ended) {
-                    wait_for_end(hub, end, left_ms(), context).await;
-                }
-                hub.unwatch(&row.id);
-                execution(hub, args, context).await?
-            } else {
-                row
-            };
-            load::whole(hub, row, u64::MAX).await?
-        }
+        false => loaded_at_end(hub, args, row, left_ms, context).await?,
     };
     Ok(loaded.resource(hub.ports().clock.now_ms()))
 }
 
-async fn wait_for_end(hub: &Hub, mut end: watch::Receiver<()>, ms: u64, context: &Context) {
+/// The execution once it has ended, or once the wait is over. One that was taken up again between two looks is waited for again.
+async fn loaded_at_end(
+    hub: &Hub,
+    args: &Args,
+    mut row: Row,
+    left_ms: impl Fn() -> u64,
+    context: &Context,
+) -> Result<Loaded, Fault> {
+    loop {
+        let mut may_wait = left_ms() > 0;
+        if may_wait && !row.status.is_final() {
+            let end = hub.end_of_stored(&row);
+            // It may have ended before somebody listened.
+            let ended = execution(hub, args, context).await?.status.is_final();
+            if let Some(end) = end.filter(|_| !ended) {
+                may_wait = wait_for_end(hub, end, left_ms(), context).await;
+            }
+            hub.unwatch(&row.id);
+            row = execution(hub, args, context).await?;
+        }
+        let loaded = load::whole(hub, row, u64::MAX).await?;
+        if !may_wait || loaded.state.status.is_final() {
+            return Ok(loaded);
+        }
+        row = execution(hub, args, context).await?;
+    }
+}
+
+/// True: it has ended; false: the wait is over.
+async fn wait_for_end(hub: &Hub, mut end: watch::Receiver<()>, ms: u64, context: &Context) -> bool {
     tokio::select! {
         // Nothing is ever sent: the sender is dropped at the end.
-        _ = end.changed() => {}
-        () = hub.ports().clock.sleep(Duration::from_millis(ms)) => {}
-        () = context.cancel.fired() => {}
-        () = hub.closing() => {}
+        _ = end.changed() => true,
+        () = hub.ports().clock.sleep(Duration::from_millis(ms)) => false,
+        () = context.cancel.fired() => false,
+        () = hub.closing() => false,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::notifications::{self, NotifySpec};
 use crate::runtime::{Hub, fault};
 use crate::stored::{self, StoredDefinition};
 use crate::triggers::spec::{TriggerAuthor, WebhookSpec, wrong};
-use crate::triggers::{self, Trigger, TriggerSpec};
+use crate::triggers::{self, Trigger, TriggerSpec, event_feeds};
 
 /// A trigger that a person paused.
 const BY_REQUEST: &str = "user_request";
@@ -62,10 +62,11 @@ fn apply_input() -> Value {
         "maxPerMinute": {"type": "integer"}}});
     let event = json!({"type": "object", "additionalProperties": false, "required": ["types"], "properties": {
         "types": {"type": "array", "minItems": 1, "maxItems": limits::EVENT_TYPES, "items": {"type": "string"}},
-        "filter": {"type": "string", "minLength": 1, "maxLength": 4096}, "maxPerMinute": {"type": "integer"}}});
+        "filter": {"type": "string", "minLength": 1, "maxLength": 4096}, "agent": {"type": "string", "minLength": 1, "maxLength": 256},
+        "acknowledge": {"type": "boolean"}, "maxPerMinute": {"type": "integer"}}});
     let notify = json!({"type": "object", "additionalProperties": false, "required": ["url", "on"], "properties": {
         "url": {"type": "string", "minLength": 1, "maxLength": limits::URL_BYTES},
-        "on": {"type": "array", "minItems": 1, "maxItems": 3, "items": {"enum": ["failed", "approval", "budget"]}},
+        "on": {"type": "array", "maxItems": 3, "items": {"enum": ["failed", "approval", "budget"]}},
         "workflows": {"type": "array", "maxItems": 100, "items": {"type": "string", "minLength": 1, "maxLength": 256}}}});
     object(
         json!({
@@ -127,7 +128,7 @@ async fn apply(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
     }
     let paused = args.get("paused").and_then(Value::as_bool).unwrap_or(false);
     let mut trigger = Trigger::new(tenant, id.to_owned(), spec, paused.then(|| BY_REQUEST.to_owned()))?;
-    trigger.cursor = cursor(&hub, before.as_ref()).await?;
+    trigger.cursor = cursor(&hub, &context, &trigger, before.as_ref()).await?;
     let trigger = before.map_or_else(|| trigger.clone(), |before| trigger.clone().in_place_of(before));
     let mut change = Batch::new();
     change.then(triggers::put(&hub, &trigger)?);
@@ -207,17 +208,20 @@ fn member<T: serde::de::DeserializeOwned>(args: &Args, name: &str) -> Result<Opt
     value.map(serde_json::from_value).transpose().map_err(|error| wrong(&format!("/{name}"), error))
 }
 
-/// Where an event trigger reads on: one that is stored again goes on, a new one begins now.
-async fn cursor(hub: &Hub, before: Option<&Trigger>) -> Result<i64, Fault> {
-    match before.filter(|before| before.spec.follows() && before.paused.is_none()) {
-        Some(before) => Ok(before.cursor),
-        None => end_of_journals(hub).await,
-    }
-}
-
-async fn end_of_journals(hub: &Hub) -> Result<i64, Fault> {
-    let rows = hub.ports().store.query(crate::runtime::tables::feed_end()).await.map_err(fault)?;
-    rows.first().map_or(Ok(0), |row| row.int(0)).map_err(fault)
+/// Where an event trigger reads on: one that is stored again goes on in the feed that it follows, a new one begins now.
+async fn cursor(
+    hub: &Hub,
+    context: &Context,
+    trigger: &Trigger,
+    before: Option<&Trigger>,
+) -> Result<i64, Fault> {
+    let origin = trigger.spec.origin();
+    // Whoever stores it must be allowed to read what it follows.
+    let beginning = event_feeds::beginning(hub, &context.principal, &origin).await?;
+    let goes_on = |before: &&Trigger| {
+        before.spec.follows() && before.paused.is_none() && before.spec.origin() == origin
+    };
+    Ok(before.filter(goes_on).map_or(beginning, |before| before.cursor))
 }
 
 fn secret_of(hub: &Hub, args: &Args, tenant: &str, before: Option<&Trigger>) -> Result<SecretChoice, Fault> {
@@ -364,8 +368,9 @@ async fn resume(hub: Hub, args: Args, context: Context) -> Result<Reply, Halt> {
 async fn switch(hub: Hub, args: &Args, context: &Context, paused: Option<String>) -> Result<Reply, Halt> {
     let mut trigger = named(&hub, args, context).await?;
     if trigger.paused.is_some() && paused.is_none() {
-        // What happened while it was paused was not missed: it goes on from now.
-        trigger.cursor = end_of_journals(&hub).await?;
+        // What happened while it was paused was not missed: it goes on from now. Messages wait in their inbox.
+        let beginning = event_feeds::beginning(&hub, &context.principal, &trigger.spec.origin()).await?;
+        trigger.cursor = trigger.cursor.max(beginning);
     }
     trigger.paused = paused;
     let mut change = Batch::new();

@@ -14,6 +14,9 @@ pub const DESCRIPTION_CHARACTERS: usize = 10_000;
 /// Tags, names and rules in one list of a definition.
 pub const NAMES: usize = 1000;
 
+/// Triggers that a definition names for notifications.
+pub const NOTIFY: usize = 10;
+
 /// Branches of one `switch`.
 pub const CASES: usize = 100;
 

@@ -7,6 +7,7 @@ use orchestr8_kernel::resilience::Resilience;
 use serde_json::{Map, Value};
 
 use crate::expression::{Condition, Template};
+use crate::notifications::NotifyRule;
 
 /// A checked workflow. Steps refer to each other by their place in `steps`.
 #[derive(Debug, Clone)]
@@ -62,6 +63,8 @@ pub struct Policies {
     pub compensate_on: CompensateOn,
     /// The tags of its executions: an object of texts, with expressions over the inputs.
     pub tags: Option<Template>,
+    /// Who is told of what.
+    pub notify: Vec<NotifyRule>,
 }
 
 /// After which ends of an execution its completed steps are undone.

@@ -10,6 +10,7 @@ use super::model::{
 };
 use super::resilience::{self, Wish};
 use crate::expression::Template;
+use crate::notifications::{NotifyOn, NotifyRule};
 use crate::tags::check_key;
 
 pub(super) const POLICIES: &[&str] = &[
@@ -23,6 +24,7 @@ pub(super) const POLICIES: &[&str] = &[
     "journal",
     "compensateOn",
     "tags",
+    "notify",
     "retry",
     "circuitBreaker",
 ];
@@ -30,6 +32,7 @@ pub(super) const CONCURRENCY: &[&str] = &["key", "limit"];
 pub(super) const RATE: &[&str] = &["key", "limit", "perMs"];
 pub(super) const BUDGET: &[&str] = &["wallClockMs", "steps", "tokens", "cost"];
 pub(super) const JOURNAL: &[&str] = &["allow", "rules"];
+pub(super) const NOTIFY: &[&str] = &["to", "on"];
 pub(super) const RULE: &[&str] = &["type", "pattern", "action", "replacement"];
 
 /// The largest whole number JSON carries safely everywhere.
@@ -76,6 +79,7 @@ pub(super) fn read(fields: &Fields<'_>, workflow_id: &str) -> (Policies, Wish) {
         };
     }
     policies.tags = tags(fields);
+    policies.notify = notify(fields);
     if let Some(own) = fields.object("journal", JOURNAL) {
         policies.journal = journal(&own);
     }
@@ -122,6 +126,26 @@ fn tags(fields: &Fields<'_>) -> Option<Template> {
         }
     }
     Some(fields.object_template("tags"))
+}
+
+/// Which triggers with `notify` are told of which events; of all if it does not say.
+fn notify(fields: &Fields<'_>) -> Vec<NotifyRule> {
+    let list = fields.at.field("notify");
+    let mut rules = Vec::new();
+    for (index, value) in fields.list("notify", limits::NOTIFY).unwrap_or_default().iter().enumerate() {
+        let known = Known { names: NOTIFY, elsewhere: Elsewhere::default() };
+        let Some(own) = Fields::of(value, list.item(index), known, fields.sink) else { continue };
+        own.need("to", "Add the id of a trigger with notify.");
+        let is_known = |word: &str| NotifyOn::parse(word).is_some();
+        let hint = "Write \"failed\", \"approval\" or \"budget\".";
+        let words = own.words("on", NotifyOn::ALL.len(), is_known, hint);
+        let on = match own.get("on") {
+            None => NotifyOn::ALL.to_vec(),
+            Some(_) => words.iter().filter_map(|(_, word)| NotifyOn::parse(word)).collect(),
+        };
+        rules.extend(own.id("to").map(|to| NotifyRule { to: to.into(), on }));
+    }
+    rules
 }
 
 fn priority(fields: &Fields<'_>) -> i32 {

@@ -197,7 +197,7 @@ fn the_reader_and_the_published_schema_know_the_same_members() {
     let schema = super::schema();
     let part =
         |path: &str| schema.pointer(&format!("/$defs/{path}")).unwrap_or_else(|| panic!("{path}")).clone();
-    let parts: [(&str, &[&str]); 22] = [
+    let parts: [(&str, &[&str]); 23] = [
         ("canonical", CANONICAL_TOP),
         ("engine", ENGINE_TOP),
         ("canonical/properties/metadata", workflow::METADATA),
@@ -207,6 +207,7 @@ fn the_reader_and_the_published_schema_know_the_same_members() {
         ("workflowPolicies/properties/rateLimit", policies::RATE),
         ("workflowPolicies/properties/budget", policies::BUDGET),
         ("workflowPolicies/properties/journal", policies::JOURNAL),
+        ("workflowPolicies/properties/notify/items", policies::NOTIFY),
         ("workflowPolicies/properties/journal/properties/rules/items", policies::RULE),
         ("retry", resilience::RETRY),
         ("circuitBreaker/anyOf/1", resilience::BREAKER),

@@ -95,9 +95,11 @@ fn due(state: &State, workflow: &Workflow) -> (Vec<bool>, Vec<bool>) {
             (again[step], follows[step]) = (true, true);
         }
     }
-    // Handlers are for one end of the body: after another one they run again.
+    // Handlers are for one end of the body: after another one they run again. A body that did not complete ends in another way, even
+    // if none of its steps runs again: it was cancelled with its last step, for example.
     let body = workflow.section(StepSection::Body);
-    if again[body.clone()].contains(&true) {
+    let has_completed = state.closing.as_ref().is_some_and(|closing| closing.outcome == Status::Completed);
+    if !has_completed || again[body.clone()].contains(&true) {
         again[body.end..].fill(true);
         follows[body.end..].fill(true);
     }

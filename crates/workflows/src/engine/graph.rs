@@ -154,7 +154,12 @@ fn close_loops(state: &mut State, at_ms: i64, out: &mut Vec<Decision>) {
         if state.works_on(step) > 0 || may_go_on(state, step) {
             continue;
         }
-        if !is_told_to_stop(state) && parts::has_nothing_to_begin(state, step, parts) {
+        let ends_as_its_items = match own.lost {
+            // A loop that was stopped by a race is cancelled, whatever it tolerates.
+            Some(_) => race::ends_whole(state, step, at_ms),
+            None => parts::has_nothing_to_begin(state, step, parts),
+        };
+        if !is_told_to_stop(state) && ends_as_its_items {
             parts::advance(state, step, at_ms, out);
             continue;
         }

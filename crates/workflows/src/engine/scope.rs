@@ -149,17 +149,9 @@ fn call(state: &State, task: Task) -> Option<&Call> {
 
 /// The call a task makes, with its expressions resolved; secrets are references.
 pub fn resolve<'s>(state: &'s State, task: Task, secrets: SecretView<'_>) -> Result<Resolved<'s>, Fault> {
-    let step = &state.workflow().steps[task.step];
     let call = call(state, task).ok_or_else(|| Fault::internal("the step calls no agent"))?;
     let frame = Frame { state, task: Some(task), secrets: Some(secrets) };
-    let key = match &step.idempotency_key {
-        // That of an undo is derived from that of what it undoes.
-        Some(template) => {
-            let done = Frame { task: Some(task.undone()), ..frame };
-            finish_key(text(template.resolve(&done)?)?, state, task)
-        }
-        None => default_key(state, task),
-    };
+    let key = key(state, task)?;
     let mut input = call.input.resolve(&frame)?;
     let is_unknown = task.undo && state.steps[task.step].unknown.contains(&task.part);
     // Agents with members of their own would refuse another one; their author writes `${outcome}` where it belongs.
@@ -172,8 +164,19 @@ pub fn resolve<'s>(state: &'s State, task: Task, secrets: SecretView<'_>) -> Res
     Ok(Resolved { call, input, config: call.config.resolve(&frame)?, key })
 }
 
+/// The key of a call: the default, or what the author chose. That of an undo is derived from that of what it undoes.
+pub fn key(state: &State, task: Task) -> Result<String, Fault> {
+    match &state.workflow().steps[task.step].idempotency_key {
+        Some(template) => {
+            let done = Frame::at(state, task.undone());
+            Ok(finish_key(text(template.resolve(&done)?)?, state, task))
+        }
+        None => Ok(default_key(state, task)),
+    }
+}
+
 /// `execution:step`, with the item or round after it, and `:g2` when it is done a second time after it was undone.
-pub fn default_key(state: &State, task: Task) -> String {
+pub(super) fn default_key(state: &State, task: Task) -> String {
     let mut key = format!("{}:{}", state.identity.execution, state.workflow().steps[task.step].id);
     if let Some(part) = task.part {
         key.push_str(&format!(":{part}"));

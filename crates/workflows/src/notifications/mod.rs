@@ -6,7 +6,7 @@ pub mod tables;
 
 use std::sync::Arc;
 
-use orchestr8_contract::Fault;
+use orchestr8_contract::{Code, Fault};
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::Batch;
 use orchestr8_outbound::{Allowed, Client, Guard};
@@ -15,18 +15,21 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::agents::settings::Http;
+use crate::definition::model::{Child, Kind, Which};
+use crate::definition::{Problem, Workflow};
 use crate::limits;
-use crate::runtime::{Hub, fault, tables as runtime_tables};
-use crate::triggers::Trigger;
+use crate::runtime::{Hub, fault, load, tables as runtime_tables};
 use crate::triggers::spec::wrong;
+use crate::triggers::{Trigger, look_up};
 
 pub use deliver::run;
 
-/// What a notification trigger says.
+/// What a notification trigger says: what it always tells of, and which definitions may name it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NotifySpec {
     pub url: String,
+    /// What it tells of, whatever definitions say; none: only of what they name it for.
     pub on: Vec<NotifyOn>,
     /// The ids of the workflows it is about; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -44,7 +47,29 @@ pub enum NotifyOn {
     Budget,
 }
 
+/// What a definition says: tell a trigger with `notify` of these events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotifyRule {
+    /// The id of the trigger.
+    pub to: Arc<str>,
+    pub on: Vec<NotifyOn>,
+}
+
 impl NotifyOn {
+    pub const ALL: [NotifyOn; 3] = [NotifyOn::Failed, NotifyOn::Approval, NotifyOn::Budget];
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|on| on.as_str() == word)
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            NotifyOn::Failed => "failed",
+            NotifyOn::Approval => "approval",
+            NotifyOn::Budget => "budget",
+        }
+    }
+
     /// What an event of the feed means, if it is one of these.
     fn of(event: &Value) -> Option<Self> {
         match event["entry"].as_str()? {
@@ -72,8 +97,8 @@ impl NotifySpec {
         hub.notifier().guard.check_url(&url)
     }
 
-    fn is_about(&self, event: &Value) -> bool {
-        self.workflows.is_empty() || self.workflows.iter().any(|id| event["workflowId"] == id.as_str())
+    fn is_about(&self, workflow: &str) -> bool {
+        self.workflows.is_empty() || self.workflows.iter().any(|id| id == workflow)
     }
 }
 
@@ -105,9 +130,11 @@ pub async fn enqueue(
     event: &Value,
     number: i64,
 ) -> Result<bool, Fault> {
-    let Some(on) = NotifyOn::of(event).filter(|on| spec.on.contains(on) && spec.is_about(event)) else {
+    let Some(on) = NotifyOn::of(event) else { return Ok(true) };
+    let is_about = spec.is_about(event["workflowId"].as_str().unwrap_or_default());
+    if !(is_about && spec.on.contains(&on)) && !is_named(hub, trigger, spec, event, on).await? {
         return Ok(true);
-    };
+    }
     let mut body = json!({"event": on.event(), "executionId": event["executionId"], "workflowId": event["workflowId"],
                           "at": event["timestamp"]});
     match on {
@@ -133,6 +160,61 @@ pub async fn enqueue(
     hub.ports().store.commit(batch).await.map_err(fault)?;
     hub.notifier().due.notify_one();
     Ok(true)
+}
+
+/// Whether the definition of the execution, or of one that waits for it, wants this trigger to tell of the event.
+async fn is_named(
+    hub: &Hub,
+    trigger: &Trigger,
+    spec: &NotifySpec,
+    event: &Value,
+    on: NotifyOn,
+) -> Result<bool, Fault> {
+    let mut next = event["executionId"].as_str().map(Arc::<str>::from);
+    while let Some(id) = next {
+        let Some(row) = load::find(hub, &trigger.tenant, &id).await? else { return Ok(false) };
+        let workflow = load::seed(hub, &row).await?.identity.workflow.clone();
+        let names = |rule: &NotifyRule| *rule.to == *trigger.id && rule.on.contains(&on);
+        if spec.is_about(&workflow.id) && workflow.policies.notify.iter().any(names) {
+            return Ok(true);
+        }
+        next = match on {
+            // The failure of a child is told by its parent, if that fails too.
+            NotifyOn::Failed => None,
+            NotifyOn::Approval | NotifyOn::Budget => {
+                row.given.parent.as_ref().filter(|parent| !parent.detached).map(|parent| parent.id.clone())
+            }
+        };
+    }
+    Ok(false)
+}
+
+/// The problems of a definition, or of one inside it, that names triggers which tell nobody.
+pub async fn unknown_names(hub: &Hub, tenant: &str, workflow: &Workflow) -> Result<Vec<Problem>, Fault> {
+    let (mut problems, mut rules) = (Vec::new(), Vec::new());
+    collect_rules(workflow, "$", &mut rules);
+    for (path, rule) in rules {
+        let trigger = look_up(hub, tenant, &rule.to).await?;
+        if trigger.is_none_or(|trigger| trigger.spec.notify.is_none()) {
+            problems.push(Problem::new(
+                format!("{path}.to"),
+                Code::InvalidWorkflow,
+                format!("there is no trigger with notify named '{}'", rule.to),
+                String::from("Run \"orchestr8 triggers list\", or let an owner store one with orchestr8 triggers apply."),
+            ));
+        }
+    }
+    Ok(problems)
+}
+
+fn collect_rules<'w>(workflow: &'w Workflow, at: &str, rules: &mut Vec<(String, &'w NotifyRule)>) {
+    let own = workflow.policies.notify.iter().enumerate();
+    rules.extend(own.map(|(place, rule)| (format!("{at}.policies.notify[{place}]"), rule)));
+    for (place, step) in workflow.steps.iter().enumerate() {
+        if let Kind::Workflow(Child { which: Which::Inline(inner), .. }) = &step.kind {
+            collect_rules(inner, &format!("{at}.{}.workflow", workflow.path(place)), rules);
+        }
+    }
 }
 
 /// What is asked, with the link that decides if the author may decide. The question itself may hold values, and is left out.

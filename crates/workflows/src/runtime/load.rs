@@ -111,6 +111,16 @@ pub async fn find(hub: &Hub, tenant: &str, id: &str) -> Result<Option<Row>, Faul
     rows.first().map(read).transpose()
 }
 
+/// How many triggers started each other before the newest execution with a correlation id; 0 if there is none.
+pub async fn trigger_depth_of(hub: &Hub, tenant: &str, correlation: &str) -> Result<u32, Fault> {
+    let newest = crate::triggers::tables::newest_of_correlation(tenant, correlation);
+    let rows = hub.0.ports.store.query(newest).await.map_err(fault)?;
+    let Some(row) = rows.first() else { return Ok(0) };
+    let given: Given =
+        serde_json::from_str(row.text(0).map_err(fault)?).map_err(|error| damaged("given").because(error))?;
+    Ok(given.authors.trigger_depth)
+}
+
 /// As the store has it, for whoever goes on with it.
 pub async fn by_number(hub: &Hub, num: i64) -> Result<Loaded, Fault> {
     let rows = hub.0.ports.store.query(tables::execution_by_number(num)).await.map_err(fault)?;

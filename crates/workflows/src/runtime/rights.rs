@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use orchestr8_contract::Fault;
 use orchestr8_contract::id::Tenant;
-use orchestr8_kernel::Principal;
 use orchestr8_kernel::authorize::revoked;
 use orchestr8_kernel::principals::Standing;
 use orchestr8_kernel::row_seal::RowSeal;
+use orchestr8_kernel::{Kernel, Principal};
 use orchestr8_secrets::SecretVault;
 
 use super::Hub;
@@ -39,6 +39,11 @@ impl Hub {
 
     pub(crate) fn vault(&self) -> &SecretVault {
         &self.0.secrets.vault
+    }
+
+    /// What runs the actions of other domains.
+    pub(crate) fn kernel(&self) -> &Kernel {
+        &self.0.kernel
     }
 
     /// Seals the rows that grant rights.

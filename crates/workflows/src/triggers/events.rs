@@ -1,26 +1,25 @@
-//! Event triggers: workflows that start when something happens in another execution of the tenant. They follow the journals, so
-//! that no event is lost: the place that a trigger has read up to moves in the commit of the start.
+//! Event triggers: workflows that start when something happens in another execution of the tenant, to a document, or when a message
+//! comes for an agent. They follow feeds that are durable, so that no event is lost: the place that a trigger has read up to moves in
+//! the commit of the start.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
+use futures::future::{pending, select_all};
 use orchestr8_contract::{Code, Fault, Kind};
 use orchestr8_kernel::audit::StateChange;
 use orchestr8_kernel::log;
 use orchestr8_kernel::ports::store::Batch;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::mapping::{self, TriggerScope, TriggerSource};
-use super::spec::EventSpec;
-use super::{Trigger, deliver, look_up, stop, tables};
-use crate::actions::feed;
+use super::spec::{EventOrigin, EventSpec};
+use super::{Trigger, deliver, event_feeds, look_up, stop, tables};
 use crate::authors::Authors;
 use crate::limits;
 use crate::notifications::{self, NotifySpec};
-use crate::runtime::{FEED, Hub, fault, load};
-
-/// Entries read at once.
-const PAGE: i64 = 200;
+use crate::runtime::{Hub, fault, load};
 
 /// A place that moved this far without a start is written, so that little is read again after a restart.
 const WRITE_EVERY: i64 = 1000;
@@ -28,48 +27,101 @@ const WRITE_EVERY: i64 = 1000;
 /// How long to wait after a limit was reached, and after a failure of the store.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Without a sign of change the journals are looked at this often.
+/// Without a sign of change the feeds are looked at this often.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
-/// Where each trigger has read up to, by tenant and id; what is stored may be behind.
-type Places = HashMap<(String, String), Place>;
+/// Where each trigger has read up to, by tenant, id and feed; what is stored may be behind.
+type Places = HashMap<(String, String, EventOrigin), Place>;
 
-/// A place in the journals.
+/// A place in a feed.
 #[derive(Clone, Copy)]
 struct Place {
     read: i64,
     written: i64,
+    acknowledged: i64,
 }
 
-/// Follows the journals for as long as the process runs.
+/// A trigger that follows a feed.
+struct Follower {
+    trigger: Trigger,
+    news: watch::Receiver<u64>,
+    /// It has not been looked at, or something waits.
+    is_behind: bool,
+    /// Why it could not be followed.
+    failure: Option<String>,
+}
+
+impl Follower {
+    fn key(&self) -> (String, String, EventOrigin) {
+        (self.trigger.tenant.clone(), self.trigger.id.clone(), self.trigger.spec.origin())
+    }
+
+    /// Shows with the trigger why it cannot follow its feed, and that it can again.
+    async fn note(&mut self, hub: &Hub, failure: Option<String>) {
+        if self.failure == failure {
+            return;
+        }
+        let mut batch = Batch::new();
+        batch.then(tables::following_failed(&self.trigger, failure.as_deref()));
+        // What was not written is written with the next look.
+        if hub.ports().store.commit(batch).await.is_ok() {
+            self.failure = failure;
+        }
+    }
+}
+
+/// Follows the feeds for as long as the process runs.
 pub async fn run(hub: Hub) {
-    let mut watch = hub.ports().store.watch(FEED);
-    let (mut places, mut triggers, mut known) = (Places::new(), Vec::new(), None);
+    let (mut places, mut followers, mut known) = (Places::new(), Vec::<Follower>::new(), None);
     loop {
-        watch.borrow_and_update();
         let changed = hub.trigger_locks().changed();
         let generation = hub.trigger_locks().generation();
         let mut wait = LOOK_EVERY;
         if known != Some(generation) {
             match following(&hub).await {
-                Ok(found) => (triggers, known) = (found, Some(generation)),
+                Ok(found) => {
+                    (followers, known) = (found, Some(generation));
+                    places.retain(|key, _| followers.iter().any(|follower| follower.key() == *key));
+                }
                 Err(cause) => wait = failed(&hub, &cause),
             }
         }
-        if !triggers.is_empty() {
-            match scan(&hub, &triggers, &mut places).await {
-                Ok(true) => {}
-                Ok(false) => wait = AGAIN,
-                Err(cause) => wait = failed(&hub, &cause),
+        for follower in &mut followers {
+            let has_news = follower.news.has_changed().unwrap_or(false);
+            if has_news || follower.is_behind {
+                follower.news.mark_unchanged();
+                if !look(&hub, follower, &mut places).await {
+                    wait = AGAIN;
+                }
             }
         }
         tokio::select! {
             () = hub.closing() => return,
             () = changed => {}
-            Ok(()) = watch.changed(), if !triggers.is_empty() => {}
-            () = hub.ports().clock.sleep(wait) => {}
+            () = news(&mut followers) => {}
+            () = hub.ports().clock.sleep(wait) => {
+                let is_idle = wait == LOOK_EVERY;
+                followers.iter_mut().for_each(|follower| follower.is_behind |= is_idle);
+            }
         }
     }
+}
+
+/// Wakes when one of the feeds has something new.
+async fn news(followers: &mut [Follower]) {
+    if followers.is_empty() {
+        return pending().await;
+    }
+    select_all(followers.iter_mut().map(|follower| {
+        Box::pin(async {
+            if follower.news.changed().await.is_err() {
+                pending::<()>().await;
+            }
+            // It is looked at in the next round.
+            follower.is_behind = true;
+        })
+    }))
+    .await;
 }
 
 fn failed(hub: &Hub, cause: &Fault) -> Duration {
@@ -77,59 +129,82 @@ fn failed(hub: &Hub, cause: &Fault) -> Duration {
     AGAIN
 }
 
-async fn following(hub: &Hub) -> Result<Vec<Trigger>, Fault> {
-    let rows = hub.ports().store.query(tables::following()).await.map_err(fault)?;
-    rows.iter().map(Trigger::read).collect()
+async fn following(hub: &Hub) -> Result<Vec<Follower>, Fault> {
+    let store = &hub.ports().store;
+    let rows = store.query(tables::following()).await.map_err(fault)?;
+    let follower = |row| {
+        let trigger = Trigger::read(row)?;
+        let topic = event_feeds::topic_of(&trigger.tenant()?, &trigger.spec.origin());
+        Ok(Follower { news: store.watch(&topic), trigger, is_behind: true, failure: None })
+    };
+    rows.iter().map(follower).collect()
 }
 
-/// Looks at what is new for every trigger. False: a limit was reached, and something waits.
-async fn scan(hub: &Hub, triggers: &[Trigger], places: &mut Places) -> Result<bool, Fault> {
-    let mut all = true;
-    for trigger in triggers {
-        let stored = Place { read: trigger.cursor, written: trigger.cursor };
-        let place = places.entry((trigger.tenant.clone(), trigger.id.clone())).or_insert(stored);
-        // It may have been stored again, or resumed, from a later place on.
-        place.read = place.read.max(trigger.cursor);
-        all &= follow(hub, trigger, place).await?;
+/// Looks at what is new for a trigger. False: something waits, and it is looked at again soon.
+async fn look(hub: &Hub, follower: &mut Follower, places: &mut Places) -> bool {
+    let trigger = &follower.trigger;
+    let stored = Place { read: trigger.cursor, written: trigger.cursor, acknowledged: 0 };
+    let place = places.entry(follower.key()).or_insert(stored);
+    // It may have been stored again, or resumed, from a later place on.
+    place.read = place.read.max(trigger.cursor);
+    match follow(hub, trigger, place).await {
+        Ok(is_done) => {
+            follower.is_behind = !is_done;
+            follower.note(hub, None).await;
+            is_done
+        }
+        Err(cause) => {
+            // What another domain refuses is refused again until something changes.
+            let is_refused =
+                !matches!(cause.code.kind(), Kind::Exhausted | Kind::Unavailable | Kind::Internal);
+            follower.is_behind = !is_refused;
+            if follower.failure.is_none() {
+                failed(hub, &cause);
+            }
+            follower.note(hub, Some(cause.message.into_owned())).await;
+            is_refused
+        }
     }
-    Ok(all)
 }
 
 async fn follow(hub: &Hub, trigger: &Trigger, place: &mut Place) -> Result<bool, Fault> {
-    let store = &hub.ports().store;
     loop {
-        let end = store.query(crate::runtime::tables::feed_end()).await.map_err(fault)?;
-        let end = end.first().map_or(Ok(0), |row| row.int(0)).map_err(fault)?;
-        let rows = store.query(tables::events(&trigger.tenant, place.read, PAGE)).await.map_err(fault)?;
-        let full = i64::try_from(rows.len()).unwrap_or(PAGE) >= PAGE;
-        for row in &rows {
-            let number = row.int(0).map_err(fault)?;
-            let event = feed::event(row)?;
+        let page = event_feeds::read(hub, trigger, place.read).await?;
+        for (number, event) in &page.events {
             let taken = match (&trigger.spec.event, &trigger.spec.notify) {
-                (Some(spec), _) if spec.is_of_type(&event) => {
-                    take(hub, trigger, spec, &event, number).await?
-                }
-                (None, Some(spec)) => tell(hub, trigger, spec, &event, number).await?,
+                (Some(spec), _) if spec.is_of_type(event) => take(hub, trigger, spec, event, *number).await?,
+                (None, Some(spec)) => tell(hub, trigger, spec, event, *number).await?,
                 (Some(_) | None, _) => true,
             };
             if !taken {
+                acknowledge(hub, trigger, place).await?;
                 return Ok(false);
             }
-            place.read = number;
+            place.read = *number;
         }
-        if !full {
-            place.read = place.read.max(end);
+        if !page.is_full {
+            place.read = place.read.max(page.end);
         }
         if place.read - place.written >= WRITE_EVERY {
             let mut batch = Batch::new();
             batch.then(tables::read_up_to(trigger, place.read));
-            store.commit(batch).await.map_err(fault)?;
+            hub.ports().store.commit(batch).await.map_err(fault)?;
             place.written = place.read;
         }
-        if !full {
+        acknowledge(hub, trigger, place).await?;
+        if !page.is_full {
             return Ok(true);
         }
     }
+}
+
+/// Once after the start of the process it acknowledges what was taken before: it may have ended in between.
+async fn acknowledge(hub: &Hub, trigger: &Trigger, place: &mut Place) -> Result<(), Fault> {
+    if place.acknowledged < place.read {
+        event_feeds::acknowledge(hub, trigger, place.read).await?;
+        place.acknowledged = place.read;
+    }
+    Ok(())
 }
 
 /// Takes one event in. False: it must wait, since a limit was reached.
@@ -187,9 +262,7 @@ async fn tell(
 
 async fn start(hub: &Hub, trigger: &Trigger, incoming: &TriggerScope<'_>, number: i64) -> Result<(), Fault> {
     let now_ms = hub.ports().clock.now_ms();
-    let cause = incoming.value["executionId"].as_str().unwrap_or_default();
-    let row = load::find(hub, &trigger.tenant, cause).await?;
-    let depth = row.map_or(0, |row| row.given.authors.trigger_depth) + 1;
+    let depth = depth_of_cause(hub, trigger, incoming.value).await? + 1;
     if depth > limits::TRIGGER_DEPTH {
         return Err(too_deep(trigger));
     }
@@ -208,6 +281,19 @@ async fn start(hub: &Hub, trigger: &Trigger, incoming: &TriggerScope<'_>, number
     hub.ports().store.commit(batch).await.map_err(fault)?;
     hub.launch(accepted);
     Ok(())
+}
+
+/// How many triggers started each other before an event: those of the execution it is of, or that made the change or sent the message.
+async fn depth_of_cause(hub: &Hub, trigger: &Trigger, event: &Value) -> Result<u32, Fault> {
+    let tenant = trigger.tenant.as_str();
+    match (event["executionId"].as_str(), event["correlationId"].as_str()) {
+        (Some(execution), _) => {
+            let row = load::find(hub, tenant, execution).await?;
+            Ok(row.map_or(0, |row| row.given.authors.trigger_depth))
+        }
+        (None, Some(correlation)) => load::trigger_depth_of(hub, tenant, correlation).await,
+        (None, None) => Ok(0),
+    }
 }
 
 const LOOP: &str = "trigger_depth";

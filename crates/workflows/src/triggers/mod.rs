@@ -3,10 +3,11 @@
 //!
 //! ```text
 //! POST /v1/hooks/{name} -> deliver: signature, key, inputs -> start, or wait (debounce, batch) -> pending: start what is due
-//! journals of executions -> events: filter, inputs -> start, and go on from there
+//! journals, documents, inboxes -> events: filter, inputs -> start, and go on from there
 //! ```
 
 pub mod deliver;
+pub mod event_feeds;
 pub mod events;
 mod locks;
 mod mapping;

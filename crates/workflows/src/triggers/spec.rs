@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use orchestr8_contract::id::Tenant;
+use orchestr8_contract::id::{AgentId, Tenant};
 use orchestr8_contract::{Fault, RoleSet};
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::grant::TokenGrant;
@@ -57,7 +57,7 @@ pub struct WebhookSpec {
     pub max_per_minute: Option<u32>,
 }
 
-/// A trigger that events of executions start.
+/// A trigger that events start: of executions, of documents, or messages to an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventSpec {
@@ -66,12 +66,19 @@ pub struct EventSpec {
     /// A condition over the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
+    /// The agent whose messages it follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// Whether it acknowledges the messages that it has taken or left out; it does unless this says no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledge: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_per_minute: Option<u32>,
 }
 
-/// What event triggers can follow: the beginning, the end and the interruptions of executions, and the ends of steps.
-pub const EVENT_TYPES: [&str; 9] = [
+/// What event triggers can follow: the beginning, the end and the interruptions of executions, the ends of steps, changes of
+/// documents, and messages to an agent.
+pub const EVENT_TYPES: [&str; 14] = [
     "workflow.started",
     "workflow.completed",
     "workflow.failed",
@@ -81,11 +88,41 @@ pub const EVENT_TYPES: [&str; 9] = [
     "workflow.resumed",
     "step.completed",
     "step.failed",
+    "document.created",
+    "document.updated",
+    "document.moved",
+    "document.deleted",
+    MESSAGE_RECEIVED,
 ];
+
+/// A message has come for an agent.
+pub const MESSAGE_RECEIVED: &str = "message.received";
+
+/// Where the events of a trigger come from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum EventOrigin {
+    /// The journals of executions.
+    Journals,
+    Documents,
+    Inbox(AgentId),
+}
 
 impl EventSpec {
     pub fn is_of_type(&self, event: &Value) -> bool {
         self.types.iter().any(|name| event["type"] == name.as_str())
+    }
+
+    /// What it follows: all its types come from there.
+    pub fn origin(&self) -> EventOrigin {
+        match &self.agent {
+            Some(agent) => EventOrigin::Inbox(agent.clone()),
+            None if self.types.iter().any(|name| is_of_document(name)) => EventOrigin::Documents,
+            None => EventOrigin::Journals,
+        }
+    }
+
+    pub fn acknowledges(&self) -> bool {
+        self.acknowledge.unwrap_or(true)
     }
 
     /// The filter, if there is one.
@@ -99,6 +136,7 @@ impl EventSpec {
             let what = format!("there is no event '{unknown}'; there are {}", EVENT_TYPES.join(", "));
             return Err(wrong("/event/types", what));
         }
+        self.check_origin()?;
         match self.max_per_minute {
             Some(count) if !(1..=limits::EVENTS_PER_MINUTE).contains(&count) => {
                 Err(wrong("/event/maxPerMinute", format!("must be from 1 to {}", limits::EVENTS_PER_MINUTE)))
@@ -106,6 +144,32 @@ impl EventSpec {
             Some(_) | None => Ok(()),
         }
     }
+
+    /// A trigger has one place in one feed, so its types are of one feed.
+    fn check_origin(&self) -> Result<(), Fault> {
+        let documents = self.types.iter().filter(|name| is_of_document(name)).count();
+        let messages = self.types.iter().filter(|name| *name == MESSAGE_RECEIVED).count();
+        if [0, self.types.len()].iter().all(|count| *count != documents)
+            || [0, self.types.len()].iter().all(|count| *count != messages)
+        {
+            let what = "events of executions, events of documents and messages are followed by triggers of their own; store one for each";
+            return Err(wrong("/event/types", what));
+        }
+        match (messages > 0, &self.agent, self.acknowledge) {
+            (true, None, _) => Err(wrong("/event/agent", "name the agent whose messages start the workflow")),
+            (false, Some(_), _) => {
+                Err(wrong("/event/agent", format!("belongs to the type {MESSAGE_RECEIVED}")))
+            }
+            (false, None, Some(_)) => {
+                Err(wrong("/event/acknowledge", format!("belongs to the type {MESSAGE_RECEIVED}")))
+            }
+            (true, Some(_), _) | (false, None, None) => Ok(()),
+        }
+    }
+}
+
+fn is_of_document(name: &str) -> bool {
+    name.starts_with("document.")
 }
 
 /// Which signatures a webhook trigger accepts.
@@ -197,9 +261,14 @@ impl TriggerAuthor {
 }
 
 impl TriggerSpec {
-    /// Whether it reads the journals.
+    /// Whether it follows events.
     pub fn follows(&self) -> bool {
         self.event.is_some() || self.notify.is_some()
+    }
+
+    /// What it follows, if it does.
+    pub fn origin(&self) -> EventOrigin {
+        self.event.as_ref().map_or(EventOrigin::Journals, EventSpec::origin)
     }
 
     /// The name of its secret, if it is not one of its own.

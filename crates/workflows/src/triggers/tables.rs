@@ -259,6 +259,27 @@ pub fn events(tenant: &str, after: i64, limit: i64) -> Statement {
     )
 }
 
+/// Column: how the newest execution with a correlation id was started.
+pub fn newest_of_correlation(tenant: &str, correlation: &str) -> Statement {
+    Statement::new(
+        "SELECT given FROM wf_executions WHERE tenant = ?1 AND correlation = ?2 ORDER BY num DESC LIMIT 1",
+        vec![tenant.into(), correlation.into()],
+    )
+}
+
+/// Says why a trigger cannot follow its events; nothing if it can again.
+pub fn following_failed(trigger: &Trigger, error: Option<&str>) -> Statement {
+    Statement::new(
+        "UPDATE wf_triggers SET last_error = ?4 WHERE tenant = ?1 AND id = ?2 AND spec = ?3",
+        vec![
+            trigger.tenant.as_str().into(),
+            trigger.id.as_str().into(),
+            trigger.source.as_str().into(),
+            error.into(),
+        ],
+    )
+}
+
 /// Remembers how far an event trigger has read; never less far than before.
 pub fn read_up_to(trigger: &Trigger, place: i64) -> Statement {
     Statement::new(

@@ -6,6 +6,7 @@ mod bulk;
 mod closing;
 mod control;
 mod detached;
+mod domain_triggers;
 mod event_triggers;
 mod failure_categories;
 mod flow;

@@ -168,3 +168,51 @@ async fn an_address_inside_and_a_workflow_of_its_own_are_refused() {
     both["workflowId"] = json!("flow");
     assert!(world.refused("triggers.apply", both).await.message.starts_with("/workflowId"));
 }
+
+/// A trigger that tells of nothing by itself is told what definitions name it for.
+#[tokio::test]
+async fn a_definition_says_who_is_told_of_what() {
+    let (world, receiver) = (world().await, Receiver::start().await);
+    let channel = |workflows: Value| json!({"id": "pager", "notify": {"url": receiver.url(), "on": [], "workflows": workflows}, "secret": {"value": SECRET}});
+    let flow = |notify: Value, steps: Value| json!({"id": "flow", "version": "1.0.0", "name": "Flow", "policies": {"notify": notify}, "steps": steps});
+    let failing = json!([step("a", &[], json!({"fail": "NOT_FOUND"}))]);
+    let refused = world
+        .refused("workflows.apply", json!({"workflow": flow(json!([{"to": "pagr"}]), failing.clone())}))
+        .await;
+    assert_eq!(refused.code, Code::InvalidWorkflow);
+    assert!(format!("{refused:?}").contains("there is no trigger with notify named 'pagr'"), "{refused:?}");
+    let inner = json!([{"id": "child", "workflow": flow(json!([{"to": "pagr"}]), failing.clone())}]);
+    let refused = world.refused("workflows.apply", json!({"workflow": flow(json!([]), inner)})).await;
+    assert!(format!("{refused:?}").contains("$.steps[0].workflow.policies.notify[0].to"), "{refused:?}");
+    world.ask("triggers.apply", channel(json!([]))).await;
+    let told_of = json!([{"to": "pager", "on": ["failed"]}]);
+    world.ask("workflows.apply", json!({"workflow": flow(told_of.clone(), failing.clone())})).await;
+    world.run(failing.clone()).await;
+    let failed = world.start_whole(flow(told_of.clone(), failing.clone()), json!({})).await;
+    let told = receiver.body(&world, 0).await;
+    assert_eq!(
+        (&told["event"], &told["executionId"]),
+        (&json!("execution.failed"), &json!(failed)),
+        "{told}"
+    );
+    // An approval that a child asks for is one that its parent waits for.
+    let asking = json!([{"id": "child", "workflow": {"id": "inner", "version": "1.0.0", "name": "Inner",
+        "steps": [{"id": "ok", "approval": {"message": "?"}}]}}]);
+    world.start_whole(flow(told_of, asking.clone()), json!({})).await;
+    let parent = world.start_whole(flow(json!([{"to": "pager"}]), asking), json!({})).await;
+    let told = receiver.body(&world, 1).await;
+    assert_eq!(told["event"], "approval.requested", "{told}");
+    let child = world.ask("executions.get", json!({"executionId": told["executionId"]})).await;
+    assert_eq!(
+        child["parentExecutionId"],
+        json!(parent),
+        "the first one asked to be told of failures only: {child:#}"
+    );
+    // The owner says which definitions may name it.
+    world.ask("triggers.apply", channel(json!(["other"]))).await;
+    world.end(&world.start_whole(flow(json!([{"to": "pager"}]), failing.clone()), json!({})).await).await;
+    let mut other = flow(json!([{"to": "pager"}]), failing);
+    other["id"] = json!("other");
+    let last = world.start_whole(other, json!({})).await;
+    assert_eq!(receiver.body(&world, 2).await["executionId"], json!(last));
+}

@@ -195,6 +195,8 @@ impl World {
         let lists = [
             orchestr8_kernel::tables::MIGRATIONS,
             orchestr8_sessions::tables::MIGRATIONS,
+            orchestr8_knowledge::tables::MIGRATIONS,
+            orchestr8_agents::tables::MIGRATIONS,
             orchestr8_workflows::tables::MIGRATIONS,
             orchestr8_secrets::tables::MIGRATIONS,
         ]
@@ -230,6 +232,7 @@ impl World {
             kernel.registry().register(action).unwrap();
         }
         sessions.start().await.unwrap();
+        register_neighbours(&kernel);
         hub.start().await.unwrap();
         (Self { kernel, hub, desk, asked, log, store }, done)
     }
@@ -332,6 +335,20 @@ impl World {
     pub async fn kinds(&self, id: &str) -> Vec<String> {
         let entries = self.journal(id).await;
         entries.iter().map(|entry| entry["type"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// Documents and messages, whose events start workflows.
+fn register_neighbours(kernel: &Kernel) {
+    let documents = orchestr8_knowledge::Hub::new(kernel.clone(), orchestr8_knowledge::Settings::default());
+    let ports = kernel.ports();
+    let coordinator =
+        orchestr8_agents::Coordinator::new(kernel.bus().clone(), ports.clock.clone(), ports.log.clone());
+    let settings = orchestr8_agents::aacp::Settings::default();
+    let messages = orchestr8_agents::aacp::Hub::new(kernel.clone(), coordinator, settings);
+    let actions = orchestr8_knowledge::actions::all(&documents).unwrap();
+    for action in actions.into_iter().chain(orchestr8_agents::of_messages(&messages).unwrap()) {
+        kernel.registry().register(action).unwrap();
     }
 }
 

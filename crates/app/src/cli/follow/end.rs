@@ -120,7 +120,9 @@ fn blocked(execution: &Value, status: &str) -> String {
             Waiting::Approval { .. } => format!("orchestr8 approve {id} (or --reject)"),
             Waiting::Event { name, .. } => format!("orchestr8 signal {id} {name}"),
             Waiting::Resolution => format!("orchestr8 resume {id} --step {step} --as retry|fail|complete"),
-            Waiting::Timer { .. } | Waiting::Child { .. } | Waiting::Slot => format!("orchestr8 resume {id}"),
+            Waiting::Timer { .. } | Waiting::Child { .. } | Waiting::Slot | Waiting::Queue { .. } => {
+                format!("orchestr8 resume {id}")
+            }
         };
         lines.push(format!("  {step} {}: {act}", what.sentence()));
     }

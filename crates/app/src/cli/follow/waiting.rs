@@ -22,6 +22,10 @@ pub enum Waiting {
     },
     /// Its turn.
     Slot,
+    /// A place in the queue of its workers.
+    Queue {
+        name: String,
+    },
     /// A person has to say what became of an attempt that died with its process.
     Resolution,
 }
@@ -41,6 +45,7 @@ impl Waiting {
             Waiting::Approval { until } => format!("waits for approval{}", limit(until)),
             Waiting::Child { execution } => format!("is execution {execution}"),
             Waiting::Slot => String::from("waits for its turn"),
+            Waiting::Queue { name } => format!("waits for a place in the worker queue '{name}'"),
             Waiting::Resolution => String::from("a person must say what became of it"),
         }
     }
@@ -49,7 +54,7 @@ impl Waiting {
         match self {
             // Even one with a limit: nobody sits before a terminal until a person decides.
             Waiting::Event { .. } | Waiting::Approval { .. } | Waiting::Resolution => true,
-            Waiting::Timer { .. } | Waiting::Child { .. } | Waiting::Slot => false,
+            Waiting::Timer { .. } | Waiting::Child { .. } | Waiting::Slot | Waiting::Queue { .. } => false,
         }
     }
 }
@@ -75,6 +80,9 @@ pub fn of_step(step: &Value) -> Option<Waiting> {
     }
     if what["slot"] == true {
         return Some(Waiting::Slot);
+    }
+    if let Some(name) = what["queue"].as_str() {
+        return Some(Waiting::Queue { name: name.to_owned() });
     }
     match what["event"].as_str() {
         Some(name) => Some(Waiting::Event { name: name.to_owned(), until }),
@@ -126,6 +134,10 @@ mod tests {
         );
         assert_eq!(said(json!({"childExecutionId": "e-2"})), "is execution e-2");
         assert_eq!(said(json!({"waitingFor": {"slot": true}})), "waits for its turn");
+        assert_eq!(
+            said(json!({"waitingFor": {"queue": "gpu"}})),
+            "waits for a place in the worker queue 'gpu'"
+        );
         assert!(
             said(json!({"waitingFor": {"until": "2026-01-01T00:00:00Z"}})).starts_with("waits until 202")
         );

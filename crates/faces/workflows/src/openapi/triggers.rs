@@ -57,13 +57,22 @@ fn event() -> Value {
         "workflow.resumed",
         "step.completed",
         "step.failed",
+        "document.created",
+        "document.updated",
+        "document.moved",
+        "document.deleted",
+        "message.received",
     ];
     let types = json!({"type": "array", "minItems": 1, "maxItems": 16, "items": one_of(&types)});
-    closed(json!({"types": types, "filter": text_of(4096), "maxPerMinute": number_of(1, 600)}), &["types"])
+    closed(
+        json!({"types": types, "filter": text_of(4096), "agent": text_of(256), "acknowledge": truth(),
+               "maxPerMinute": number_of(1, 600)}),
+        &["types"],
+    )
 }
 
 fn notify() -> Value {
-    let on = json!({"type": "array", "minItems": 1, "maxItems": 3, "items": one_of(&["failed", "approval", "budget"])});
+    let on = json!({"type": "array", "maxItems": 3, "items": one_of(&["failed", "approval", "budget"])});
     let workflows = json!({"type": "array", "maxItems": 100, "items": text_of(256)});
     closed(json!({"url": text_of(8192), "on": on, "workflows": workflows}), &["url", "on"])
 }

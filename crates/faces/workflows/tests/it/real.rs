@@ -6,9 +6,10 @@ use axum::Router;
 use futures::future::BoxFuture;
 use http::Method;
 use orchestr8_contract::Fault;
+use orchestr8_contract::id::CorrelationId;
 use orchestr8_kernel::bus::{Bus, Config};
 use orchestr8_kernel::ports::{clock, ids, random};
-use orchestr8_kernel::{Kernel, Limits, Log, Ports};
+use orchestr8_kernel::{Args, Kernel, Limits, Log, Ports, Principal, Submission};
 use orchestr8_secrets::{MemoryKey, SecretVault};
 use orchestr8_stores::Migration;
 use orchestr8_stores::sqlite::{self, Options, Place};
@@ -47,6 +48,7 @@ impl Real {
         for action in all(&hub, &workers).unwrap() {
             kernel.registry().register(action).unwrap();
         }
+        register_neighbours(&kernel).await;
         hub.start().await.unwrap();
         Self { router: orchestr8_workflows_face::router(kernel, settings), hub }
     }
@@ -71,10 +73,31 @@ impl Drop for Real {
     }
 }
 
+/// Documents and messages, whose events start workflows, with one agent that comes for its messages.
+async fn register_neighbours(kernel: &Kernel) {
+    let documents = orchestr8_knowledge::Hub::new(kernel.clone(), orchestr8_knowledge::Settings::default());
+    let ports = kernel.ports();
+    let coordinator =
+        orchestr8_agents::Coordinator::new(kernel.bus().clone(), ports.clock.clone(), ports.log.clone());
+    let settings = orchestr8_agents::aacp::Settings::default();
+    let messages = orchestr8_agents::aacp::Hub::new(kernel.clone(), coordinator, settings);
+    let actions = orchestr8_knowledge::actions::all(&documents).unwrap();
+    for action in actions.into_iter().chain(orchestr8_agents::of_messages(&messages).unwrap()) {
+        kernel.registry().register(action).unwrap();
+    }
+    let args = serde_json::json!({"agentId": "front-desk"}).as_object().cloned().unwrap();
+    let correlation = CorrelationId::parse("test").unwrap();
+    let registering =
+        Submission::new("agents.register", Args::new(args), Arc::new(Principal::local()), correlation);
+    assert!(kernel.submit(registering).await.result.is_ok());
+}
+
 fn kernel() -> Kernel {
     let migrations = [
         orchestr8_kernel::tables::MIGRATIONS,
         orchestr8_workflows::tables::MIGRATIONS,
+        orchestr8_knowledge::tables::MIGRATIONS,
+        orchestr8_agents::tables::MIGRATIONS,
         orchestr8_secrets::tables::MIGRATIONS,
     ]
     .concat();

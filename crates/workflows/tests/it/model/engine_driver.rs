@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use orchestr8_workflows::definition::model::{Kind, Which, Workflow};
 use orchestr8_workflows::engine::event::{Decision, Event, NewBudget, Resolution, Task};
-use orchestr8_workflows::engine::scope::default_key;
 use orchestr8_workflows::engine::state::{Phase, State};
 use orchestr8_workflows::engine::{next, undo, view};
 use orchestr8_workflows::{child_ended, child_undone, definition, generations_of_fork, kept_by_fork};
@@ -20,7 +19,7 @@ use super::reference::script::{self, Act, System, View};
 /// Executions by their path.
 #[derive(Default)]
 pub struct EngineDriver {
-    executions: BTreeMap<String, Execution>,
+    pub(super) executions: BTreeMap<String, Execution>,
     /// The path of the outermost one.
     root: String,
     at_ms: i64,
@@ -142,40 +141,6 @@ impl EngineDriver {
         self.give(&root, event);
     }
 
-    /// Everything that is open: execution, task and kind by key.
-    fn named(&self) -> BTreeMap<String, (String, Task, Open)> {
-        let mut all = BTreeMap::new();
-        for (path, execution) in &self.executions {
-            let mut add = |task: Task, open| {
-                let key = default_key(&execution.state, task);
-                let key = format!("{path}{}", key.split_once(':').unwrap().1);
-                all.insert(key, (path.clone(), task, open));
-            };
-            let work = &execution.state.work;
-            execution.running.iter().for_each(|task| add(*task, Open::Call));
-            execution.questions.iter().for_each(|task| add(*task, Open::Approval));
-            for (task, work) in work {
-                match &work.phase {
-                    Phase::Waiting { event: Some(_), .. } => add(*task, Open::Event),
-                    Phase::Waiting { event: None, .. } if execution.timers.contains(task) => {
-                        add(*task, Open::Timer)
-                    }
-                    Phase::Retrying { .. } if execution.timers.contains(task) => add(*task, Open::Backoff),
-                    Phase::Resting { .. } if execution.timers.contains(task) => add(*task, Open::Rest),
-                    Phase::Unknown => add(*task, Open::Unknown),
-                    _ => {}
-                }
-            }
-        }
-        all
-    }
-
-    fn find(&self, key: &str) -> (String, Task) {
-        let named = self.named();
-        let (path, task, _) = &named[key];
-        (path.clone(), *task)
-    }
-
     /// Gives an event to an execution, and does what it decides.
     fn give(&mut self, path: &str, event: Event) {
         let (at_ms, is_graceful) = (self.at_ms, !matches!(event, Event::CancelAsked { graceful: false, .. }));
@@ -252,12 +217,13 @@ impl EngineDriver {
         let execution = self.execution(path);
         let is_child =
             matches!(execution.state.work.get(&task).map(|work| &work.phase), Some(Phase::Child { .. }));
+        // Its rollback, or the handlers that it belonged to, were stopped by force.
         let is_left = !execution.state.work.contains_key(&task)
-            && task.undo
-            && execution.children.contains_key(&task.undone());
+            && execution.state.children.contains_key(&task.undone());
         let child = child_path(execution, path, task);
         if is_child || is_left {
-            let event = Event::CancelAsked { reason: "stop".into(), graceful: is_child, force: !is_child };
+            let force = is_left && task.undo;
+            let event = Event::CancelAsked { reason: "stop".into(), graceful: !force, force };
             self.posted.push((child, event));
         }
     }
@@ -294,17 +260,18 @@ impl EngineDriver {
             let workflow = inner(&execution.state, task);
             *execution.children.entry(task).or_default() += 1;
             let child = child_path(execution, path, task);
+            let detached = is_detached(&execution.state, task);
             let undoable = workflow.is_undoable();
             // What a child does again after a rollback is done under new keys.
             let generation = execution.state.steps[task.step].generation_of(task.part);
             let generations = (0..workflow.steps.len()).map(|step| (step, generation)).collect();
             let state = new_state(workflow);
-            self.insert(child.clone(), state, Some((path.to_owned(), task)));
-            self.give(
-                path,
-                Event::ChildBegun { task, execution: child.as_str().into(), undoable, detached: false },
-            );
+            let parent = (!detached).then(|| (path.to_owned(), task));
+            self.insert(child.clone(), state, parent);
+            self.give(path, Event::ChildBegun { task, execution: child.as_str().into(), undoable, detached });
             self.begin(&child, Vec::new(), generations);
+            // What it calls begins before anything else happens.
+            self.start(&child);
         }
     }
 
@@ -380,6 +347,13 @@ impl EngineDriver {
             let child = child_path(self.execution(path), path, task);
             self.posted.push((child, event));
         }
+    }
+}
+
+fn is_detached(state: &State, task: Task) -> bool {
+    match &state.workflow().steps[task.step].kind {
+        Kind::Workflow(child) => child.detached,
+        Kind::Agent(_) | Kind::Approval(_) | Kind::Wait(_) | Kind::Switch(_) => false,
     }
 }
 

@@ -3,6 +3,8 @@
 mod comparable;
 mod engine_driver;
 mod execution;
+mod live;
+mod open_work;
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::{recipes, registered, serve};
 
 /// Actions that no client reaches: the program runs them for an agent of a workflow, for its upkeep, or to record a refused call.
-pub const INTERNAL: [&str; 6] = [
+pub const INTERNAL: [&str; 7] = [
+    "knowledge.changes",
     "knowledge.delete_due",
     "llm.complete",
     "session.run",

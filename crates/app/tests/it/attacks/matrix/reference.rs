@@ -21,7 +21,7 @@ const RIGHTS: &[Right] = &[
         "aacp.message", "aacp.pairs", "aacp.request_status", "aacp.requests", "agent.getState", "agent.list", "agents.list",
         "analyze_workflow", "create_workflow", "execution", "executions.approvals", "executions.artifact", "executions.definition", "executions.events",
         "executions.get", "executions.journal", "executions.list", "get_document", "get_session", "get_status",
-        "knowledge.document", "knowledge.document_history", "knowledge.get_document", "knowledge.get_many", "knowledge.list",
+        "knowledge.changes", "knowledge.document", "knowledge.document_history", "knowledge.get_document", "knowledge.get_many", "knowledge.list",
         "knowledge.list_children", "knowledge.query_knowledge", "knowledge.replies", "list_documents", "peers.list",
         "requests.show", "schedules.list", "schedules.show", "search_knowledge", "session", "session.events",
         "session.get_available_models", "session.get_command_history", "session.get_commands", "session.get_context_usage",

@@ -1,15 +1,28 @@
 //! Definitions in the form that the reference interpreter reads, and as an author writes them.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
 
+use super::dice::ITEMS;
+
 #[derive(Debug, Clone)]
 pub struct Definition {
+    /// The steps of the body, then those of `onFailure`, then those of `finally`.
     pub steps: Vec<Step>,
+    /// Where the body ends, and where `onFailure` does.
+    pub ends: [usize; 2],
     /// After which ends there is a rollback.
     pub on_failed: bool,
     pub on_cancelled: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Section {
+    Body,
+    OnFailure,
+    Finally,
 }
 
 #[derive(Debug, Clone)]
@@ -30,6 +43,11 @@ pub struct Step {
     pub needs: Option<usize>,
     /// It runs only as the fallback of another step.
     pub is_fallback: bool,
+    /// A child that the step starts and does not wait for.
+    pub is_detached: bool,
+    /// Its author chose the idempotency key.
+    pub has_own_key: bool,
+    pub gives: Gives,
 }
 
 #[derive(Debug, Clone)]
@@ -83,6 +101,7 @@ pub enum Join {
     Default,
     All,
     Any,
+    Race,
     Always,
 }
 
@@ -93,6 +112,12 @@ pub enum Condition {
     Above(usize, i64),
     Approved(usize),
     Rejected(usize),
+    /// The status that the execution will have, for handlers.
+    Status(&'static str),
+    /// The execution did not complete, for handlers.
+    HasFailure,
+    /// `${steps.x.error}` is there.
+    HasError(usize),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -110,6 +135,18 @@ pub enum OnItemError {
     TolerateHalf,
 }
 
+/// What comes of a call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Gives {
+    /// A script decides.
+    Scripted,
+    Number {
+        n: i64,
+        is_pure: bool,
+    },
+    Failure,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OnError {
     Fail,
@@ -125,6 +162,10 @@ pub enum OnUnknown {
 }
 
 impl Step {
+    pub fn is_pure(&self) -> bool {
+        matches!(self.gives, Gives::Number { is_pure: true, .. })
+    }
+
     pub fn is_call(&self) -> bool {
         matches!(self.kind, Kind::Agent | Kind::Worker)
     }
@@ -147,10 +188,27 @@ fn ids(places: &[usize]) -> Vec<String> {
 }
 
 impl Definition {
+    pub fn range(&self, section: Section) -> Range<usize> {
+        let [body, on_failure] = self.ends;
+        match section {
+            Section::Body => 0..body,
+            Section::OnFailure => body..on_failure,
+            Section::Finally => on_failure..self.steps.len(),
+        }
+    }
+
+    pub fn is_handler(&self, step: usize) -> bool {
+        step >= self.ends[0]
+    }
+
+    pub fn has_handlers(&self) -> bool {
+        self.ends[0] < self.steps.len()
+    }
+
     /// Whether a rollback of it has something to do once its steps have run.
     pub fn is_undoable(&self) -> bool {
-        self.steps.iter().any(|step| match &step.kind {
-            Kind::Child(inner) => step.compensate || inner.is_undoable(),
+        self.steps[..self.ends[0]].iter().any(|step| match &step.kind {
+            Kind::Child(inner) => step.compensate || (!step.is_detached && inner.is_undoable()),
             _ => step.compensate,
         })
     }
@@ -161,9 +219,16 @@ impl Definition {
             .into_iter()
             .filter_map(|(word, holds)| holds.then_some(word))
             .collect();
-        let steps: Vec<Value> =
-            self.steps.iter().enumerate().map(|(place, step)| step.to_json(place)).collect();
-        json!({"id": "flow", "version": "1.0.0", "name": "Flow", "compensateOn": on, "steps": steps})
+        let steps = |section: Section| -> Vec<Value> {
+            self.range(section).map(|place| self.steps[place].to_json(place)).collect()
+        };
+        let mut json = json!({"id": "flow", "version": "1.0.0", "name": "Flow", "compensateOn": on,
+            "steps": steps(Section::Body), "onFailure": steps(Section::OnFailure), "finally": steps(Section::Finally)});
+        let is_beyond = |step: &Step| matches!(step.repeat, Repeat::Each { items, .. } if items > ITEMS);
+        if self.steps.iter().any(is_beyond) {
+            json["variables"] = json!({"many": vec![0; ITEMS as usize + 1]});
+        }
+        json
     }
 }
 
@@ -175,6 +240,7 @@ impl Step {
             Join::Default => {}
             Join::All => json["join"] = "all".into(),
             Join::Any => json["join"] = "any".into(),
+            Join::Race => json["join"] = "race".into(),
             Join::Always => json["join"] = "always".into(),
         }
         if let Some(condition) = self.condition {
@@ -184,6 +250,11 @@ impl Step {
                 Condition::Constant(false) => "1 == 2".into(),
                 Condition::Above(step, least) => format!("${{steps.s{step}.output.n ?? 0}} > {least}").into(),
                 Condition::Approved(step) => format!("${{steps.s{step}.output.approved ?? false}}").into(),
+                Condition::Status(status) => format!("${{execution.status}} == \"{status}\"").into(),
+                Condition::HasFailure => "${failure.code ?? \"none\"} != \"none\"".into(),
+                Condition::HasError(step) => {
+                    format!("${{steps.s{step}.error.code ?? \"none\"}} != \"none\"").into()
+                }
                 Condition::Rejected(step) => {
                     format!("${{steps.s{step}.output.decision ?? \"none\"}} == \"rejected\"").into()
                 }
@@ -197,6 +268,17 @@ impl Step {
                 json["onError"] = "fallback".into();
                 json["fallbackStepId"] = id(step).into();
             }
+        }
+        if self.is_detached {
+            json["detached"] = true.into();
+        }
+        if self.has_own_key {
+            json["idempotencyKey"] = match self.repeat {
+                Repeat::Once => format!("own-{place}"),
+                Repeat::Each { .. } => format!("own-{place}-${{index}}"),
+                Repeat::While { .. } => format!("own-{place}-${{iteration}}"),
+            }
+            .into();
         }
         if self.compensate {
             json["compensate"] = json!({"agentId": "@test/agent", "input": {"was": "${output ?? 0}", "outcome": "${outcome}"}});
@@ -215,11 +297,22 @@ impl Step {
                     OnUnknown::Fail => "fail".into(),
                     OnUnknown::Ask => "ask".into(),
                 };
+                json["input"] = match self.gives {
+                    Gives::Scripted => json!({}),
+                    Gives::Number { n, is_pure: false } => json!({"value": {"n": n}}),
+                    Gives::Number { n, is_pure: true } => json!({"n": n}),
+                    Gives::Failure => json!({"fail": "NOT_FOUND"}),
+                };
+                if self.is_pure() {
+                    json["agentId"] = "@orchestr8/echo".into();
+                }
                 if let Some(step) = self.needs {
-                    json["input"] = json!({"x": format!("${{steps.s{step}.output}}")});
+                    json["input"]["x"] = format!("${{steps.s{step}.output}}").into();
                 }
             }
             Kind::Child(inner) => json["workflow"] = inner.to_json(),
+            // What no script decides is over at once.
+            Kind::Timer if self.gives != Gives::Scripted => json["wait"] = json!({"durationMs": 1}),
             Kind::Timer => json["wait"] = json!({"durationMs": 500}),
             Kind::Event { timeout: false } => json["wait"] = json!({"event": "e"}),
             Kind::Event { timeout: true } => json["wait"] = json!({"event": "e", "timeoutMs": 86_400_000}),
@@ -230,7 +323,8 @@ impl Step {
                     OnTimeout::Approve => "approve",
                     OnTimeout::Reject => "reject",
                 };
-                json["approval"] = json!({"message": "Go on?", "timeoutMs": 86_400_000, "onTimeout": how});
+                let timeout_ms = if self.gives == Gives::Scripted { 86_400_000 } else { 1 };
+                json["approval"] = json!({"message": "Go on?", "timeoutMs": timeout_ms, "onTimeout": how});
             }
             Kind::Switch { on, cases, default } => {
                 let case = |(value, steps): &(i64, Vec<usize>)| {
@@ -260,7 +354,9 @@ impl Step {
                     OnItemError::Continue => json!("continue"),
                     OnItemError::TolerateHalf => json!({"tolerate": 0.5}),
                 };
-                let items: Vec<u32> = (0..items).collect();
+                let list: Vec<u32> = (0..items).collect();
+                // A list beyond the limit can only come from outside: one that is written down is refused with the definition.
+                let items = if items > ITEMS { json!("${variables.many}") } else { json!(list) };
                 json["forEach"] =
                     json!({"items": items, "concurrency": concurrency, "onItemError": on_item_error});
             }

@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use super::definition::{
-    Condition, Definition, Join, Kind, OnError, OnItemError, OnTimeout, OnUnknown, Repeat, Step, Subject,
+    Condition, Definition, Gives, Join, Kind, OnError, OnItemError, OnTimeout, OnUnknown, Repeat, Step,
+    Subject,
 };
 
 /// Random numbers (SplitMix64).
@@ -28,6 +29,9 @@ impl Dice {
     }
 }
 
+/// The documented limit of items of a `forEach`.
+pub const ITEMS: u32 = 10_000;
+
 /// What random definitions may contain.
 #[derive(Debug, Clone, Copy)]
 pub struct Range {
@@ -50,9 +54,18 @@ pub fn definition(dice: &mut Dice, range: Range) -> Definition {
         steps.push(step);
     }
     add_fallbacks(dice, &mut steps, count);
+    let mut ends = [steps.len(); 2];
+    for (section, is_there) in [(0, dice.once_in(4)), (1, dice.once_in(4))] {
+        if is_there {
+            add_handlers(dice, range, &mut steps, ends[0]);
+        }
+        if section == 0 {
+            ends[1] = steps.len();
+        }
+    }
     let (on_failed, on_cancelled) =
         dice.one_of(&[(true, false), (true, false), (true, true), (false, true), (false, false)]);
-    Definition { steps, on_failed, on_cancelled }
+    Definition { steps, ends, on_failed, on_cancelled }
 }
 
 fn step(dice: &mut Dice, range: Range, place: usize, before: &mut [Step]) -> Step {
@@ -65,14 +78,24 @@ fn step(dice: &mut Dice, range: Range, place: usize, before: &mut [Step]) -> Ste
         Some(one) if matches!(before[*one].kind, Kind::Approval { .. }) && dice.once_in(2) => {
             Some(if dice.once_in(2) { Condition::Approved(*one) } else { Condition::Rejected(*one) })
         }
+        Some(one) if dice.once_in(8) => Some(Condition::HasError(*one)),
         Some(one) if dice.once_in(4) => Some(Condition::Above(*one, dice.below(2) as i64)),
         Some(_) | None => None,
     };
     let is_call = matches!(kind, Kind::Agent | Kind::Worker);
     let may_repeat = is_call || matches!(kind, Kind::Child(_));
-    let join =
-        dice.one_of(&[Join::Default, Join::Default, Join::Default, Join::All, Join::Any, Join::Always]);
-    let needs = dependencies.first().copied().filter(|_| is_call && join != Join::Any && dice.once_in(5));
+    let join = dice.one_of(&[
+        Join::Default,
+        Join::Default,
+        Join::Default,
+        Join::All,
+        Join::Any,
+        Join::Race,
+        Join::Always,
+    ]);
+    let is_first = matches!(join, Join::Any | Join::Race);
+    let needs = dependencies.first().copied().filter(|_| is_call && !is_first && dice.once_in(5));
+    let is_detached = matches!(kind, Kind::Child(_)) && dice.once_in(4);
     Step {
         kind,
         dependencies,
@@ -86,6 +109,9 @@ fn step(dice: &mut Dice, range: Range, place: usize, before: &mut [Step]) -> Ste
         attempts: 1 + dice.below(3) as u32,
         needs,
         is_fallback: false,
+        is_detached,
+        has_own_key: is_call && dice.once_in(6),
+        gives: Gives::Scripted,
     }
 }
 
@@ -133,6 +159,10 @@ fn list_in_branches(dice: &mut Dice, place: usize, before: &mut [Step], dependen
 
 fn repeat(dice: &mut Dice, range: Range) -> Repeat {
     match dice.below(6) {
+        // One beyond the limit of items: refused before any of them runs.
+        0 if dice.once_in(100) => {
+            Repeat::Each { items: ITEMS + 1, concurrency: 1, on_item_error: OnItemError::Continue }
+        }
         0 => Repeat::Each {
             items: dice.below(range.items as usize + 1) as u32,
             concurrency: 1 + dice.below(3),
@@ -149,6 +179,48 @@ fn repeat(dice: &mut Dice, range: Range) -> Repeat {
             delay: range.timers && dice.once_in(3),
         },
         _ => Repeat::Once,
+    }
+}
+
+/// Steps of `onFailure` or `finally`: they depend on those of their own list, and may need what the body gave.
+fn add_handlers(dice: &mut Dice, range: Range, steps: &mut Vec<Step>, body: usize) {
+    let first = steps.len();
+    for place in first..=first + dice.below(2) {
+        let dependencies: Vec<usize> = (first..place).filter(|_| dice.once_in(2)).collect();
+        let kind = match dice.below(8) {
+            0 if range.timers => Kind::Timer,
+            1 => Kind::Event { timeout: false },
+            2 if range.depth > 0 => {
+                Kind::Child(Rc::new(definition(dice, Range { steps: 2, depth: range.depth - 1, ..range })))
+            }
+            3 if range.workers => Kind::Worker,
+            _ => Kind::Agent,
+        };
+        let condition = match dice.below(6) {
+            0 => Some(Condition::Status(dice.one_of(&["completed", "failed", "cancelled", "compensated"]))),
+            1 => Some(Condition::HasFailure),
+            2 => Some(Condition::HasError(dice.below(body))),
+            _ => None,
+        };
+        let is_call = matches!(kind, Kind::Agent | Kind::Worker);
+        let may_repeat = is_call && dice.once_in(2);
+        steps.push(Step {
+            dependencies,
+            join: dice.one_of(&[Join::Default, Join::All, Join::Any, Join::Always]),
+            condition,
+            is_unless: dice.once_in(4),
+            repeat: if may_repeat { repeat(dice, range) } else { Repeat::Once },
+            on_error: if dice.once_in(3) { OnError::Continue } else { OnError::Fail },
+            on_unknown: dice.one_of(&[OnUnknown::Retry, OnUnknown::Fail, OnUnknown::Ask]),
+            compensate: false,
+            attempts: 1 + dice.below(2) as u32,
+            needs: (is_call && dice.once_in(4)).then(|| dice.below(body)),
+            is_fallback: false,
+            is_detached: false,
+            has_own_key: is_call && dice.once_in(6),
+            gives: Gives::Scripted,
+            kind,
+        });
     }
 }
 
@@ -176,6 +248,9 @@ fn add_fallbacks(dice: &mut Dice, steps: &mut Vec<Step>, count: usize) {
                 attempts: 1 + dice.below(2) as u32,
                 needs: None,
                 is_fallback: true,
+                is_detached: false,
+                has_own_key: dice.once_in(6),
+                gives: Gives::Scripted,
             });
         }
         place += 1;

@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::definition::{Condition, Join, Kind, OnError, Repeat, Subject};
+use super::definition::{Condition, Join, Kind, OnError, Repeat, Section, Subject};
+use super::dice::ITEMS;
 use super::run::{End, Open, Run, Status, Unit, Work};
 
 /// How a piece of work ended.
@@ -22,7 +23,12 @@ pub enum Ended {
 impl Run {
     /// It was told to stop: nothing begins any more, whatever its join says.
     pub fn is_stopping(&self) -> bool {
-        self.is_cancelled || self.is_out_of_time
+        (self.is_cancelled || self.is_out_of_time) && self.closing.is_none()
+    }
+
+    /// It was told to stop, or its step has lost a race.
+    pub fn is_told_to_stop(&self, unit: Unit) -> bool {
+        self.is_stopping() || self.steps[unit.0].lost.is_some()
     }
 
     /// Begins, skips and ends what is due.
@@ -31,35 +37,49 @@ impl Run {
         if self.status.is_final() {
             return;
         }
+        if self.closing_section().is_some() {
+            return self.advance_handlers();
+        }
         if self.rollback.is_some() {
             return self.continue_rollback();
         }
+        let body = self.definition.range(Section::Body);
         if self.status == Status::Paused {
-            // Nothing begins, and no rollback either; an execution with nothing left to do ends.
-            for step in 0..self.steps.len() {
+            // Nothing begins, no rollback and no handlers either; an execution with nothing left to do ends.
+            for step in body.clone() {
                 if self.is_out_of_time {
                     self.advance(step);
                 }
             }
-            let has_ended = self.work.is_empty() && self.steps.iter().all(|step| step.end.is_some());
-            return if has_ended && !self.is_rollback_due() {
+            let has_ended = self.work.is_empty() && self.steps[body].iter().all(|step| step.end.is_some());
+            return if has_ended && !self.is_rollback_due() && !self.definition.has_handlers() {
                 self.conclude()
             };
         }
+        self.run_steps(body.clone());
+        if self.work.is_empty() && self.steps[body].iter().all(|step| step.end.is_some()) {
+            self.conclude();
+        }
+    }
+
+    /// Begins, skips and ends what is due of these steps.
+    pub fn run_steps(&mut self, steps: std::ops::Range<usize>) {
         loop {
-            let mut changed = false;
-            for step in 0..self.steps.len() {
-                changed |= self.begin(step) | self.advance(step);
-            }
-            changed |= self.collect_children();
+            let changed = self.look_at(steps.clone()) | self.collect_children();
             // What is due begins when everything that ended has been seen.
             if !changed && !self.start_ready() {
                 break;
             }
         }
-        if self.work.is_empty() && self.steps.iter().all(|step| step.end.is_some()) {
-            self.conclude();
+    }
+
+    fn look_at(&mut self, steps: std::ops::Range<usize>) -> bool {
+        self.decide_races(steps.clone());
+        let mut changed = false;
+        for step in steps {
+            changed |= self.begin(step) | self.advance(step);
         }
+        changed
     }
 
     /// Takes in the ends of children. True if there was one.
@@ -79,7 +99,7 @@ impl Run {
             let child = &self.children[&unit];
             let end = match child.status {
                 Status::Completed => Ended::Output(child.outputs()),
-                _ if child.is_cancelled && self.is_stopping() => Ended::Stopped,
+                _ if child.is_cancelled && self.is_told_to_stop(unit) => Ended::Stopped,
                 _ => Ended::Failed { maybe: true },
             };
             self.end(unit, end);
@@ -99,7 +119,12 @@ impl Run {
         let due: Vec<Unit> =
             self.work.iter().filter(|(_, work)| is_due(work)).map(|(unit, _)| *unit).collect();
         changed |= !due.is_empty();
-        due.into_iter().for_each(|unit| self.begin_child(unit));
+        for unit in due {
+            // One that was begun before may have decided a race.
+            if self.work.get(&unit).is_some_and(|work| work.open == Open::Beginning) {
+                self.begin_child(unit);
+            }
+        }
         changed
     }
 
@@ -114,6 +139,15 @@ impl Run {
         let generation = self.steps[unit.0].generation_of(unit.1);
         child.steps.iter_mut().for_each(|step| step.generation = generation);
         child.settle();
+        if self.definition.steps[unit.0].is_detached {
+            let output = json!({"executionId": child.path});
+            self.detached.push(child);
+            self.work.insert(unit, Work { open: Open::Child, attempts: 1, maybe: false });
+            self.end(unit, Ended::Output(output));
+            // The step is done at once, and what waits for it begins.
+            let section = self.closing_section().unwrap_or(Section::Body);
+            return while self.look_at(self.definition.range(section)) {};
+        }
         self.children.insert(unit, child);
         self.work.insert(unit, Work { open: Open::Child, attempts: 1, maybe: false });
     }
@@ -124,6 +158,7 @@ impl Run {
             (Some(End::Failed), OnError::Fallback(fallback)) if self.steps[fallback].needed => {
                 self.end_seen(fallback)
             }
+            (Some(End::Stopped), _) if self.steps[step].lost.is_some() => Some(End::Skipped),
             (end, _) => end,
         }
     }
@@ -157,13 +192,22 @@ impl Run {
         let all = own.dependencies.len();
         Some(match own.join {
             _ if all == 0 => true,
-            Join::Any if completed > 0 => true,
+            Join::Any | Join::Race if completed > 0 => true,
             _ if open > 0 => return None,
             Join::Always => true,
             _ if failed > 0 => false,
             Join::All => completed == all,
-            Join::Any => false,
+            Join::Any | Join::Race => false,
             Join::Default => rejected == 0 && skipped < all,
+        })
+    }
+
+    /// A dependency has completed, as a race sees it.
+    pub fn has_winner(&self, race: usize) -> bool {
+        self.definition.steps[race].dependencies.iter().any(|one| {
+            let is_approval = matches!(self.definition.steps[*one].kind, Kind::Approval { .. });
+            let is_rejection = is_approval && self.decision(*one) == Some("rejected");
+            self.end_seen(*one) == Some(End::Completed) && (!is_rejection || self.reads_decision(race, *one))
         })
     }
 
@@ -196,6 +240,11 @@ impl Run {
             Condition::Above(one, least) => self.number(one) > least,
             Condition::Approved(one) => self.decision(one) == Some("approved"),
             Condition::Rejected(one) => self.decision(one) == Some("rejected"),
+            Condition::Status(status) => {
+                self.closing.as_ref().is_some_and(|closing| closing.outcome.as_str() == status)
+            }
+            Condition::HasFailure => self.is_cancelled || self.has_failed,
+            Condition::HasError(one) => self.steps[one].end == Some(End::Failed),
         };
         holds != own.is_unless
     }
@@ -226,6 +275,8 @@ impl Run {
         self.steps[step].begun = true;
         match own.repeat {
             Repeat::Once => self.begin_unit((step, None)),
+            // "Every limit refuses one beyond it, before work is done."
+            Repeat::Each { items, .. } if items > ITEMS => self.fail_step(step),
             Repeat::Each { .. } | Repeat::While { .. } => {}
         }
         true
@@ -265,6 +316,8 @@ impl Run {
     pub fn complete(&mut self, step: usize, output: Value) {
         self.steps[step].output = Some(output);
         self.steps[step].end = Some(End::Completed);
+        // "A loser that completes before it stops is completed and keeps its result."
+        self.steps[step].lost = None;
     }
 
     /// A piece of work ends.
@@ -303,6 +356,11 @@ impl Run {
     }
 
     pub fn fail_step(&mut self, step: usize) {
+        if self.steps[step].lost.is_some() {
+            // "A loser that fails is no error of the execution, and its fallback does not run."
+            self.steps[step].end = Some(End::Stopped);
+            return;
+        }
         self.steps[step].end = Some(End::Failed);
         match self.definition.steps[step].on_error {
             OnError::Continue => {}
@@ -312,71 +370,6 @@ impl Run {
                 self.steps[fallback].needed = true;
             }
             OnError::Fail | OnError::Fallback(_) => self.fail_execution(),
-        }
-    }
-
-    /// "Nothing new begins, and what runs ends", but for steps with `join: "always"`.
-    fn fail_execution(&mut self) {
-        if self.is_stopping() || self.has_failed {
-            return;
-        }
-        self.has_failed = true;
-        let goes_on: Vec<bool> = self.definition.steps.iter().map(|step| step.join == Join::Always).collect();
-        // What runs ends; a step between two attempts runs.
-        let runs = |work: &Work| {
-            let is_tried = work.open == Open::Ready && work.attempts > 0;
-            is_tried || matches!(work.open, Open::Unknown | Open::Backoff)
-        };
-        let tried: Vec<Unit> =
-            self.work.iter().filter(|(_, work)| runs(work)).map(|(unit, _)| *unit).collect();
-        self.stop(|step| goes_on[step], &tried);
-    }
-
-    /// Stops what has not begun and what only waits; what runs is told to stop if it is a child.
-    pub fn stop(&mut self, goes_on: impl Fn(usize) -> bool, tried: &[Unit]) {
-        for (step, own) in self.steps.iter_mut().enumerate() {
-            if !own.begun && own.end.is_none() && !goes_on(step) {
-                own.end = Some(End::Stopped);
-            }
-        }
-        let units: Vec<Unit> = self.work.keys().copied().collect();
-        for unit in units.into_iter().filter(|unit| !goes_on(unit.0) && !tried.contains(unit)) {
-            match self.work[&unit].open {
-                Open::Call => {}
-                Open::Child => {
-                    if let Some(child) = self.children.get_mut(&unit) {
-                        child.cancel(false);
-                    }
-                }
-                Open::Timer
-                | Open::Event
-                | Open::Approval
-                | Open::Rest
-                | Open::Backoff
-                | Open::Ready
-                | Open::Unknown
-                | Open::Beginning => {
-                    self.abandon(unit);
-                }
-            }
-        }
-    }
-
-    /// It is not waited for any more. What may have happened is noted.
-    pub fn abandon(&mut self, unit: Unit) {
-        let Some(work) = self.work.remove(&unit) else { return };
-        let may_have_happened = match work.open {
-            Open::Call | Open::Child | Open::Unknown => true,
-            Open::Ready | Open::Backoff => work.maybe,
-            Open::Timer | Open::Event | Open::Approval | Open::Rest | Open::Beginning => false,
-        };
-        if may_have_happened {
-            self.unknown.insert(unit);
-            self.done.push(unit);
-        }
-        match self.definition.steps[unit.0].repeat {
-            Repeat::Once => self.steps[unit.0].end = Some(End::Stopped),
-            Repeat::Each { .. } | Repeat::While { .. } => self.steps[unit.0].is_stopped = true,
         }
     }
 }

@@ -11,9 +11,14 @@ impl Run {
         if !self.steps[step].begun || self.steps[step].end.is_some() {
             return false;
         }
-        let may_begin =
-            !self.is_stopping() && (!self.has_failed || self.definition.steps[step].join == Join::Always);
+        let may_begin = !self.is_stopping()
+            && (!self.has_failed
+                || self.closing.is_some()
+                || self.definition.steps[step].join == Join::Always);
         let running = self.work.keys().filter(|(one, _)| *one == step).count();
+        if self.steps[step].lost.is_some() {
+            return running == 0 && self.end_lost_loop(step);
+        }
         match self.definition.steps[step].repeat {
             Repeat::Once => false,
             Repeat::Each { items, concurrency, on_item_error } => {
@@ -25,6 +30,20 @@ impl Run {
                 true
             }
         }
+    }
+
+    /// A loop that has lost a race begins nothing more. If all its items had completed, it has completed.
+    fn end_lost_loop(&mut self, step: usize) -> bool {
+        let own = &self.steps[step];
+        match self.definition.steps[step].repeat {
+            Repeat::Once => return false,
+            Repeat::Each { items, .. } if own.results.len() == items as usize && !self.is_stopping() => {
+                let results: Vec<Value> = own.results.values().cloned().collect();
+                self.complete(step, json!({"results": results, "succeeded": items, "failed": []}));
+            }
+            Repeat::Each { .. } | Repeat::While { .. } => self.steps[step].end = Some(End::Stopped),
+        }
+        true
     }
 
     fn advance_each(
@@ -49,13 +68,15 @@ impl Run {
             return changed;
         }
         let own = &self.steps[step];
+        // An item that still holds needs no turn.
+        let has_more = (own.next..items).any(|part| !own.results.contains_key(&part));
         let failed = own.failed.len() as u32;
         let fails = match on_item_error {
             OnItemError::Fail => failed > 0,
             OnItemError::Continue => false,
             OnItemError::TolerateHalf => failed * 2 > items,
         };
-        if self.is_stopping() || (!is_broken && (own.is_stopped || own.next < items)) {
+        if self.is_stopping() || (!is_broken && (own.is_stopped || has_more)) {
             self.steps[step].end = Some(End::Stopped);
         } else if fails {
             self.fail_step(step);

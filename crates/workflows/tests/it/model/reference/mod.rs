@@ -6,9 +6,13 @@
 
 pub mod definition;
 pub mod dice;
+mod handlers;
 mod interpreter;
 mod loops;
+mod race;
 mod rollback;
 pub mod run;
 pub mod script;
+pub mod self_running;
+mod stopping;
 mod world;

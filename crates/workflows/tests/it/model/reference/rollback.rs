@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::definition::{Definition, Kind, OnError};
+use super::definition::{Definition, Kind, OnError, Repeat, Section};
+use super::dice::ITEMS;
 use super::run::{End, Open, Run, Status, StepRun, Unit, Work};
 
 impl Run {
     /// "It runs on failure, and on cancel if `compensateOn` has it."
     pub fn conclude(&mut self) {
-        if !self.is_rollback_due() {
-            self.status = self.plain_status();
-            return;
+        if self.rollback.is_some() || !self.is_rollback_due() {
+            return self.close();
         }
         self.rollback = Some(self.units());
         self.status = Status::Compensating;
@@ -21,8 +21,9 @@ impl Run {
     }
 
     /// The status without a rollback.
-    fn plain_status(&self) -> Status {
-        match (self.is_cancelled, self.has_failed) {
+    pub fn plain_status(&self) -> Status {
+        let has_failed = self.has_failed || self.closing.as_ref().is_some_and(|closing| closing.has_failed);
+        match (self.is_cancelled, has_failed) {
             (true, _) => Status::Cancelled,
             (false, true) => Status::Failed,
             (false, false) => Status::Completed,
@@ -50,8 +51,11 @@ impl Run {
     }
 
     pub fn has_undo(&self, unit: Unit) -> bool {
+        if self.definition.is_handler(unit.0) {
+            return false;
+        }
         let inner = match &self.definition.steps[unit.0].kind {
-            Kind::Child(inner) => inner.is_undoable(),
+            Kind::Child(inner) => !self.definition.steps[unit.0].is_detached && inner.is_undoable(),
             Kind::Agent
             | Kind::Worker
             | Kind::Timer
@@ -92,7 +96,7 @@ impl Run {
                 child.ask_undo();
             }
         }
-        self.status = if self.undone.is_empty() { self.plain_status() } else { Status::Compensated };
+        self.close();
     }
 
     pub fn undo_ended(&mut self, unit: Unit, is_undone: bool) {
@@ -129,6 +133,12 @@ impl Run {
         if self.status.is_final() {
             return;
         }
+        if self.closing_section().is_some() {
+            // "Cancel while handlers run: they go on."
+            return if force {
+                self.stop_handlers()
+            };
+        }
         if self.rollback.is_some() {
             if force {
                 if let Some((unit, work)) = self.undoing.take()
@@ -154,7 +164,7 @@ impl Run {
     }
 
     fn leave_rest(&mut self) {
-        self.status = Status::Cancelled;
+        self.finish(Status::Cancelled);
         for unit in self.rollback.clone().unwrap_or_default() {
             self.undone.insert(unit, false);
         }
@@ -162,7 +172,7 @@ impl Run {
 
     /// The time for clean-up is over: what still runs is not waited for.
     pub fn grace_over(&mut self) {
-        if self.status != Status::Cancelling {
+        if self.status != Status::Cancelling || self.closing.is_some() {
             return;
         }
         let units: Vec<Unit> = self.work.keys().copied().collect();
@@ -174,7 +184,8 @@ impl Run {
 
     /// The time limit of the whole is over.
     pub fn time_out(&mut self) {
-        if self.status.is_final() || self.rollback.is_some() || self.is_cancelled {
+        // "It is one for the body."
+        if self.status.is_final() || self.rollback.is_some() || self.is_cancelled || self.closing.is_some() {
             return;
         }
         self.is_out_of_time = true;
@@ -211,24 +222,36 @@ impl Run {
                     OnError::Fallback(fallback) => self.output(fallback).is_none() || was_undone(fallback),
                 },
                 Some(End::Skipped) => false,
-                Some(End::Stopped) | None => true,
+                // "Otherwise the race holds."
+                Some(End::Stopped) => self.steps[step].lost.is_none(),
+                None => true,
             })
             .collect();
         let mut follows = vec![false; again.len()];
         loop {
             let is_led_to = |step: usize| {
                 let leads = |one: usize| again[one] && steps[one].on_error == OnError::Fallback(step);
-                let is_after =
-                    steps[step].dependencies.iter().any(|one| again[*one]) || (0..steps.len()).any(leads);
+                let races_again = self.steps[step].lost.is_some_and(|race| follows[race]);
+                let is_after = races_again
+                    || steps[step].dependencies.iter().any(|one| again[*one])
+                    || (0..steps.len()).any(leads);
                 is_after && !self.holds_on(step)
             };
             let more: Vec<usize> =
                 (0..again.len()).filter(|step| !follows[*step] && is_led_to(*step)).collect();
             if more.is_empty() {
-                return (again, follows);
+                break;
             }
             more.into_iter().for_each(|step| (again[step], follows[step]) = (true, true));
         }
+        // "The handlers run again at the next end. If only handlers failed, only they run."
+        let body = self.definition.range(Section::Body);
+        let has_completed = self.closing.as_ref().is_some_and(|closing| closing.outcome == Status::Completed);
+        if !has_completed || again[body.clone()].contains(&true) {
+            again[body.end..].fill(true);
+            follows[body.end..].fill(true);
+        }
+        (again, follows)
     }
 
     /// `retry`: the same execution goes on from what failed or was undone.
@@ -245,6 +268,7 @@ impl Run {
         self.is_out_of_time = false;
         self.is_forced = false;
         self.is_asked = false;
+        self.closing = None;
         self.rollback = None;
         self.undoing = None;
         self.status = Status::Running;
@@ -254,7 +278,9 @@ impl Run {
     /// A step runs again. What was done and undone, or rests on what is done again, gets a new generation.
     fn reset(&mut self, step: usize, follows: bool) {
         let old = std::mem::take(&mut self.steps[step]);
-        let is_each = matches!(self.definition.steps[step].repeat, super::definition::Repeat::Each { .. });
+        // A list that is too long is looked at again.
+        let is_each =
+            matches!(self.definition.steps[step].repeat, Repeat::Each { items, .. } if items <= ITEMS);
         let undone: Vec<Unit> =
             self.undone.keys().copied().filter(|unit| unit.0 == step && self.is_undone(*unit)).collect();
         // What may have happened and was not undone keeps its key, so that it does not happen twice.
@@ -316,8 +342,10 @@ impl Run {
             let of_parts = old.part_generations.values().max().copied().unwrap_or(0);
             own.generation = old.generation + of_parts + u32::from(self.has_undone(step));
         }
-        for step in
-            (0..steps.len()).filter(|step| !again[*step] && self.steps[*step].end == Some(End::Completed))
+        for step in self
+            .definition
+            .range(Section::Body)
+            .filter(|step| !again[*step] && self.steps[*step].end == Some(End::Completed))
         {
             // Which branch was chosen is no result: it is chosen again.
             if matches!(steps[step].kind, Kind::Switch { .. }) {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::definition::{Definition, id};
+use super::definition::{Definition, Repeat, Section, id};
 
 /// A step, or one item or round of it.
 pub type Unit = (usize, Option<u32>);
@@ -97,6 +97,8 @@ pub struct StepRun {
     pub rested: bool,
     /// As a loop: a part of it was told to stop and did.
     pub is_stopped: bool,
+    /// The race that it lost.
+    pub lost: Option<usize>,
     /// How often it was done and undone, for a step and for single items.
     pub generation: u32,
     pub part_generations: BTreeMap<u32, u32>,
@@ -107,6 +109,18 @@ impl StepRun {
     pub fn generation_of(&self, part: Option<u32>) -> u32 {
         self.generation + part.and_then(|part| self.part_generations.get(&part)).copied().unwrap_or(0)
     }
+}
+
+/// Stands before the number of a detached child, where a unit names a child.
+pub const DETACHED: usize = 1_000_000;
+
+/// The handlers of an execution whose body has ended.
+#[derive(Debug, Clone)]
+pub struct Closing {
+    pub outcome: Status,
+    /// Whose steps run; none: all have ended.
+    pub section: Option<Section>,
+    pub has_failed: bool,
 }
 
 /// Where something is open: the children on the way, then the step.
@@ -133,6 +147,9 @@ pub struct Run {
     /// Children of which a part was undone: their results do not hold either.
     pub partly_undone: BTreeSet<Unit>,
     pub children: BTreeMap<Unit, Run>,
+    /// Children that it started and does not wait for, in the order of their start.
+    pub detached: Vec<Run>,
+    pub closing: Option<Closing>,
     /// How many executions were begun for a step.
     pub instances: BTreeMap<Unit, u32>,
     /// Events that no step has taken yet.
@@ -165,6 +182,8 @@ impl Run {
             undone: BTreeMap::new(),
             partly_undone: BTreeSet::new(),
             children: BTreeMap::new(),
+            detached: Vec::new(),
+            closing: None,
             instances: BTreeMap::new(),
             events: 0,
             has_failed: false,
@@ -178,12 +197,36 @@ impl Run {
         }
     }
 
+    /// The handlers that run.
+    pub fn closing_section(&self) -> Option<Section> {
+        self.closing.as_ref()?.section
+    }
+
+    pub fn child_at(&mut self, unit: Unit) -> &mut Run {
+        match unit.0.checked_sub(DETACHED) {
+            Some(number) => &mut self.detached[number],
+            None => self.children.get_mut(&unit).unwrap(),
+        }
+    }
+
+    /// All children, with the unit that leads to each.
+    pub fn all_children(&self) -> impl Iterator<Item = (Unit, &Run)> {
+        let detached =
+            self.detached.iter().enumerate().map(|(number, child)| ((DETACHED + number, None), child));
+        self.children.iter().map(|(unit, child)| (*unit, child)).chain(detached)
+    }
+
     /// The key of a call: `step[:item][:gN][:compensate]`, with the way to its execution before it.
     pub fn key(&self, (step, part): Unit, is_undo: bool) -> String {
         let own = &self.steps[step];
-        let mut key = format!("{}{}", self.path, id(step));
-        if let Some(part) = part {
-            key.push_str(&format!(":{part}"));
+        let definition = &self.definition.steps[step];
+        let mut key = match definition.has_own_key {
+            true => format!("{}own-{step}", self.path),
+            false => format!("{}{}", self.path, id(step)),
+        };
+        if let Some(part) = part.filter(|_| definition.repeat != Repeat::Once) {
+            let between = if definition.has_own_key { '-' } else { ':' };
+            key.push_str(&format!("{between}{part}"));
         }
         let generation = own.generation_of(part);
         if generation > 0 {
@@ -214,6 +257,9 @@ impl Run {
         }
         for (unit, child) in &self.children {
             child.collect_open(&[path, &[*unit]].concat(), all);
+        }
+        for (number, child) in self.detached.iter().enumerate() {
+            child.collect_open(&[path, &[(DETACHED + number, None)]].concat(), all);
         }
     }
 

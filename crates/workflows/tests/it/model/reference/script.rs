@@ -184,7 +184,7 @@ impl Play {
                 }
             }
         }
-        run.children.values().try_for_each(|child| self.compare_run(child, system))
+        run.all_children().try_for_each(|(_, child)| self.compare_run(child, system))
     }
 
     /// What happens next. None: nothing more.
@@ -220,7 +220,7 @@ impl Play {
         self.revivals -= 1;
         match self.dice.below(3) {
             0 => {
-                let from = self.dice.below(self.root.steps.len());
+                let from = self.dice.below(self.root.definition.ends[0]);
                 Some(Act::Fork { from, path: format!("fork{}/", self.revivals) })
             }
             _ if self.root.status == Status::Completed => None,
@@ -261,7 +261,7 @@ impl Play {
                     _ => How::Output(dice.below(3) as i64),
                 };
                 // What was told to stop completes or stops; it is not tried again.
-                let is_told = run.is_stopping() && !is_undo;
+                let is_told = run.is_told_to_stop(place.unit) && !is_undo;
                 let how = match how {
                     How::Output(_) => how,
                     _ if is_told => How::Stops,
@@ -336,15 +336,15 @@ pub fn decision(approved: bool, by: &str) -> Value {
 fn at<'r>(run: &'r mut Run, path: &[Unit]) -> &'r mut Run {
     match path.split_first() {
         None => run,
-        Some((unit, rest)) => at(run.children.get_mut(unit).unwrap(), rest),
+        Some((unit, rest)) => at(run.child_at(*unit), rest),
     }
 }
 
 /// Does something to an execution and lets those that it belongs to follow.
-fn within(run: &mut Run, path: &[Unit], act: &mut dyn FnMut(&mut Run)) {
+pub fn within(run: &mut Run, path: &[Unit], act: &mut dyn FnMut(&mut Run)) {
     match path.split_first() {
         None => act(run),
-        Some((unit, rest)) => within(run.children.get_mut(unit).unwrap(), rest, act),
+        Some((unit, rest)) => within(run.child_at(*unit), rest, act),
     }
     run.settle();
 }
@@ -354,11 +354,12 @@ fn way(run: &Run, path: &str) -> Option<Vec<Unit>> {
     if run.path == path {
         return Some(Vec::new());
     }
-    run.children.iter().find_map(|(unit, child)| way(child, path).map(|rest| [&[*unit][..], &rest].concat()))
+    run.all_children().find_map(|(unit, child)| way(child, path).map(|rest| [&[unit][..], &rest].concat()))
 }
 
 /// An execution that is being cancelled and waits for what runs.
 fn stopping(run: &Run) -> Option<String> {
-    let inner = run.children.values().find_map(stopping);
-    inner.or_else(|| (run.status == Status::Cancelling).then(|| run.path.clone()))
+    let inner = run.all_children().find_map(|(_, child)| stopping(child));
+    let is_stopping = run.status == Status::Cancelling && run.closing.is_none();
+    inner.or_else(|| is_stopping.then(|| run.path.clone()))
 }

@@ -88,7 +88,7 @@ impl Run {
     }
 
     pub fn pause(&mut self) {
-        if self.status == Status::Running {
+        if self.status == Status::Running && self.closing.is_none() {
             self.status = Status::Paused;
         }
     }
@@ -108,13 +108,13 @@ impl Run {
 
     /// "A running attempt is unknown and follows `onUnknown`"; what was told to stop has stopped, and an undo is called again.
     fn lose_attempts(&mut self) {
-        self.children.values_mut().for_each(Run::lose_attempts);
+        self.children.values_mut().chain(&mut self.detached).for_each(Run::lose_attempts);
         self.is_deaf = true;
         let running: Vec<Unit> =
             self.work.iter().filter(|(_, work)| work.open == Open::Call).map(|(unit, _)| *unit).collect();
         for unit in running {
             let on_unknown = self.definition.steps[unit.0].on_unknown;
-            let is_told = self.is_stopping();
+            let is_told = self.is_told_to_stop(unit);
             let Some(work) = self.work.get_mut(&unit) else { continue };
             match on_unknown {
                 _ if is_told => self.end(unit, Ended::Stopped),
@@ -127,7 +127,7 @@ impl Run {
     }
 
     fn listen(&mut self) {
-        self.children.values_mut().for_each(Run::listen);
+        self.children.values_mut().chain(&mut self.detached).for_each(Run::listen);
         self.is_deaf = false;
         self.settle();
     }

@@ -66,6 +66,18 @@ impl Context {
         }
     }
 
+    /// Passes on a log message of another program, under its own name.
+    pub fn relay_log(&self, severity: Severity, logger: Option<&str>, data: Value) {
+        if let Some(peer) = &self.peer {
+            peer.log(severity, logger, data);
+        }
+    }
+
+    /// From which level on the client wants log messages of this call, if it said so for the call.
+    pub fn log_level(&self) -> Option<Severity> {
+        self.peer.as_ref()?.log_level()
+    }
+
     /// What the calls of this client have in common, if it is known.
     pub fn conversation(&self) -> Option<Arc<str>> {
         self.peer.as_ref()?.conversation()

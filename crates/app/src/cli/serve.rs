@@ -257,7 +257,11 @@ fn edge_settings(runtime: &Runtime) -> edge::Settings {
         max_streams_per_principal: http.max_streams_per_principal,
         max_failed_logins: http.max_failed_logins_per_minute,
         pages: None,
-        voices: vec![orchestr8_workflows_face::voice(&runtime.kernel), orchestr8_knowledge_face::voice()],
+        voices: vec![
+            orchestr8_workflows_face::voice(&runtime.kernel),
+            orchestr8_knowledge_face::voice(),
+            http::voice(),
+        ],
         ids: runtime.kernel.ports().ids.clone(),
     }
 }

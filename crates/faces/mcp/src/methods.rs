@@ -46,9 +46,12 @@ const fn modern(name: &'static str, object: Option<&'static str>, serve: Serve) 
     Method { name, legacy: None, modern: true, gate: Gate::Running, object, serve }
 }
 
+/// The method whose failures are results.
+pub const TOOLS_CALL: &str = "tools/call";
+
 /// The table. The methods called most come first.
 pub static METHODS: [Method; 20] = [
-    both("tools/call", Some("name"), Serve::Any(call::call)),
+    both(TOOLS_CALL, Some("name"), Serve::Any(call::call)),
     both("tools/list", None, Serve::Now(lists::tools)),
     both("resources/read", Some("uri"), Serve::Any(reads::resource)),
     both("prompts/get", Some("name"), Serve::Any(reads::prompt)),

@@ -53,7 +53,7 @@ pub fn with_embedded_resource() -> Result<Action, schema::Error> {
             meta: None,
         };
         let contents = vec![
-            Content::Resource { resource },
+            Content::resource(resource),
             Content::text("Please process the embedded resource above."),
         ];
         std::future::ready(prompt(contents))
@@ -62,7 +62,7 @@ pub fn with_embedded_resource() -> Result<Action, schema::Error> {
 
 pub fn with_image() -> Result<Action, schema::Error> {
     Action::prompt("test_prompt_with_image", "A prompt with an image.", vec![], |_, _| {
-        let image = Content::Image { data: PNG.into(), mime_type: "image/png".into() };
+        let image = Content::image(PNG, "image/png");
         std::future::ready(prompt(vec![image, Content::text("Please analyze the image above.")]))
     })
 }

@@ -22,6 +22,7 @@ mod sessions;
 mod stream;
 mod streams;
 pub mod tables;
+mod voice;
 mod who;
 
 #[cfg(test)]
@@ -35,7 +36,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
-use http::Method;
+use http::{HeaderMap, Method};
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_kernel::ports::ids::For;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +44,7 @@ use tokio_util::sync::CancellationToken;
 use crate::face::{Eras, Face, Nowhere, Outlet};
 use crate::wire;
 
+pub use voice::voice;
 pub use who::AdminToken;
 
 use sessions::{Quota, Sessions};
@@ -140,19 +142,19 @@ impl Endpoint {
             Method::POST => self.post(request).await,
             Method::GET => Box::pin(self.get(request.into_parts().0)).await,
             Method::DELETE => Box::pin(self.delete(request.into_parts().0)).await,
-            _ if self.eras.legacy => self.refuse_method("GET, POST, DELETE"),
-            _ => self.refuse_method("POST"),
+            _ if self.eras.legacy => self.refuse_method("GET, POST, DELETE", request.headers()),
+            _ => self.refuse_method("POST", request.headers()),
         }
     }
 
     /// Refuses a request that belongs to no conversation.
-    fn refuse(&self, error: &wire::Error, text: Option<&Bytes>) -> Response {
-        let id = self.face.kernel().ports().ids.fresh(For::Connection);
-        answer::refuse(error, text, &CorrelationId::from_uuid(id))
+    fn refuse(&self, error: &wire::Error, text: Option<&Bytes>, headers: &HeaderMap) -> Response {
+        let fresh = || CorrelationId::from_uuid(self.face.kernel().ports().ids.fresh(For::Connection));
+        answer::refuse(error, text, &headers::correlation(headers).unwrap_or_else(fresh))
     }
 
-    fn refuse_method(&self, methods: &'static str) -> Response {
-        answer::allowing(self.refuse(&refusal::method(), None), methods)
+    fn refuse_method(&self, methods: &'static str, headers: &HeaderMap) -> Response {
+        answer::allowing(self.refuse(&refusal::method(), None, headers), methods)
     }
 
     fn keep_alive(&self) -> Duration {

@@ -19,6 +19,15 @@ fn refusal(status: StatusCode, number: i64, code: Code, message: impl Into<Strin
     error.with("code", code.as_str()).with("message", message)
 }
 
+/// What the edge refuses before it comes to us.
+pub(super) fn edge(status: StatusCode, code: Code, message: impl Into<String>) -> wire::Error {
+    refusal(status, INVALID_REQUEST, code, message)
+}
+
+pub(super) fn internal(code: Code, message: impl Into<String>) -> wire::Error {
+    refusal(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL, code, message)
+}
+
 fn invalid(status: StatusCode, message: impl Into<String>) -> wire::Error {
     refusal(status, INVALID_REQUEST, Code::InvalidArgument, message)
 }

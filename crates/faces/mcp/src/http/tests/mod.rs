@@ -1,6 +1,7 @@
 //! The endpoint over real sockets, behind the real edge, with a client that sees every byte.
 
 mod client;
+mod correlation;
 mod eras;
 mod hostile;
 mod lasting;

@@ -73,7 +73,12 @@ impl Context {
         }
     }
 
-    /// From which level on the client wants log messages of this call, if it said so for the call.
+    /// Whether the client hears log messages that belong to no call.
+    pub fn hears_broadcasts(&self) -> bool {
+        self.peer.as_ref().is_some_and(|peer| peer.hears_broadcasts())
+    }
+
+    /// From which level on the client wants log messages.
     pub fn log_level(&self) -> Option<Severity> {
         self.peer.as_ref()?.log_level()
     }

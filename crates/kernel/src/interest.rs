@@ -133,7 +133,8 @@ mod tests {
         assert_eq!(interests.followed(Some(&one), "mcp://a/").len(), 1);
         drop(again);
         assert!(interests.followed(Some(&one), "").is_empty() && changes.has_changed().unwrap());
-        let (quiet, loud) = (interests.log_from(&one, Severity::Error), interests.log_from(&two, Severity::Debug));
+        let (quiet, loud) =
+            (interests.log_from(&one, Severity::Error), interests.log_from(&two, Severity::Debug));
         assert_eq!(interests.lowest_level(None), Some(Severity::Debug));
         assert_eq!(interests.lowest_level(Some(&one)), Some(Severity::Error));
         drop((quiet, loud));

@@ -61,10 +61,7 @@ async fn keep(
 
 /// What the work gave. None: the timeout is the better word. What stopped because of the deadline says no more than that; what
 /// would have changed the store has changed nothing, since its answer was given without it.
-fn outcome(
-    trace: &Trace,
-    result: Result<Reply, Halt>,
-) -> Option<Result<Output, Fault>> {
+fn outcome(trace: &Trace, result: Result<Reply, Halt>) -> Option<Result<Output, Fault>> {
     match result {
         Ok(reply) if !reply.effects.is_empty() || !reply.then.is_empty() => None,
         Ok(reply) => Some(match keeps_promise(&trace.action, &reply.output) {

@@ -88,9 +88,14 @@ pub trait Peer: Send + Sync + 'static {
     /// Says in words where the work stands, to whoever asks after its task.
     fn status(&self, _message: &str) {}
 
-    /// From which level on this client wants log messages of this call, if it said so for the call.
+    /// From which level on this client wants log messages.
     fn log_level(&self) -> Option<Severity> {
         None
+    }
+
+    /// Whether it hears log messages that belong to no call.
+    fn hears_broadcasts(&self) -> bool {
+        false
     }
 
     /// Lets the client reconnect to the stream of this answer; does nothing where there is none.

@@ -20,12 +20,12 @@ use crate::audit::AuditSubject;
 use crate::cancel::{Cancel, Why};
 use crate::context::Context;
 use crate::kernel::{Core, Kernel};
+use crate::late;
 use crate::ledger::{Claim, LateKeys};
 use crate::log::Log;
 use crate::outcome::End;
 use crate::pipeline::{Admitted, Hold};
 use crate::resilience::{self, breaker};
-use crate::late;
 
 /// The work has been answered for; what is left is to write it down.
 pub struct Ended {

@@ -286,8 +286,12 @@ impl Connection {
 
     /// From now on the client hears of changes (legacy era).
     pub(crate) fn listen_to_changes(self: &Arc<Self>) {
-        let listener = Listener::new(self.outlet.clone(), Lists::ALL, None, self.who.tenant.clone());
         let kernel = self.face.kernel();
+        let (tenant, interests) = (self.who.tenant.clone(), kernel.interests().clone());
+        let listener = Listener::new(self.outlet.clone(), Lists::ALL, None, tenant, interests);
+        if let Some(level) = self.state.lock().log_level {
+            listener.log_from(level);
+        }
         let seat = self.face.audience().join(listener, kernel.bus(), kernel.log());
         *self.seat.lock() = Some(seat);
     }

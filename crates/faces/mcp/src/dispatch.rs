@@ -15,8 +15,8 @@ use crate::face::Outlet;
 use crate::from_wire::Params;
 use crate::handshake::{self, admit_legacy, admit_modern};
 use crate::methods::Serve;
-use crate::request::{Answer, Outcome, Request};
 use crate::oversized;
+use crate::request::{Answer, Outcome, Request};
 use crate::wire::{self, Error, Id, Message, Raw, Refused};
 
 /// A request in flight. Dropped unanswered, its client is gone.

@@ -4,7 +4,7 @@ use crate::body::Body;
 use crate::era::Revision;
 use crate::request::{Answer, Request};
 use crate::wire::Error;
-use crate::{call, handshake, listen, lists, reads, task_calls};
+use crate::{call, completions, handshake, listen, lists, reads, task_calls};
 
 /// What serves a method.
 pub enum Serve {
@@ -55,10 +55,10 @@ pub static METHODS: [Method; 20] = [
     both("tools/list", None, Serve::Now(lists::tools)),
     both("resources/read", Some("uri"), Serve::Any(reads::resource)),
     both("prompts/get", Some("name"), Serve::Any(reads::prompt)),
-    both("resources/list", None, Serve::Now(lists::resources)),
-    both("resources/templates/list", None, Serve::Now(lists::templates)),
-    both("prompts/list", None, Serve::Now(lists::prompts)),
-    both("completion/complete", None, Serve::Any(reads::complete)),
+    both("resources/list", None, Serve::Any(lists::resources)),
+    both("resources/templates/list", None, Serve::Any(lists::templates)),
+    both("prompts/list", None, Serve::Any(lists::prompts)),
+    both("completion/complete", None, Serve::Any(completions::complete)),
     legacy("ping", Revision::FIRST, Serve::Now(handshake::ping)),
     Method {
         gate: Gate::Opening,

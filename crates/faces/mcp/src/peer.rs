@@ -170,9 +170,12 @@ impl Peer for Client {
         }
     }
 
-    /// In the legacy era the level is the connection's, and says nothing of the call.
     fn log_level(&self) -> Option<Severity> {
-        self.log_level.filter(|_| self.era.is_modern())
+        self.log_level
+    }
+
+    fn hears_broadcasts(&self) -> bool {
+        !self.era.is_modern()
     }
 
     fn close_stream(&self) {

@@ -51,7 +51,9 @@ pub async fn serve(
     drain: Duration,
 ) -> io::Result<Ended> {
     let (broken, breaks) = oneshot::channel::<()>();
-    let watch = ReaderWatch::start(&output, move || drop(broken.send(())))?;
+    let watch = ReaderWatch::start(&output, move || {
+        let _ = broken.send(());
+    })?;
     let outbox = Arc::new(Outbox::new(output));
     let breaking = outbox.clone();
     tokio::spawn(async move {

@@ -229,10 +229,13 @@ mod tests {
         let params = format!(
             r#"{{ "arguments": {{"id":99,"s":"{long}","params":{{"name":1}}}}, "_meta": {{"correlationId":"c,1","junk":[{{"a":"{long}"}}]}}, "name":"ec\u0068o" }}"#
         );
-        let text = format!(r#" {{"junk":{params}, "params" : {params} ,"method":"tools/call", "id" : -7.5e0 }} "#);
+        let text =
+            format!(r#" {{"junk":{params}, "params" : {params} ,"method":"tools/call", "id" : -7.5e0 }} "#);
         assert_eq!(
             skeleton(&text).as_deref(),
-            Some(r#"{"params":{"arguments":{},"_meta":{"correlationId":"c,1"},"name":"ec\u0068o"},"method":"tools/call","id":-7.5e0}"#)
+            Some(
+                r#"{"params":{"arguments":{},"_meta":{"correlationId":"c,1"},"name":"ec\u0068o"},"method":"tools/call","id":-7.5e0}"#
+            )
         );
     }
 
@@ -242,7 +245,10 @@ mod tests {
         for (text, kept) in [
             (r#"{"id":1,"id":2,"id":3}"#, r#"{"id":1,"id":2}"#),
             (r#"{"params":[{"name":"x"}],"id":{"a":1}}"#, r#"{"params":[],"id":{}}"#),
-            (r#"{"params":{"arguments":[1],"name":5,"_meta":7}}"#, r#"{"params":{"arguments":[],"name":5,"_meta":7}}"#),
+            (
+                r#"{"params":{"arguments":[1],"name":5,"_meta":7}}"#,
+                r#"{"params":{"arguments":[],"name":5,"_meta":7}}"#,
+            ),
             (r#"[{"id":1}]"#, "[]"),
             (r#"{"id":1,"result":{"method":"x"}}"#, r#"{"id":1,"result":{}}"#),
         ] {

@@ -59,7 +59,11 @@ async fn failures_and_timeouts_are_outcomes_too() {
     world.clock.by_ms(30_000);
     assert_eq!(call.await.unwrap().end, End::Timeout);
     let again = world.kernel.submit(world.keyed("wait", "t", json!({}))).await;
-    assert_eq!((again.end, again.replayed), (End::Timeout, true), "the work goes on, and nothing else is known");
+    assert_eq!(
+        (again.end, again.replayed),
+        (End::Timeout, true),
+        "the work goes on, and nothing else is known"
+    );
 }
 
 /// Seed 000: a completion after the timeout is recorded, and available for recovery.
@@ -120,7 +124,10 @@ async fn work_that_stops_for_its_deadline_leaves_the_timeout_as_it_is() {
         assert_eq!((again.end, again.replayed), (End::Timeout, true), "{action}");
         let _ = world.gate.try_acquire().map(|permit| permit.forget());
     }
-    assert!(world.rows("SELECT name FROM effects").await.is_empty(), "nothing of it happened, and no repeat says so");
+    assert!(
+        world.rows("SELECT name FROM effects").await.is_empty(),
+        "nothing of it happened, and no repeat says so"
+    );
 }
 
 #[tokio::test]

@@ -52,10 +52,8 @@ pub fn with_embedded_resource() -> Result<Action, schema::Error> {
             data: ResourceData::Text("Embedded resource content for testing.".into()),
             meta: None,
         };
-        let contents = vec![
-            Content::resource(resource),
-            Content::text("Please process the embedded resource above."),
-        ];
+        let contents =
+            vec![Content::resource(resource), Content::text("Please process the embedded resource above.")];
         std::future::ready(prompt(contents))
     })
 }

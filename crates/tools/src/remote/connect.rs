@@ -8,7 +8,7 @@ use std::time::Duration;
 use ::http::{HeaderName, HeaderValue, header};
 use orchestr8_kernel::Log;
 use orchestr8_kernel::ports::Clock;
-use rmcp::model::{ClientConfig, ErrorCode, Implementation, ProtocolVersion, SubscriptionFilter};
+use rmcp::model::{ClientConfig, ErrorCode, Implementation, ProtocolVersion};
 use rmcp::service::{ClientInitializeError, RunningServiceCancellationToken};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -23,9 +23,10 @@ use super::child::{Child, Program};
 use super::desk::Desk;
 use super::http_session::HttpSessions;
 use super::incoming::IncomingText;
-use super::limits::{CLOSE_MS, MESSAGE_BYTES, RESTART_MS};
+use super::limits::{CLOSE_MS, MESSAGE_BYTES};
 use super::lines::Lines;
 use super::listener::Listener;
+use super::proxy::relay::{News, Relay};
 use super::supervise::Surroundings;
 use super::{Link, http, questions};
 
@@ -68,7 +69,8 @@ pub struct Session {
     pub child: Option<Child>,
     close: Option<RunningServiceCancellationToken>,
     ended: CancellationToken,
-    listening: Option<JoinHandle<()>>,
+    /// Keeps what it offers beside tools up to date.
+    relaying: Option<JoinHandle<()>>,
 }
 
 /// Opens a connection: first as the handshake of the older revisions has it, which nearly every server understands; a server
@@ -103,9 +105,12 @@ async fn open_as(
             Implementation::new(&around.client_name, &around.client_version),
         ),
         changed: Arc::default(),
+        lists_changed: Arc::default(),
         calls: Arc::default(),
+        news: News::of(&around.kernel, server, None),
     };
-    let (changed, calls) = (listener.changed.clone(), listener.calls.clone());
+    let (changed, lists_changed) = (listener.changed.clone(), listener.lists_changed.clone());
+    let (calls, news) = (listener.calls.clone(), listener.news.clone());
     let modern = !matches!(mode, ClientLifecycleMode::Initialize);
     let incoming = IncomingText::of(&server.link);
     let (service, child) = match &server.link {
@@ -127,7 +132,17 @@ async fn open_as(
         }
     };
     let (peer, close) = (service.peer().clone(), service.cancellation_token());
-    let listening = modern.then(|| tokio::spawn(listen(peer.clone(), changed.clone(), clock.clone())));
+    let relay = Relay {
+        news,
+        server: server.clone(),
+        catalog: desk.catalog.clone(),
+        peer: peer.clone(),
+        modern,
+        tools_changed: changed.clone(),
+        lists_changed,
+        log: log.clone(),
+    };
+    let relaying = Some(tokio::spawn(relay.run()));
     let ended = CancellationToken::new();
     let guard = ended.clone().drop_guard();
     tokio::spawn(async move {
@@ -135,7 +150,7 @@ async fn open_as(
         let _ = service.waiting().await;
         drop(guard);
     });
-    Ok(Session { peer, calls, modern, changed, child, close: Some(close), ended, listening })
+    Ok(Session { peer, calls, modern, changed, child, close: Some(close), ended, relaying })
 }
 
 /// Why a handshake failed: a child that ends during it says more by how it ended.
@@ -180,21 +195,6 @@ fn http_config(
     Ok(config.custom_headers(custom))
 }
 
-/// Hears of changes in the current revision, which does not tell unless it is asked to.
-async fn listen(peer: Peer<RoleClient>, changed: Arc<Notify>, clock: Arc<dyn Clock>) {
-    while !peer.is_transport_closed() {
-        let filter = SubscriptionFilter::builder().tools_list_changed().build();
-        if let Ok(mut subscription) = peer.listen(filter).await {
-            while let Ok(Some(_)) = subscription.next().await {
-                changed.notify_one();
-            }
-        }
-        // Somebody has to wait between two tries, and a change may have gone unheard meanwhile.
-        clock.sleep(Duration::from_millis(RESTART_MS)).await;
-        changed.notify_one();
-    }
-}
-
 impl Session {
     /// Waits until the server is gone, and tells how, with the exit code of a process that ended by itself.
     pub async fn over(&mut self, around: &Surroundings) -> (String, Option<i32>) {
@@ -232,8 +232,8 @@ impl Session {
         if let Some(close) = self.close.take() {
             close.cancel();
         }
-        if let Some(listening) = self.listening.take() {
-            listening.abort();
+        if let Some(relaying) = self.relaying.take() {
+            relaying.abort();
         }
     }
 }

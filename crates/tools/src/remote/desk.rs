@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Server;
 use super::calls::Calls;
+use super::proxy::catalog::CatalogCell;
 use super::stderr::StderrTail;
 
 /// Where a server is in its life.
@@ -85,6 +86,8 @@ pub struct Desk {
     tried: CancellationToken,
     clock: Arc<dyn Clock>,
     pub stderr: Arc<StderrTail>,
+    /// What it offers beside tools.
+    pub catalog: Arc<CatalogCell>,
     /// A call found the connection broken: the supervisor looks whether the server is still there.
     check: Notify,
     /// A call found the server away.
@@ -113,6 +116,7 @@ impl Desk {
             tried: CancellationToken::new(),
             clock,
             stderr: Arc::new(StderrTail::of(&server.link)),
+            catalog: Arc::default(),
             check: Notify::new(),
             wanted: Notify::new(),
             server,

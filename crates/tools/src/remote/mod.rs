@@ -29,6 +29,7 @@ mod listener;
 mod names;
 mod offer;
 mod pins;
+mod proxy;
 mod questions;
 mod result;
 mod sent;
@@ -52,6 +53,7 @@ pub use pins::{Changed, Pin, accept, pins};
 
 use crate::AdminMode;
 use desk::Desk;
+use proxy::Upstreams;
 use supervise::Surroundings;
 
 /// Another MCP server, as the configuration names it.
@@ -143,6 +145,8 @@ pub struct Remote {
     desks: Vec<Arc<Desk>>,
     tasks: Vec<JoinHandle<()>>,
     stop: CancellationToken,
+    /// Of servers that have no time limit of their own.
+    timeout_ms: u64,
 }
 
 impl Remote {
@@ -155,7 +159,8 @@ impl Remote {
         let desks: Vec<Arc<Desk>> = servers.map(desk).collect();
         let supervise =
             |desk: &Arc<Desk>| tokio::spawn(supervise::supervise(around.clone(), desk.clone(), stop.clone()));
-        Self { tasks: desks.iter().map(supervise).collect(), desks, stop }
+        let timeout_ms = kernel.limits().timeout_ms;
+        Self { tasks: desks.iter().map(supervise).collect(), desks, stop, timeout_ms }
     }
 
     /// Waits until each server has come up or failed to; each has its own time limit for that.
@@ -168,11 +173,15 @@ impl Remote {
     /// The actions with which faces ask how the servers are, and with which owners accept what has changed. Models do not see
     /// them: a tool must not let itself out of quarantine.
     pub fn actions(&self) -> Result<Vec<Action>, schema::Error> {
-        Ok(vec![
+        let mut actions = vec![
             list_servers::action(self.desks.clone())?,
             list_quarantined::action("tools.quarantined")?.hidden(),
             accept_tool::action("tools.accept")?.hidden(),
-        ])
+        ];
+        if !self.desks.is_empty() {
+            actions.extend(proxy::actions(&Upstreams::new(&self.desks), self.timeout_ms)?);
+        }
+        Ok(actions)
     }
 
     /// How the servers are.

@@ -12,18 +12,24 @@ use rmcp::model::{
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle};
 use rmcp::{Peer, RoleClient, ServiceError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::desk::Line;
 use super::lift;
 use super::limits::GIVEN_UP_MS;
 use super::questions::able;
 
+/// The key by which a request of the current revision says which log messages it wants.
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
 /// What goes with every request of a call. `tasks`: this client can look after tasks.
 pub fn meta(line: &Line, context: &Context, tasks: bool) -> RequestMetaObject {
     let mut meta = RequestMetaObject::new();
     if line.modern {
         meta.set_client_capabilities(able(context, tasks));
+        if let Some(level) = context.log_level() {
+            meta.insert(LOG_LEVEL.into(), json!(level));
+        }
     }
     if let Some(trace) = context.trace {
         // Over HTTP it becomes a header too.

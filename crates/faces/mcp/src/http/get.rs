@@ -85,7 +85,9 @@ impl Endpoint {
             Ok(Era::Legacy) => {}
             // The modern era knows nothing but POST.
             Ok(Era::Modern) => return Err(Box::new(self.refuse_method("POST", &request.headers))),
-            Ok(Era::Unsupported(_)) if !self.eras.legacy => return Err(Box::new(self.refuse_method("POST", &request.headers))),
+            Ok(Era::Unsupported(_)) if !self.eras.legacy => {
+                return Err(Box::new(self.refuse_method("POST", &request.headers)));
+            }
             Ok(Era::Unsupported(version)) => return Err(refuse(&refusal::version(version, self.eras))),
             Err(headers::Unreadable) => {
                 return Err(refuse(&refusal::header("MCP-Protocol-Version", "given once, in ASCII")));

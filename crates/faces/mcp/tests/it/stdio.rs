@@ -160,7 +160,10 @@ async fn a_line_too_long_to_keep_is_checked_in_the_same_order_as_any_other() {
     ] {
         piped.say(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}).to_string());
         let error = tool_error(&piped.hear());
-        assert_eq!((&error["code"], &error["correlationId"]), (&json!("RESOURCE_EXHAUSTED"), &json!("keep-me")));
+        assert_eq!(
+            (&error["code"], &error["correlationId"]),
+            (&json!("RESOURCE_EXHAUSTED"), &json!("keep-me"))
+        );
     }
     let modern = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
     for (method, meta, code) in [
@@ -168,12 +171,17 @@ async fn a_line_too_long_to_keep_is_checked_in_the_same_order_as_any_other() {
         ("ping", json!({"junk": long}), -32600),
         ("ping", json!({"junk": long, "io.modelcontextprotocol/protocolVersion": "2026-07-28"}), -32601),
     ] {
-        piped.say(&json!({"jsonrpc": "2.0", "id": 3, "method": method, "params": {"_meta": meta}}).to_string());
+        piped.say(
+            &json!({"jsonrpc": "2.0", "id": 3, "method": method, "params": {"_meta": meta}}).to_string(),
+        );
         assert_eq!(piped.hear()["error"]["code"], code, "{method}");
     }
     piped.say(&json!({"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": "echo", "arguments": {"message": long}, "_meta": modern}}).to_string());
     assert_eq!(piped.hear()["result"]["resultType"], "complete", "in the words of its era");
-    piped.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"reason": long}}).to_string());
+    piped.say(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"reason": long}})
+            .to_string(),
+    );
     piped.say(&call(5, "echo", json!({"message": "short"})));
     assert_eq!(piped.hear()["id"], 5, "a notification is not answered");
     assert_eq!(piped.ended().await.0, Ended::Input);
@@ -200,7 +208,8 @@ async fn work_hears_that_nobody_reads_any_more() {
     let face = face();
     let mut piped = start(face.clone(), PATIENCE);
     piped.begin();
-    let (mut ended, kernel) = (face.kernel().bus().subscribe(&Filter::names(["action.finished"])).unwrap(), face.kernel().clone());
+    let (mut ended, kernel) =
+        (face.kernel().bus().subscribe(&Filter::names(["action.finished"])).unwrap(), face.kernel().clone());
     piped.say(&call(1, "sleep", json!({"ms": 3_600_000})));
     orchestr8_testing::until("the call to run", || kernel.running() == 1).await;
     let Piped { input, output, served, shutdown: _keep } = piped;

@@ -41,10 +41,17 @@ async fn the_id_of_the_client_is_used_everywhere() {
         (unknown_tool(json!({})), "given-in-header"),
         (unknown_tool(json!({"correlationId": "given-in-meta"})), "given-in-meta"),
         (request(4, "no/such", json!({})), "given-in-header"),
-        (request(5, "tools/call", json!({"name": 7, "_meta": {"correlationId": "given-in-meta"}})), "given-in-meta"),
+        (
+            request(5, "tools/call", json!({"name": 7, "_meta": {"correlationId": "given-in-meta"}})),
+            "given-in-meta",
+        ),
     ] {
         let answer = client.post(&[id, given], &body).await;
-        assert_eq!((answer.head.get(HEADER), in_body(&answer).as_str()), (Some(expected), expected), "{body}");
+        assert_eq!(
+            (answer.head.get(HEADER), in_body(&answer).as_str()),
+            (Some(expected), expected),
+            "{body}"
+        );
     }
     // Refusals of the transport too.
     let answer = client.post(&[("Mcp-Session-Id", "none"), given], &call(json!({}))).await;

@@ -22,6 +22,7 @@ use super::follow::Following;
 use super::http_refusal::HttpRefusal;
 use super::lift::{self, Support};
 use super::limits::{ROUNDS, TASK_KEPT_MS};
+use super::long_line::limit_passed;
 use super::questions::{Asker, answers};
 use super::sent::{Sent, Stop, meta};
 use super::{http, result};
@@ -171,11 +172,7 @@ impl Call {
             error => match http::Error::within(&error) {
                 Some(cause) if cause.was_never_sent() => self.away(error),
                 Some(http::Error::Refused(refusal)) => self.refused_over_http(refusal),
-                Some(http::Error::TooLarge { limit }) => {
-                    let what =
-                        format!("answered with more than {limit} bytes; the call may have taken effect");
-                    self.desk.fault(Code::PayloadTooLarge, &what).with("limitBytes", *limit)
-                }
+                Some(http::Error::TooLarge { limit }) => self.too_large(*limit),
                 Some(http::Error::Http(_)) | None => self.lost(error),
             },
         }
@@ -183,6 +180,9 @@ impl Call {
 
     /// The server answered with an error of the protocol.
     pub fn refused(&self, error: &ErrorData) -> Fault {
+        if let Some(limit) = limit_passed(error.data.as_ref()) {
+            return self.too_large(limit);
+        }
         let code = match error.code {
             ErrorCode::INVALID_PARAMS => Code::InvalidArgument,
             ErrorCode::METHOD_NOT_FOUND => Code::NotFound,
@@ -193,6 +193,11 @@ impl Call {
             // It is one of this tool: the server is well, and so are its other tools.
             .in_category(FailureCategory::Business)
             .with("remoteCode", error.code.0)
+    }
+
+    fn too_large(&self, limit: usize) -> Fault {
+        let what = format!("answered with more than {limit} bytes; the call may have taken effect");
+        self.desk.fault(Code::PayloadTooLarge, &what).with("limitBytes", limit)
     }
 
     /// The server answered with a status instead of a message.

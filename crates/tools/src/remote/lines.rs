@@ -6,12 +6,12 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::incoming::IncomingText;
+use super::long_line::LongLine;
 
 /// Read at once from the pipe, which holds no more by default.
 const CHUNK_BYTES: usize = 65_536;
 
-/// Whole lines come out as `IncomingText` has them. A line longer than the limit goes through as it comes: the library is to
-/// find out about it, and drops it.
+/// Whole lines come out as `IncomingText` has them. In place of an answer longer than the limit comes an error.
 pub struct Lines<R> {
     inner: R,
     incoming: IncomingText,
@@ -19,6 +19,8 @@ pub struct Lines<R> {
     chunk: Box<[u8]>,
     /// The line that has not ended yet.
     line: Vec<u8>,
+    /// The same, once it is too long.
+    long: Option<LongLine>,
     /// What is to be read, and how much of it was.
     ready: Vec<u8>,
     read: usize,
@@ -27,18 +29,30 @@ pub struct Lines<R> {
 impl<R> Lines<R> {
     pub fn new(inner: R, incoming: IncomingText, limit: usize) -> Self {
         let chunk = vec![0; CHUNK_BYTES].into_boxed_slice();
-        Self { inner, incoming, limit, chunk, line: Vec::new(), ready: Vec::new(), read: 0 }
+        Self { inner, incoming, limit, chunk, line: Vec::new(), long: None, ready: Vec::new(), read: 0 }
     }
 
     fn take(&mut self, count: usize) {
-        let Self { chunk, line, ready, limit, incoming, .. } = self;
+        let Self { chunk, line, long, ready, limit, incoming, .. } = self;
         for part in chunk[..count].split_inclusive(|byte| *byte == b'\n') {
-            line.extend_from_slice(part);
             let is_whole = part.ends_with(b"\n");
-            if !is_whole && line.len() <= *limit {
+            if long.is_none() && line.len() + part.len() > *limit + 1 {
+                long.get_or_insert_default().feed(line);
+                *line = Vec::new();
+            }
+            if let Some(long_line) = long {
+                long_line.feed(part);
+                if is_whole {
+                    let error = long.take().and_then(|line| line.error(*limit));
+                    ready.extend(error.into_iter().flat_map(|error| (error + "\n").into_bytes()));
+                }
                 continue;
             }
-            let text = if is_whole { std::str::from_utf8(line).ok() } else { None };
+            line.extend_from_slice(part);
+            if !is_whole {
+                continue;
+            }
+            let text = std::str::from_utf8(line).ok();
             match text.and_then(|text| incoming.change(text.trim_end_matches('\n'))) {
                 Some(text) => {
                     ready.extend_from_slice(text.as_bytes());
@@ -106,10 +120,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_of_any_length_come_through() {
-        let long = format!("{{\"text\":\"{}\"}}\n", "ä".repeat(200_000));
-        for limit in [10, CHUNK_BYTES, 1_000_000] {
-            assert_eq!(read(&format!("{long}{long}"), limit).await, format!("{long}{long}"), "{limit}");
+    async fn lines_up_to_the_limit_come_through_and_longer_ones_become_errors() {
+        let long = format!("{{\"text\":\"{}\",\"id\":7}}\n", "ä".repeat(200_000));
+        let length = long.len() - 1;
+        assert_eq!(read(&format!("{long}{long}"), length).await, format!("{long}{long}"));
+        for limit in [10, CHUNK_BYTES, length - 1] {
+            let heard = read(&format!("{long}{{}}\n{long}"), limit).await;
+            let lines: Vec<&str> = heard.lines().collect();
+            assert_eq!((lines.len(), lines[1]), (3, "{}"), "{limit}");
+            for line in [lines[0], lines[2]] {
+                assert!(line.contains("\"id\":7") && line.contains("error"), "{line}");
+            }
         }
     }
 }

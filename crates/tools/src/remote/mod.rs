@@ -26,6 +26,7 @@ mod lines;
 mod list_quarantined;
 mod list_servers;
 mod listener;
+mod long_line;
 mod names;
 mod offer;
 mod pins;

@@ -4,6 +4,7 @@
 mod calls;
 mod children;
 mod http;
+mod proxying;
 mod quarantine;
 mod questions;
 mod tasks;

@@ -59,6 +59,9 @@ impl World {
             search_above: 1000,
         };
         let remote = Remote::start(&kernel, settings);
+        for action in remote.actions().unwrap() {
+            kernel.registry().register(action).unwrap();
+        }
         within(remote.started()).await;
         Self { kernel, remote, log }
     }

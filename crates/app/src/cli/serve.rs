@@ -200,12 +200,13 @@ fn warn_of_plain_http(runtime: &Runtime, address: SocketAddr, settings: &edge::S
 }
 
 /// Which face is below which path, for the scopes of tokens. Files of the dashboard ask for no credentials.
-const FACES: [(&str, &str); 21] = [
+const FACES: [(&str, &str); 22] = [
     ("/mcp/actions", "knowledge"),
     ("/mcp/capabilities", "knowledge"),
     ("/mcp/heartbeat", "knowledge"),
     ("/mcp/requests", "knowledge"),
     ("/mcp", "mcp"),
+    ("/sse", "mcp"),
     ("/v1/dashboard", "dashboard"),
     ("/api/v1/dashboard", "dashboard"),
     ("/v1", "workflows"),

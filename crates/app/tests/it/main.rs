@@ -26,6 +26,7 @@ mod messages;
 mod others;
 mod pages;
 mod program;
+mod proxied;
 mod second;
 mod secrets;
 mod server;

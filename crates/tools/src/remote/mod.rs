@@ -179,9 +179,7 @@ impl Remote {
             list_quarantined::action("tools.quarantined")?.hidden(),
             accept_tool::action("tools.accept")?.hidden(),
         ];
-        if !self.desks.is_empty() {
-            actions.extend(proxy::actions(&Upstreams::new(&self.desks), self.timeout_ms)?);
-        }
+        actions.extend(proxy::actions(&Upstreams::new(&self.desks), self.timeout_ms)?);
         Ok(actions)
     }
 

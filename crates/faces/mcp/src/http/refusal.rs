@@ -86,6 +86,11 @@ pub(super) fn unknown_event() -> wire::Error {
     refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, Code::NotFound, message)
 }
 
+pub(super) fn full(limit: usize) -> wire::Error {
+    let message = format!("Service Unavailable: {limit} sessions are open");
+    refusal(StatusCode::SERVICE_UNAVAILABLE, INTERNAL, Code::ResourceExhausted, message)
+}
+
 pub(super) fn tenant() -> wire::Error {
     let message = "Forbidden: the tenant of this token is no tenant name";
     refusal(StatusCode::FORBIDDEN, INVALID_REQUEST, Code::Unauthorized, message)

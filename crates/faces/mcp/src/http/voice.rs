@@ -6,12 +6,13 @@ use http::StatusCode;
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_edge::{Refusal, Voice};
 
+use super::sse::{MESSAGES_PATH, SSE_PATH};
 use super::{PATH, answer, refusal};
 
-/// Words refusals of requests for `/mcp` as its clients read answers. They belong to no message, so their id is null.
+/// Words refusals of requests for our addresses as its clients read answers. They belong to no message, so their id is null.
 pub fn voice() -> Voice {
     Arc::new(|path, refused, correlation| {
-        if path != PATH {
+        if path != PATH && path != SSE_PATH && path != MESSAGES_PATH {
             return None;
         }
         let correlation = CorrelationId::parse(correlation.to_str().ok()?).ok()?;

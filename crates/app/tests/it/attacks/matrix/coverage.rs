@@ -6,8 +6,10 @@ use serde_json::Value;
 
 use super::{recipes, registered, serve};
 
-/// Actions that no client reaches: the program runs them for an agent of a workflow, or for its upkeep.
-const INTERNAL: [&str; 4] = ["knowledge.delete_due", "llm.complete", "session.run", "tool_search"];
+/// Actions that no client reaches: the program runs them for an agent of a workflow, for its upkeep, or for a list that leaves out
+/// what the caller may not use.
+const INTERNAL: [&str; 5] =
+    ["knowledge.delete_due", "llm.complete", "session.run", "tool_search", "upstream.list"];
 
 /// Methods that are served before a caller can ask for an action, or that only keep a stream open.
 const WITHOUT_ACTION: [&str; 2] = ["initialize", "subscriptions/listen"];

@@ -9,5 +9,6 @@ mod legacy;
 mod modern;
 mod quotas;
 mod resuming;
+mod sse;
 mod streaming;
 mod world;

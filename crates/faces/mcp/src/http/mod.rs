@@ -144,7 +144,16 @@ impl Endpoint {
             Sessions::new(face.clone(), budget.clone(), Quota::of(&settings), settings.session_idle_ms);
         let gate = Gate::new(settings.admin_token.clone());
         let eras = face.settings().eras;
-        Arc::new(Self { face, eras, sessions, sse: Arc::default(), budget, gate, nowhere: Arc::new(Nowhere), settings })
+        Arc::new(Self {
+            face,
+            eras,
+            sessions,
+            sse: Arc::default(),
+            budget,
+            gate,
+            nowhere: Arc::new(Nowhere),
+            settings,
+        })
     }
 
     async fn answer(self: Arc<Self>, request: Request) -> Response {

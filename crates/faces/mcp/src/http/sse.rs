@@ -103,7 +103,8 @@ impl Endpoint {
             open.insert(id.clone(), Arc::new(session));
         }
         let first = format!("event: endpoint\ndata: {MESSAGES_PATH}?{SESSION}{}\n\n", id.as_str());
-        let events = Events::new(stream.attach(0), first.into(), self.keep_alive()).with_stop(self.stop(None));
+        let events =
+            Events::new(stream.attach(0), first.into(), self.keep_alive()).with_stop(self.stop(None));
         let session = OpenSession { table: Arc::downgrade(&self.sse), id };
         answer::events(Body::new(SessionBody { events, _session: session }), header(connection.id()))
     }

@@ -184,7 +184,8 @@ impl Client {
     pub async fn block(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.content.find("\n\n") {
-                let block = self.content.drain(..end + 2).take(end).collect();
+                let mut block: String = self.content.drain(..end + 2).collect();
+                block.truncate(end);
                 return Some(block);
             }
             if !self.chunk().await {

@@ -18,7 +18,9 @@ impl Session {
         stream.send_to("/sse", "GET", &[EVENTS], b"").await;
         let head = stream.head().await;
         assert!(head.is_stream() && head.status == 200, "{head:?}");
-        let address = stream.event().await.unwrap().data;
+        let first = stream.block().await.unwrap();
+        let address =
+            first.strip_prefix("event: endpoint\ndata: ").unwrap_or_else(|| panic!("{first}")).to_owned();
         assert!(address.starts_with("/sse/messages?sessionId="), "{address}");
         Self { stream, address }
     }
@@ -72,7 +74,9 @@ async fn what_is_not_taken_is_refused_as_on_the_other_transport() {
     let world = World::new().await;
     let session = Session::open(&world).await;
     let ping = request(1, "ping", json!({}));
-    for address in ["/sse/messages", "/sse/messages?sessionId=none", &session.address.replace("sessionId", "session")] {
+    for address in
+        ["/sse/messages", "/sse/messages?sessionId=none", &session.address.replace("sessionId", "session")]
+    {
         assert_eq!(tell(&world, address, &ping).await, 404, "{address}");
     }
     for (path, method, headers, status) in [

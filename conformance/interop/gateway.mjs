@@ -1,9 +1,10 @@
 // The same server directly and through the gateway, item by item: what differs is printed, in one JSON line.
 //
-// node gateway.mjs --config FILE --binary ORCHESTR8 --transport stdio|http [--url URL] -- command of the server…
+// node gateway.mjs --config FILE --binary ORCHESTR8 --transport stdio|http|sse [--url URL] -- command of the server…
 import process from 'node:process';
 import { isDeepStrictEqual } from 'node:util';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {
@@ -211,14 +212,14 @@ async function compare(direct, proxied) {
 
 const { config, binary, transport, url, command } = parse();
 const environment = { ...process.env, GZIP_ALLOWED_DOMAINS: '' };
-const direct = new Side(
-  await connect(
-    transport === 'http'
-      ? new StreamableHTTPClientTransport(new URL(url))
-      : new StdioClientTransport({ command: command[0], args: command.slice(1), env: environment, stderr: 'ignore' }),
-  ),
-  false,
-);
+
+function directly() {
+  if (transport === 'http') return new StreamableHTTPClientTransport(new URL(url));
+  if (transport === 'sse') return new SSEClientTransport(new URL(url));
+  return new StdioClientTransport({ command: command[0], args: command.slice(1), env: environment, stderr: 'ignore' });
+}
+
+const direct = new Side(await connect(directly()), false);
 const gateway = new StdioClientTransport({
   command: binary,
   args: ['--config', config, 'mcp', '--ephemeral'],

@@ -16,7 +16,7 @@ const SERVER: &str = "@modelcontextprotocol/server-everything/dist/index.js";
 const ITEMS: u64 = 30;
 
 pub fn stages(tally: &mut Tally, ready: &Ready, request: &Request) {
-    for transport in ["stdio", "http"] {
+    for transport in ["stdio", "http", "sse"] {
         tally.stage(&format!("interop gateway everything {transport}"), || case(ready, transport, request));
     }
 }
@@ -29,12 +29,13 @@ fn case(ready: &Ready, transport: &str, request: &Request) -> Result<Verdict> {
     command.arg(ready.packages.program("gateway.mjs")?);
     command.args(["--transport", transport, "--binary"]).arg(&ready.binary).arg("--config").arg(&config);
     let mut upstream = None;
-    if transport == "http" {
+    if transport != "stdio" {
         let port = free_port()?;
         let mut server = Command::new(node);
-        server.arg(&module).arg("streamableHttp").env("PORT", port.to_string());
+        let (word, path) = if transport == "sse" { ("sse", "sse") } else { ("streamableHttp", "mcp") };
+        server.arg(&module).arg(word).env("PORT", port.to_string());
         upstream = Some(Service::start("everything", server, folder.path())?.listening(port)?);
-        let url = format!("http://127.0.0.1:{port}/mcp");
+        let url = format!("http://127.0.0.1:{port}/{path}");
         std::fs::write(&config, format!("[mcpServers.everything]\nurl = '{url}'\n"))?;
         command.args(["--url", &url]);
     } else {

@@ -319,7 +319,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("sandbox.openFiles", Shape::Int { min: 16, max: 1_048_576 }, Preset::Int(SANDBOX.open_files), "Files that one process may have open."),
     setting("workspace.roots", Shape::Texts, Preset::Texts(&[]), "Folders that governed sessions may open, with all that is in them. If empty: any for orchestr8 mcp, none over HTTP."),
     setting("workspace.bootstrapSecretEnvVar", Shape::Text, Preset::Text("ORCHESTR8_BOOTSTRAP_SECRET"), "The environment variable with the secret that signs the first plan of a governed workspace."),
-    setting("mcpServers.*.type", Shape::Choice(&["stdio", "http"]), Preset::Unset, "How to reach this other MCP server; follows from command or url if unset."),
+    setting("mcpServers.*.type", Shape::Choice(&["stdio", "http", "sse"]), Preset::Unset, "How to reach this other MCP server; follows from command or url if unset."),
     setting("mcpServers.*.command", Shape::Text, Preset::Unset, "The program to start."),
     setting("mcpServers.*.args", Shape::Texts, Preset::Texts(&[]), "Its arguments.").secret(),
     setting("mcpServers.*.env", Shape::Pairs, Preset::Unset, "Its environment beyond the bare minimum.").secret(),

@@ -9,7 +9,7 @@ use ::http::{HeaderName, HeaderValue, header};
 use orchestr8_kernel::Log;
 use orchestr8_kernel::ports::Clock;
 use rmcp::model::{ClientConfig, ErrorCode, Implementation, ProtocolVersion};
-use rmcp::service::{ClientInitializeError, RunningServiceCancellationToken};
+use rmcp::service::{ClientInitializeError, RunningService, RunningServiceCancellationToken};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
@@ -26,9 +26,10 @@ use super::incoming::IncomingText;
 use super::limits::{CLOSE_MS, MESSAGE_BYTES};
 use super::lines::Lines;
 use super::listener::Listener;
+use super::proxy::catalog::CatalogCell;
 use super::proxy::relay::{News, Relay};
 use super::supervise::Surroundings;
-use super::{Link, http, questions};
+use super::{Link, Server, event_stream, http, questions};
 
 /// How long a child that has closed its stdout may take to tell how it ended.
 const LAST_MS: u64 = 100;
@@ -82,7 +83,94 @@ pub async fn open(around: &Surroundings, desk: &Desk, log: &Log) -> Result<Sessi
                 ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
             open_as(mode, around, desk, log).await
         }
+        Err(Error::Handshake(refused)) if event_stream::may_be_older(&refused) => {
+            match open_older(around, desk, log).await {
+                Some(session) => Ok(session),
+                None => Err(Error::Handshake(refused)),
+            }
+        }
         opened => opened,
+    }
+}
+
+/// Opens a connection over the HTTP transport of revision 2024-11-05. None: the server does not have it.
+async fn open_older(around: &Surroundings, desk: &Desk, log: &Log) -> Option<Session> {
+    let Link::Http { url, headers } = &desk.server.link else { return None };
+    let clock = &around.kernel.ports().clock;
+    let listener = listener(around, desk);
+    let sessions = HttpSessions::new(listener.changed.clone());
+    let client =
+        http::Client::new(IncomingText::of(&desk.server.link), sessions, clock.clone(), MESSAGE_BYTES)
+            .ok()?;
+    let (reader, writer) = tokio::io::split(event_stream::open(client, url, headers, clock.clone()).await?);
+    // What comes out of the stream has been changed and bounded already.
+    let transport = AsyncRwTransport::new(reader, writer).with_max_line_length(MESSAGE_BYTES);
+    let opening = Opening::of(&listener, desk, log);
+    let service = serve_client_with_lifecycle(listener, transport, ClientLifecycleMode::Initialize).await;
+    service.ok().map(|service| opening.session(service, None, false))
+}
+
+fn listener(around: &Surroundings, desk: &Desk) -> Listener {
+    Listener {
+        config: ClientConfig::new(
+            questions::all(),
+            Implementation::new(&around.client_name, &around.client_version),
+        ),
+        changed: Arc::default(),
+        lists_changed: Arc::default(),
+        calls: Arc::default(),
+        news: News::of(&around.kernel, &desk.server, None),
+    }
+}
+
+/// What a session keeps of the listener that the library takes.
+struct Opening {
+    relay: (News, Arc<Notify>, Arc<CatalogCell>),
+    server: Server,
+    changed: Arc<Notify>,
+    calls: Arc<Calls>,
+    log: Log,
+}
+
+impl Opening {
+    fn of(listener: &Listener, desk: &Desk, log: &Log) -> Self {
+        Self {
+            relay: (listener.news.clone(), listener.lists_changed.clone(), desk.catalog.clone()),
+            server: desk.server.clone(),
+            changed: listener.changed.clone(),
+            calls: listener.calls.clone(),
+            log: log.clone(),
+        }
+    }
+
+    fn session(
+        self,
+        service: RunningService<RoleClient, Listener>,
+        child: Option<Child>,
+        modern: bool,
+    ) -> Session {
+        let (peer, close) = (service.peer().clone(), service.cancellation_token());
+        let (news, lists_changed, catalog) = self.relay;
+        let relay = Relay {
+            news,
+            server: self.server,
+            catalog,
+            peer: peer.clone(),
+            modern,
+            tools_changed: self.changed.clone(),
+            lists_changed,
+            log: self.log,
+        };
+        let relaying = Some(tokio::spawn(relay.run()));
+        let ended = CancellationToken::new();
+        let guard = ended.clone().drop_guard();
+        tokio::spawn(async move {
+            // However it ended, it has.
+            let _ = service.waiting().await;
+            drop(guard);
+        });
+        let (calls, changed) = (self.calls, self.changed);
+        Session { peer, calls, modern, changed, child, close: Some(close), ended, relaying }
     }
 }
 
@@ -99,18 +187,8 @@ async fn open_as(
     log: &Log,
 ) -> Result<Session, Error> {
     let (server, clock) = (&desk.server, &around.kernel.ports().clock);
-    let listener = Listener {
-        config: ClientConfig::new(
-            questions::all(),
-            Implementation::new(&around.client_name, &around.client_version),
-        ),
-        changed: Arc::default(),
-        lists_changed: Arc::default(),
-        calls: Arc::default(),
-        news: News::of(&around.kernel, server, None),
-    };
-    let (changed, lists_changed) = (listener.changed.clone(), listener.lists_changed.clone());
-    let (calls, news) = (listener.calls.clone(), listener.news.clone());
+    let listener = listener(around, desk);
+    let (changed, opening) = (listener.changed.clone(), Opening::of(&listener, desk, log));
     let modern = !matches!(mode, ClientLifecycleMode::Initialize);
     let incoming = IncomingText::of(&server.link);
     let (service, child) = match &server.link {
@@ -131,26 +209,7 @@ async fn open_as(
             (serve_client_with_lifecycle(listener, transport, mode).await.map_err(Box::new)?, None)
         }
     };
-    let (peer, close) = (service.peer().clone(), service.cancellation_token());
-    let relay = Relay {
-        news,
-        server: server.clone(),
-        catalog: desk.catalog.clone(),
-        peer: peer.clone(),
-        modern,
-        tools_changed: changed.clone(),
-        lists_changed,
-        log: log.clone(),
-    };
-    let relaying = Some(tokio::spawn(relay.run()));
-    let ended = CancellationToken::new();
-    let guard = ended.clone().drop_guard();
-    tokio::spawn(async move {
-        // However it ended, it has.
-        let _ = service.waiting().await;
-        drop(guard);
-    });
-    Ok(Session { peer, calls, modern, changed, child, close: Some(close), ended, relaying })
+    Ok(opening.session(service, child, modern))
 }
 
 /// Why a handshake failed: a child that ends during it says more by how it ended.

@@ -15,6 +15,7 @@ mod calls;
 mod child;
 mod connect;
 mod desk;
+mod event_stream;
 mod follow;
 mod http;
 mod http_refusal;

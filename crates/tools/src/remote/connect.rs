@@ -72,6 +72,7 @@ pub struct Session {
     ended: CancellationToken,
     /// Keeps what it offers beside tools up to date.
     relaying: Option<JoinHandle<()>>,
+    serving: CancellationToken,
 }
 
 /// Opens a connection: first as the handshake of the older revisions has it, which nearly every server understands; a server
@@ -151,6 +152,7 @@ impl Opening {
     ) -> Session {
         let (peer, close) = (service.peer().clone(), service.cancellation_token());
         let (news, lists_changed, catalog) = self.relay;
+        let serving = CancellationToken::new();
         let relay = Relay {
             news,
             server: self.server,
@@ -160,6 +162,7 @@ impl Opening {
             tools_changed: self.changed.clone(),
             lists_changed,
             log: self.log,
+            serving: serving.clone(),
         };
         let relaying = Some(tokio::spawn(relay.run()));
         let ended = CancellationToken::new();
@@ -170,7 +173,7 @@ impl Opening {
             drop(guard);
         });
         let (calls, changed) = (self.calls, self.changed);
-        Session { peer, calls, modern, changed, child, close: Some(close), ended, relaying }
+        Session { peer, calls, modern, changed, child, close: Some(close), ended, relaying, serving }
     }
 }
 
@@ -255,6 +258,11 @@ fn http_config(
 }
 
 impl Session {
+    /// Calls reach the server from now on, so what else it offers may be listed.
+    pub fn serves(&self) {
+        self.serving.cancel();
+    }
+
     /// Waits until the server is gone, and tells how, with the exit code of a process that ended by itself.
     pub async fn over(&mut self, around: &Surroundings) -> (String, Option<i32>) {
         let Some(child) = &mut self.child else {

@@ -185,6 +185,7 @@ async fn serve(
             return Some(problem);
         }
         desk.connect(Line { peer: peer.clone(), calls: session.calls.clone(), modern: session.modern });
+        session.serves();
         desk.see(|seen| (seen.phase, seen.problem) = (Phase::Running, None));
         desk.has_tried();
         tokio::select! {

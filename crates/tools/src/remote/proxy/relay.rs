@@ -23,6 +23,7 @@ use rmcp::service::Subscription;
 use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::super::Server;
 use super::super::limits::{LIST_MS, REFRESH_MS, REFRESH_PAUSE_MS, RESTART_MS};
@@ -90,6 +91,8 @@ pub struct Relay {
     /// Its lists of resources or prompts have changed.
     pub lists_changed: Arc<Notify>,
     pub log: Log,
+    /// Fires once calls reach the server: what is listed before that could not be read.
+    pub serving: CancellationToken,
 }
 
 /// What the server has been asked for.
@@ -102,6 +105,7 @@ struct Asked {
 impl Relay {
     /// Runs until it is dropped with its connection.
     pub async fn run(self) {
+        self.serving.cancelled().await;
         let kernel = self.news.kernel.clone();
         let (mut interests, mut accepted) =
             (kernel.interests().watch(), kernel.ports().store.watch(ACCEPTED));

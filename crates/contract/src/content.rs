@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn content_has_the_shape_of_the_protocol() {
-        let image = Content::Image { data: "AA==".into(), mime_type: "image/png".into() };
+        let image = Content::image("AA==", "image/png");
         assert_eq!(
             serde_json::to_value(image).unwrap(),
             json!({"type":"image","data":"AA==","mimeType":"image/png"})

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_found_wherever_the_id_stands() {
+    fn the_request_is_found_wherever_the_id_stands() {
         let result = r#"{"id":9,"text":"\",\"id\":8,{"}"#;
         for text in [
             format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#),

@@ -53,7 +53,7 @@ async function connect(transport) {
     content: { type: 'text', text: `answer to ${JSON.stringify(request.params.messages)}` },
   }));
   client.setRequestHandler(ElicitRequestSchema, async () => ({ action: 'decline' }));
-  client.setRequestHandler(ListRootsRequestSchema, async () => ({ roots: [{ uri: 'file:///tmp/root', name: 'root' }] }));
+  client.setRequestHandler(ListRootsRequestSchema, async () => ({ roots: [{ uri: 'file:///srv/root', name: 'root' }] }));
   client.setNotificationHandler(LoggingMessageNotificationSchema, (message) => void heard.logs.push(message.params));
   client.setNotificationHandler(ResourceUpdatedNotificationSchema, (message) => void heard.updated.push(message.params.uri));
   await client.connect(transport);

@@ -15,7 +15,7 @@ use crate::outcome::{End, Stored};
 use crate::ports::store::Batch;
 use crate::run::{Trace, keeps_promise};
 
-/// Records how work ended that had been answered for, or that nobody waited for. There is no second answer (MCP-TIMEOUT-5); a
+/// Records how work ended whose answer was given before, or whose client was gone. There is no second answer (MCP-TIMEOUT-5); a
 /// repeat of its key gets what the work gave instead of the timeout.
 pub async fn settle(core: &Core, mut trace: Trace, result: Result<Reply, Halt>) {
     let end = match (trace.cancel.why(), &result) {

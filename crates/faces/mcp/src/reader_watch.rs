@@ -1,4 +1,4 @@
-//! Notices that nobody reads stdout any more before anything is written to it.
+//! Notices that the reader of stdout is gone before anything is written to it.
 //!
 //! A write finds that out too, but only the next one: without this the work in flight would end as if its client were still there.
 

@@ -50,17 +50,9 @@ pub async fn serve(
     shutdown: CancellationToken,
     drain: Duration,
 ) -> io::Result<Ended> {
-    let (broken, breaks) = oneshot::channel::<()>();
-    let watch = ReaderWatch::start(&output, move || {
-        let _ = broken.send(());
-    })?;
+    let (watch, broken) = watch_reader(&output)?;
     let outbox = Arc::new(Outbox::new(output));
-    let breaking = outbox.clone();
-    tokio::spawn(async move {
-        if breaks.await.is_ok() {
-            breaking.break_off();
-        }
-    });
+    tokio::spawn(break_off(outbox.clone(), broken));
     let connection = face.connect(who, Transport::Stdio, outbox.clone());
     let replies = TaskTracker::new();
     let is_stopping = Arc::new(AtomicBool::new(false));
@@ -112,6 +104,21 @@ pub async fn serve(
     }
     outbox.let_go();
     Ok(ended)
+}
+
+/// Watches the other end of stdout, and says when it is closed.
+fn watch_reader(output: &impl AsFd) -> io::Result<(ReaderWatch, oneshot::Receiver<()>)> {
+    let (broken, breaks) = oneshot::channel();
+    let watch = ReaderWatch::start(output, move || {
+        let _ = broken.send(());
+    })?;
+    Ok((watch, breaks))
+}
+
+async fn break_off<W: Write + Send + 'static>(outbox: Arc<Outbox<W>>, broken: oneshot::Receiver<()>) {
+    if broken.await.is_ok() {
+        outbox.break_off();
+    }
 }
 
 /// The reading thread. It runs what is quick itself; a client that does not read its replies is not read either.

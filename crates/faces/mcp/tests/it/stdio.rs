@@ -204,7 +204,7 @@ async fn what_is_long_on_the_wire_only_is_not_too_large() {
 
 /// The work of a client that is gone is told so, whatever has been written.
 #[tokio::test(flavor = "multi_thread")]
-async fn work_hears_that_nobody_reads_any_more() {
+async fn work_hears_that_its_reader_is_gone() {
     let face = face();
     let mut piped = start(face.clone(), PATIENCE);
     piped.begin();

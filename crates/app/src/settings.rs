@@ -137,15 +137,13 @@ impl Settings {
             .extend(private_places::named_configuration(loaded.file.as_deref(), environment));
         let audit = AuditSettings::new(&loaded.config.audit, &place, environment)?;
         let sessions_face = thinking::face(&loaded.config);
-        let answers = thinking::answers(&loaded.config.models)?;
-        let knowledge = Knowledge::new(&loaded.config.knowledge, answers)?;
+        let knowledge = Knowledge::new(&loaded.config.knowledge, thinking::answers(&loaded.config.models)?)?;
         let vectors = Vectors::new(&loaded.config.knowledge.vectors, environment)?;
         let embedder = Embedder::new(&loaded.config.knowledge.embedder, &place, &declared, environment)?;
         let secrets = Secrets::new(&loaded.config, declared, &place, environment)?;
         let store = Store::new(&loaded.config.store, place, environment)?;
         let warnings = loose_files::all_warnings(&loaded, tls.as_ref(), environment);
         let admin = protocol::admin(&loaded.config);
-        let fingerprints = fingerprints::of(&loaded.entries);
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         Ok(Self {
             server_name: config.server.name,
@@ -189,7 +187,7 @@ impl Settings {
             vectors,
             embedder,
             mode,
-            fingerprints,
+            fingerprints: fingerprints::of(&loaded.entries),
             warnings,
         })
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::Shell;
 use super::signed_logs::{SignedLogs, Trusted};
-use crate::attach::owner;
+use crate::attach::owner_line;
 use crate::config::{Flags, Stranger, strangers};
 use crate::failure::Failure;
 use crate::runtime::secrets::InstallationKey;
@@ -158,10 +158,7 @@ fn data(settings: &Settings) -> Vec<Check> {
         checks.push(ok("store", format!("{} is made when orchestr8 first runs", path.display())));
         return checks;
     }
-    checks.extend(
-        owner(path)
-            .map(|pid| ok("owner", format!("process {pid} owns the data; other processes attach to it"))),
-    );
+    checks.extend(owner_line(path).map(|line| ok("owner", line)));
     checks.push(match look(&settings.store, path) {
         Err(failure) => check("store", Verdict::Fail, failure.message.clone(), failure.hint()),
         Ok(look) => {

@@ -152,8 +152,7 @@ fn secrets(settings: &Settings) -> Check {
 
 fn data(settings: &Settings) -> Vec<Check> {
     let Place::File { path, .. } = &settings.store.place else { return vec![ok("data", "kept in memory")] };
-    let mut checks = vec![room(path)];
-    checks.extend(permissions(path));
+    let mut checks: Vec<Check> = std::iter::once(room(path)).chain(permissions(path)).collect();
     if !path.exists() {
         checks.push(ok("store", format!("{} is made when orchestr8 first runs", path.display())));
         return checks;

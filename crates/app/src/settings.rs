@@ -128,7 +128,6 @@ impl Settings {
         let store = Store::new(&loaded.config.store, place, environment)?;
         let warnings = loose_files::all_warnings(&loaded, tls.as_ref(), environment);
         let admin = protocol::admin(&loaded.config);
-        let fingerprints = fingerprints::of(&loaded.entries);
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         Ok(Self {
             server_name: config.server.name,
@@ -167,7 +166,7 @@ impl Settings {
             vectors,
             embedder,
             mode,
-            fingerprints,
+            fingerprints: fingerprints::of(&loaded.entries),
             warnings,
         })
     }

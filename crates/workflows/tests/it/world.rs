@@ -13,8 +13,6 @@ use orchestr8_kernel::log::{Captured, Level};
 use orchestr8_kernel::ports::{clock, ids, random};
 use orchestr8_kernel::submission::{Identity, Scope};
 use orchestr8_kernel::{Args, Halt, Kernel, Limits, Log, Ports, Principal, Settled, Submission};
-use orchestr8_models::offline::Offline;
-use orchestr8_models::{About, Catalog, Model, Price};
 use orchestr8_secrets::{MemoryKey, SecretVault};
 use orchestr8_stores::Migration;
 use orchestr8_stores::sqlite::{self, Options, Place};
@@ -192,6 +190,20 @@ impl World {
         desk: Arc<Desk>,
         prepare: impl FnOnce(&Holding) -> T,
     ) -> (Self, T) {
+        Self::built(place, settings, desk, (prepare, false)).await
+    }
+
+    /// Beside documents and messages, whose events start workflows.
+    pub async fn with_neighbours(place: Place, desk: Arc<Desk>) -> Self {
+        Self::built(place, settings(), desk, (|_: &Holding| (), true)).await.0
+    }
+
+    async fn built<T>(
+        place: Place,
+        settings: Settings,
+        desk: Arc<Desk>,
+        (prepare, has_neighbours): (impl FnOnce(&Holding) -> T, bool),
+    ) -> (Self, T) {
         let lists = [
             orchestr8_kernel::tables::MIGRATIONS,
             orchestr8_sessions::tables::MIGRATIONS,
@@ -227,12 +239,14 @@ impl World {
         for action in all(&hub, &workers).unwrap() {
             kernel.registry().register(action).unwrap();
         }
-        let sessions = sessions(&kernel);
+        let sessions = crate::neighbours::sessions(&kernel);
         for action in orchestr8_sessions::all(&sessions).unwrap() {
             kernel.registry().register(action).unwrap();
         }
         sessions.start().await.unwrap();
-        register_neighbours(&kernel);
+        if has_neighbours {
+            crate::neighbours::register(&kernel);
+        }
         hub.start().await.unwrap();
         (Self { kernel, hub, desk, asked, log, store }, done)
     }
@@ -336,33 +350,6 @@ impl World {
         let entries = self.journal(id).await;
         entries.iter().map(|entry| entry["type"].as_str().unwrap().to_owned()).collect()
     }
-}
-
-/// Documents and messages, whose events start workflows.
-fn register_neighbours(kernel: &Kernel) {
-    let documents = orchestr8_knowledge::Hub::new(kernel.clone(), orchestr8_knowledge::Settings::default());
-    let ports = kernel.ports();
-    let coordinator =
-        orchestr8_agents::Coordinator::new(kernel.bus().clone(), ports.clock.clone(), ports.log.clone());
-    let settings = orchestr8_agents::aacp::Settings::default();
-    let messages = orchestr8_agents::aacp::Hub::new(kernel.clone(), coordinator, settings);
-    let actions = orchestr8_knowledge::actions::all(&documents).unwrap();
-    for action in actions.into_iter().chain(orchestr8_agents::of_messages(&messages).unwrap()) {
-        kernel.registry().register(action).unwrap();
-    }
-}
-
-/// Sessions whose models are the offline one, and one like it that costs a dollar per million tokens.
-fn sessions(kernel: &Kernel) -> orchestr8_sessions::Hub {
-    let clock = kernel.ports().clock.clone();
-    let offline = Offline::new(clock.clone());
-    let price = Price { input: 1.0, output: 1.0, ..Price::default() };
-    let dear = About { provider: "dear".into(), price, ..offline.about().clone() };
-    let models: Vec<Arc<dyn Model>> = vec![Arc::new(offline), Arc::new(Offline::with(dear, clock))];
-    let catalog = Catalog::of(models, None).unwrap();
-    let mut settings = orchestr8_sessions::Settings::new("/".into(), "/nowhere".into());
-    settings.retries = 0;
-    orchestr8_sessions::Hub::new(kernel.clone(), catalog, settings)
 }
 
 /// Opens the store once whoever had it before has let go of it.

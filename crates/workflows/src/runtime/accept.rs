@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::actor::Actor;
+use super::admit::begun;
 use super::gates::{Entry, Pass};
 use super::load::Tail;
 use super::quota::ExecutionPermit;
@@ -21,6 +22,7 @@ use super::trees::{TreePlace, TreeRoot};
 use super::{Hub, inputs, limit_overrides};
 use crate::authors::{Author, Authors};
 use crate::definition::model::Workflow;
+use crate::engine::evaluation;
 use crate::engine::event::{Status, Task};
 use crate::engine::identity::ScheduledMoment;
 use crate::engine::state::{Identity, State};
@@ -210,7 +212,11 @@ impl Hub {
             }
             Entry::Shut { .. } => None,
         };
-        let Some(slot) = slot else {
+        // Where the first look at the graph may cost much, the answer does not wait for it.
+        let state = State::new(seed.identity.clone());
+        let is_cheap = evaluation::bound(&state, &begun(self, &seed)) <= limits::INLINE_FUEL;
+        let Some(slot) = slot.filter(|_| is_cheap) else {
+
             insert(&mut batch, &seed, queued())?;
             batch.wake(super::FEED);
             return Ok(Accepted {
@@ -222,7 +228,6 @@ impl Hub {
                 begin: Begin::Later(seed),
             });
         };
-        let state = State::new(seed.identity.clone());
         // Listed before it is stored: a timer or a message may come for it as soon as it is.
         let line = shared.claim(num).map_err(|_| Fault::internal("a number was given twice"))?;
         let mut actor = Actor::new(line, self.clone(), seed, state, Tail::default());

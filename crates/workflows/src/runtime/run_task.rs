@@ -77,6 +77,12 @@ pub enum Prepared {
     Start(Start),
 }
 
+impl Prepared {
+    fn failed(task: Task, attempt: u32, fault: Fault) -> Self {
+        Self::Done { ended: Ended::at_once(task, attempt, Err(fault)), bytes_read: 0 }
+    }
+}
+
 /// Begins it. What ends at once costs no task.
 pub fn start(Start(mut running): Start) -> Result<Ended, BoxFuture<'static, Ended>> {
     match poll_once(running.as_mut()) {
@@ -89,26 +95,40 @@ pub(super) fn poll_once<T>(future: Pin<&mut (dyn Future<Output = T> + Send)>) ->
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Resolves the call of a task and makes it ready to begin.
+/// Resolves the call of a task and makes it ready to begin. Says what resolving it has cost, too.
 pub fn prepare(
     actor: &Actor,
     task: Task,
     attempt: u32,
     cancel: CancellationToken,
     recorded: CancellationToken,
+) -> (Prepared, u64) {
+    let view = SecretView { access: &actor.hub.0.secrets, tenant: &actor.seed.tenant };
+    match scope::resolve(&actor.state, task, view) {
+        Ok(resolved) => {
+            let fuel = resolved.fuel;
+            (prepare_resolved(actor, resolved, (task, attempt), cancel, recorded), fuel)
+        }
+        // What failed for its cost has used all that an evaluation may.
+        Err(fault) => {
+            let fuel = if fault.code == Code::ExprTooCostly { limits::EVALUATION_FUEL } else { 0 };
+            (Prepared::failed(task, attempt, fault), fuel)
+        }
+    }
+}
+
+fn prepare_resolved(
+    actor: &Actor,
+    mut resolved: scope::Resolved<'_>,
+    (task, attempt): (Task, u32),
+    cancel: CancellationToken,
+    recorded: CancellationToken,
 ) -> Prepared {
-    let failed =
-        |fault: Fault| Prepared::Done { ended: Ended::at_once(task, attempt, Err(fault)), bytes_read: 0 };
     let (state, hub) = (&actor.state, &actor.hub);
     let step = &state.workflow().steps[task.step];
-    let view = SecretView { access: &hub.0.secrets, tenant: &actor.seed.tenant };
-    let mut resolved = match scope::resolve(state, task, view) {
-        Ok(resolved) => resolved,
-        Err(fault) => return failed(fault),
-    };
     let (agent, principal) = match permitted(actor, &resolved) {
         Ok(permitted) => permitted,
-        Err(fault) => return failed(fault),
+        Err(fault) => return Prepared::failed(task, attempt, fault),
     };
     hide_references(actor, &**agent, &mut resolved);
     let target = agent.target(&resolved.input, &resolved.config);

@@ -15,6 +15,7 @@ use super::spec::EventSpec;
 use super::{Trigger, deliver, look_up, stop, tables};
 use crate::actions::feed;
 use crate::authors::Authors;
+use crate::expression::Fuel;
 use crate::limits;
 use crate::notifications::{self, NotifySpec};
 use crate::runtime::{FEED, Hub, fault, load};
@@ -142,7 +143,7 @@ async fn take(
 ) -> Result<bool, Fault> {
     let incoming = TriggerScope { source: TriggerSource::Event, value: event };
     let holds = match spec.condition()? {
-        Some(condition) => condition.test(&incoming),
+        Some(condition) => condition.test(&incoming, &mut Fuel::inline()),
         None => Ok(true),
     };
     let (tenant, id) = (&trigger.tenant, &trigger.id);

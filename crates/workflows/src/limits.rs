@@ -227,6 +227,9 @@ pub const EXECUTION_FUEL: u64 = 64 * EVALUATION_FUEL;
 /// What may be evaluated on a thread that serves requests, at once: about a millisecond. More runs beside them, in turns by tenant.
 pub const INLINE_FUEL: u64 = 131_072;
 
+/// What a pure step may read on such a thread in all its passes: each operation of a transform is one.
+pub const INLINE_PASSED_BYTES: usize = 262_144;
+
 /// Fuel of evaluations beyond which an execution writes and looks at what it was told, a cancellation for example.
 pub const COMMIT_FUEL: u64 = EVALUATION_FUEL;
 

@@ -59,9 +59,7 @@ async fn time_that_is_used_up_comes_back_and_is_no_one_elses() {
     let (clock, heavy) = world(HeavyLimits { ms_per_minute: 10_000, ..HeavyLimits::default() });
     let spend = |principal: Principal, ms: u64| {
         let (clock, heavy) = (clock.clone(), heavy.clone());
-        async move {
-            heavy.run(&principal, INLINE_BYTES, move || clock.advance(Duration::from_millis(ms))).await
-        }
+        async move { heavy.run(&principal, INLINE_BYTES, move || clock.advance(Duration::from_millis(ms))).await }
     };
     spend(of("rival", "eve"), 8_500).await.unwrap();
     let fault = spend(of("rival", "eve"), 1).await.unwrap_err();

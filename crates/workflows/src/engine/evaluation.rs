@@ -11,6 +11,7 @@ use super::state::State;
 use super::waits;
 use crate::definition::model::{Kind, Step, Wait};
 use crate::expression::{Condition, EvaluationCost, Fuel, Template};
+use crate::limits::{EVALUATION_FUEL, INLINE_FUEL};
 
 /// Resolves a template for the graph. What it used counts, also if it failed.
 pub fn resolve(state: &mut State, template: &Template) -> Result<Value, Fault> {
@@ -41,11 +42,11 @@ pub fn bound(state: &State, event: &Event) -> u64 {
     let workflow = state.workflow();
     let stops = matches!(event, Event::CancelAsked { .. } | Event::Forced | Event::UndoAsked);
     let is_stopping = stops || state.cancel.is_some() || state.undoing.is_some();
+    let begins_again = matches!(event, Event::Again | Event::AgainQueued);
     let rests = matches!(event, Event::Paused { .. }) || (is_stopping && !workflow.has_closing_steps());
-    if rests || state.status.is_final() && !event.concerns_ended() {
+    if (rests && !begins_again) || state.status.is_final() && !event.concerns_ended() {
         return 0;
     }
-    let begins_again = matches!(event, Event::Again | Event::AgainQueued);
     let open = || {
         let all = workflow.steps.iter().zip(&state.steps);
         all.filter(move |(_, own)| begins_again || own.outcome.is_none())
@@ -57,7 +58,24 @@ pub fn bound(state: &State, event: &Event) -> u64 {
         false => 0,
     };
     let bounds = open().flat_map(|(step, begun)| step_costs(step, begun)).map(|cost| cost.bound(data));
-    bounds.fold(0, u64::saturating_add)
+    let cases = open().filter(|(_, begun)| !begun).map(|(step, _)| cases_bound(step));
+    bounds.chain(cases).fold(0, u64::saturating_add)
+}
+
+/// What finding the case of a switch takes at most. A list or an object may be as large as a definition, so it is not measured here.
+fn cases_bound(step: &Step) -> u64 {
+    let Kind::Switch(switch) = &step.kind else { return 0 };
+    let one = |value: &Value| match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 2,
+        Value::String(text) => 2 + u64::try_from(text.len()).unwrap_or(u64::MAX),
+        Value::Array(_) | Value::Object(_) => EVALUATION_FUEL,
+    };
+    switch.cases.iter().map(|(case, _)| one(case)).fold(0, u64::saturating_add).min(EVALUATION_FUEL)
+}
+
+/// Whether an event may be applied on a thread that serves requests.
+pub fn may_run_inline(state: &State, event: &Event) -> bool {
+    bound(state, event) <= INLINE_FUEL
 }
 
 /// The most fuel that applying any event may take, with so many bytes more to see.
@@ -65,7 +83,8 @@ pub fn bound_of_any(state: &State, more_bytes: usize) -> u64 {
     let costs = || state.workflow().steps.iter().flat_map(|step| step_costs(step, false));
     let is_sized = costs().any(EvaluationCost::is_sized);
     let data = if is_sized { data_bytes(state).saturating_add(more_bytes) } else { 0 };
-    costs().map(|cost| cost.bound(data)).fold(0, u64::saturating_add)
+    let cases = state.workflow().steps.iter().map(cases_bound);
+    costs().map(|cost| cost.bound(data)).chain(cases).fold(0, u64::saturating_add)
 }
 
 /// What an event brings that expressions can see from then on.
@@ -107,7 +126,6 @@ fn step_costs(step: &Step, begun: bool) -> impl Iterator<Item = &EvaluationCost>
             };
             (Some(waits::template(wait)), key)
         }
-        // A case is compared with the value only as far as both go on alike, which what the value costs covers.
         Kind::Switch(switch) => (Some(&switch.on), None),
     };
     let entered = conditions.chain(each).chain([value, key].into_iter().flatten().map(Template::cost));

@@ -280,7 +280,8 @@ fn may_run(state: &State, step: usize, fuel: &mut Fuel) -> Result<Option<String>
         }
     }
     let frame = Frame::of(state);
-    let mut test = |condition: &Option<Condition>| match condition.as_ref().map(|one| one.test(&frame, fuel)) {
+    let mut test = |condition: &Option<Condition>| match condition.as_ref().map(|one| one.test(&frame, fuel))
+    {
         None => Ok(None),
         Some(Ok(holds)) => Ok(Some(holds)),
         Some(Err(fault)) if fault.code == Code::ExprStepNotCompleted => Err(Ok(fault.message.into_owned())),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use orchestr8_contract::{Code, Fault};
 use serde_json::{Value, json};
 
-use super::{closing, evaluation};
 use super::event::Task;
 use super::state::{Parts, State, Step};
+use super::{closing, evaluation};
 use crate::agents::has_fixed_input;
 use crate::agents::secrets::SecretView;
 use crate::definition::model::{Call, Kind};

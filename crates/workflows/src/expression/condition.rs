@@ -208,7 +208,9 @@ fn add_cost(node: &Node, references: &[Reference], cost: &mut EvaluationCost) {
     cost.add_terms(1);
     match node {
         Node::Constant(value) => cost.add_literal(value),
-        Node::Reference(number) => references.get(*number).into_iter().for_each(|one| cost.add_reference(one)),
+        Node::Reference(number) => {
+            references.get(*number).into_iter().for_each(|one| cost.add_reference(one))
+        }
         Node::Text(pieces) => text::add_cost(pieces, references, cost),
         Node::Not(inner) => add_cost(inner, references, cost),
         Node::All(nodes) | Node::Any(nodes) => {

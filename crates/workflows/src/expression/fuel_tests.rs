@@ -38,7 +38,11 @@ fn an_evaluation_that_compares_too_much_fails_and_says_what_to_do() {
     assert_eq!(fault.details.as_ref().unwrap()["limit"], EVALUATION_FUEL);
     assert!(fault.message.contains("compare a length or an id"), "{}", fault.message);
     assert_eq!(fuel.used(), EVALUATION_FUEL);
-    assert_eq!(condition("1 == 1").test(&World::new(), &mut fuel).unwrap_err().code, Code::ExprTooCostly, "it stays empty");
+    assert_eq!(
+        condition("1 == 1").test(&World::new(), &mut fuel).unwrap_err().code,
+        Code::ExprTooCostly,
+        "it stays empty"
+    );
     assert!(!condition(&comparisons(50)).test(&long_lists(6_000), &mut Fuel::evaluation()).unwrap());
 }
 
@@ -53,7 +57,8 @@ fn texts_copies_and_keys_are_paid_for() {
     assert!(fuel.used() > 100_000, "{}", fuel.used());
     let ordered = condition(&vec!["${variables.b} < ${variables.c}"; 20].join(" || "));
     assert_eq!(ordered.test(&world, &mut Fuel::evaluation()).unwrap_err().code, Code::ExprTooCostly);
-    let fields: serde_json::Map<String, Value> = (0..10_000).map(|n| (format!("key-{n}"), Value::Null)).collect();
+    let fields: serde_json::Map<String, Value> =
+        (0..10_000).map(|n| (format!("key-{n}"), Value::Null)).collect();
     world.variables.insert(String::from("b"), Value::Object(fields.clone()));
     world.variables.insert(String::from("c"), Value::Object(fields));
     let mut fuel = Fuel::evaluation();
@@ -116,7 +121,8 @@ fn any_condition() -> impl Strategy<Value = String> {
         Just("${steps.c.error ?? 1}"),
     ];
     let sign = prop_oneof![Just("=="), Just("!="), Just("<")];
-    let compared = (operand.clone(), sign, operand).prop_map(|(left, sign, right)| format!("{left} {sign} {right}"));
+    let compared =
+        (operand.clone(), sign, operand).prop_map(|(left, sign, right)| format!("{left} {sign} {right}"));
     prop::collection::vec((compared, prop_oneof![Just(" && "), Just(" || ")]), 1..20).prop_map(|terms| {
         let text: String = terms.into_iter().map(|(term, join)| format!("{term}{join}")).collect();
         format!("{text}true")

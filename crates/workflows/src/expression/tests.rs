@@ -67,7 +67,10 @@ pub(super) fn template(value: &Value) -> Result<Template, Vec<Problem>> {
 }
 
 fn resolve(text: &str) -> Result<Value, Code> {
-    template(&json!(text)).unwrap().resolve(&World::new(), &mut Fuel::evaluation()).map_err(|fault| fault.code)
+    template(&json!(text))
+        .unwrap()
+        .resolve(&World::new(), &mut Fuel::evaluation())
+        .map_err(|fault| fault.code)
 }
 
 fn table(title: &str) -> Table {
@@ -177,7 +180,8 @@ fn wf_19_5_the_largest_is_taken_and_one_more_is_not() {
         let long = |bytes: usize| {
             let mut world = World::new();
             world.variables.insert("long".into(), json!("x".repeat(bytes)));
-            let found = template(&json!("${variables.long}")).unwrap().resolve(&world, &mut Fuel::evaluation());
+            let found =
+                template(&json!("${variables.long}")).unwrap().resolve(&world, &mut Fuel::evaluation());
             found.map(|_| ()).map_err(|fault| fault.code.to_string())
         };
         let path = |depth: usize| format!("${{steps.a.output{}}}", ".x".repeat(depth));
@@ -211,7 +215,11 @@ fn wf_19_5_expansion_has_a_limit() {
     let mut world = World::new();
     world.variables.insert("long".into(), json!("x".repeat(limits::EXPANSION_BYTES)));
     let code = |text: &str, world: &World| {
-        template(&json!(text)).unwrap().resolve(world, &mut Fuel::evaluation()).map(|_| ()).map_err(|fault| fault.code)
+        template(&json!(text))
+            .unwrap()
+            .resolve(world, &mut Fuel::evaluation())
+            .map(|_| ())
+            .map_err(|fault| fault.code)
     };
     assert_eq!(code("${variables.long}", &world), Ok(()));
     assert_eq!(code("${variables.long}!", &world), Err(Code::PayloadTooLarge));

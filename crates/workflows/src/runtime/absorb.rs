@@ -49,7 +49,7 @@ impl Actor {
 
     /// Whether an event may be applied on this thread.
     fn may_apply(&self, event: &Event) -> bool {
-        self.is_beside || evaluation::bound(&self.state, event) <= INLINE_FUEL
+        self.is_beside || evaluation::may_run_inline(&self.state, event)
     }
 
     /// Whether the call of a task may be resolved on this thread.

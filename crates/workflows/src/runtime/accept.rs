@@ -212,21 +212,13 @@ impl Hub {
             }
             Entry::Shut { .. } => None,
         };
-        // Where the first look at the graph may cost much, the answer does not wait for it.
         let state = State::new(seed.identity.clone());
-        let is_cheap = evaluation::bound(&state, &begun(self, &seed)) <= limits::INLINE_FUEL;
-        let Some(slot) = slot.filter(|_| is_cheap) else {
-
+        // Where the first look at the graph may cost much, the answer does not wait for it.
+        let Some(slot) = slot.filter(|_| evaluation::may_run_inline(&state, &begun(self, &seed))) else {
             insert(&mut batch, &seed, queued())?;
             batch.wake(super::FEED);
-            return Ok(Accepted {
-                id,
-                num,
-                status: Status::Queued,
-                batch,
-                place: None,
-                begin: Begin::Later(seed),
-            });
+            let (status, begin) = (Status::Queued, Begin::Later(seed));
+            return Ok(Accepted { id, num, status, batch, place: None, begin });
         };
         // Listed before it is stored: a timer or a message may come for it as soon as it is.
         let line = shared.claim(num).map_err(|_| Fault::internal("a number was given twice"))?;

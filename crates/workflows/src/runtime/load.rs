@@ -233,7 +233,8 @@ async fn fold_page(
     patience: Patience,
 ) -> Result<(State, i64), Fault> {
     let bytes: usize = rows.iter().map(|row| row.text(2).map_or(0, str::len)).sum();
-    let cost = evaluation::bound_of_any(&state, bytes).saturating_mul(rows.len().try_into().unwrap_or(u64::MAX));
+    let cost =
+        evaluation::bound_of_any(&state, bytes).saturating_mul(rows.len().try_into().unwrap_or(u64::MAX));
     let fold = move || {
         for row in &rows {
             let event: Event = serde_json::from_str(row.text(2).map_err(fault)?)
@@ -256,12 +257,7 @@ async fn fold_page(
 
 /// The end is looked up first and the state folded up to it: what is written in between belongs to the next look, so that every
 /// state has the number of its own last entry.
-async fn fold_to(
-    hub: &Hub,
-    seed: &Seed,
-    up_to: u64,
-    patience: Patience,
-) -> Result<(State, Tail), Fault> {
+async fn fold_to(hub: &Hub, seed: &Seed, up_to: u64, patience: Patience) -> Result<(State, Tail), Fault> {
     let mut state = State::new(seed.identity.clone());
     let store = &hub.0.ports.store;
     let end = store.query(tables::journal_end(seed.num)).await.map_err(fault)?;

@@ -157,7 +157,10 @@ fn prepare_resolved(
         keeps_artifact: step.keeps_artifact && !task.undo,
     };
     let pure_bytes = agent.is_pure().then(|| json_bytes(&call.input) + json_bytes(&call.config));
-    if let Some(bytes_read) = pure_bytes.filter(|bytes| *bytes < INLINE_BYTES)
+    let passes = pure_bytes.map_or(1, |_| agent.passes(&call.input, &call.config));
+    let is_light =
+        |bytes: &usize| *bytes < INLINE_BYTES && bytes.saturating_mul(passes) < limits::INLINE_PASSED_BYTES;
+    if let Some(bytes_read) = pure_bytes.filter(is_light)
         && !step.checkpoint
         && !call.keeps_artifact
         && let Poll::Ready(result) = poll_once(guarded(agent, call.clone()).as_mut())
@@ -176,7 +179,7 @@ fn prepare_resolved(
         breaker,
         heartbeat_ms: step.heartbeat_timeout_ms,
         task,
-        heavy_bytes: pure_bytes.filter(|bytes| *bytes >= INLINE_BYTES),
+        heavy_bytes: pure_bytes.filter(|bytes| !is_light(bytes)).map(|bytes| bytes.max(INLINE_BYTES)),
     };
     Prepared::Start(Start(run.attempt(cancel).boxed()))
 }

@@ -238,7 +238,8 @@ async fn log_messages_reach_those_who_want_them() {
     let event = within(news.next()).await.unwrap();
     assert_eq!(
         *event.data,
-        json!({"level": "warning", "logger": "other/own", "data": {"said": "so", "password": "[REDACTED]"}})
+        json!({"level": "warning", "logger": "other/own", "tenant": "local",
+            "data": {"said": "so", "password": "[REDACTED]"}})
     );
     world.remote.stop().await;
 }
@@ -255,5 +256,21 @@ async fn a_prompt_that_changes_is_in_quarantine_until_it_is_accepted() {
     until_listed(&world, "prompts", 1).await;
     assert_eq!(list(&world, "prompts").await[0]["description"], "Greets, and more.");
     assert!(world.call("upstream.prompt", args).await.result.is_ok());
+    world.remote.stop().await;
+}
+
+#[tokio::test]
+async fn resources_of_a_tenant_are_those_of_its_own_instance() {
+    let world = world(&["--offers"]).await;
+    let of_acme = async || {
+        let args = json!({"list": "resources"});
+        value(world.call_as("acme", "upstream.list", args).await).as_array().unwrap().len()
+    };
+    assert_eq!(of_acme().await, 0, "those of another instance are not shown");
+    while of_acme().await == 0 {
+        tokio::task::yield_now().await;
+    }
+    let pid = |tenant: &str| world.seen_of("other", tenant).unwrap().pid;
+    assert!(pid("acme").is_some() && pid("acme") != pid("local"));
     world.remote.stop().await;
 }

@@ -15,12 +15,15 @@ mod patch;
 pub mod plan;
 mod policy;
 mod preflight;
+mod recovery;
 mod refusal;
 mod replay;
 pub mod root;
 pub mod sealed;
 mod session;
+mod shell_words;
 pub mod trail;
+mod write_turn;
 
 pub use actions::all;
 pub use hub::{Hub, Settings};

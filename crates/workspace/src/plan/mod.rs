@@ -13,9 +13,13 @@
 //! The hash is that of the text without the comment, so approving a plan does not change it.
 
 pub mod allowlist;
+mod gate_proof;
+mod gate_words;
 mod hash;
 mod lint;
+mod markup;
 mod parse;
+mod path_breadth;
 
 #[cfg(test)]
 mod tests;

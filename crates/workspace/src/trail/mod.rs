@@ -7,6 +7,7 @@
 mod entry;
 mod read;
 mod segments;
+mod stage;
 mod writer;
 
 #[cfg(test)]
@@ -24,6 +25,7 @@ use crate::root::Root;
 pub use entry::{Change, Record};
 pub use read::{Lines, Proof, bytes, prove, tail};
 pub use segments::{LOCK, NAME, is_of_trail};
+pub use stage::{OpenWrite, WriteStage, open_writes};
 pub use writer::Options;
 
 /// Why an entry was not written.

@@ -197,7 +197,7 @@ mod tests {
         let scratch = ScratchDirectory::create().unwrap();
         let (path, lock_path) = (scratch.path().to_owned(), scratch.lock_path.clone());
         let mut at = openat(CWD, &path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
-        for _ in 0..3_000 {
+        for _ in 0..1_100 {
             mkdirat(&at, "deeper", Mode::from_raw_mode(0o700)).unwrap();
             at = openat(&at, "deeper", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
         }

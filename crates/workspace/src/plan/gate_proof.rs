@@ -201,12 +201,11 @@ impl<'t> Script<'t> {
             return None;
         }
         let mut cursor = node.walk();
-        let (mut outcome, mut last) = (Outcome::Succeeds, Outcome::Succeeds);
+        let mut outcome = Outcome::Succeeds;
         for child in node.children(&mut cursor) {
             if child.kind() == "&" {
                 // It is not waited for.
-                last = Outcome::Succeeds;
-                outcome = if self.is_strict { outcome } else { last };
+                outcome = if self.is_strict { outcome } else { Outcome::Succeeds };
                 continue;
             }
             let is_statement = child.is_named() && !matches!(child.kind(), "comment" | "word" | "extglob_pattern" | "heredoc_body");
@@ -216,7 +215,7 @@ impl<'t> Script<'t> {
             if self.ends_with_last_status(child) {
                 return Some(outcome);
             }
-            last = self.outcome(child, depth + 1)?;
+            let last = self.outcome(child, depth + 1)?;
             outcome = if self.is_strict { outcome.and(last) } else { last };
             if self.leaves(child) {
                 break;

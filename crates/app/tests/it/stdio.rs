@@ -1,7 +1,7 @@
 //! A client that talks to `orchestr8 mcp` line by line, and what it is told.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ExitStatus};
+use std::process::{Child, ChildStdin, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
@@ -18,7 +18,11 @@ pub struct Client {
 
 impl Client {
     pub fn start(place: &Place, args: &[&str]) -> Self {
-        let mut child = place.command(&[&["mcp"], args].concat()).spawn().unwrap();
+        Self::of(place.command(&[&["mcp"], args].concat()))
+    }
+
+    pub fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let lines = lines(child.stdout.take().unwrap());
         let log = self::lines(child.stderr.take().unwrap());
         let stdin = child.stdin.take();
@@ -27,12 +31,20 @@ impl Client {
 
     /// Started and past the handshake.
     pub fn ready(place: &Place, args: &[&str]) -> Self {
-        let mut client = Self::start(place, args);
-        let answer = client.ask(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        Self::start(place, args).greeted()
+    }
+
+    /// The same with a command that was prepared.
+    pub fn ready_of(command: Command) -> Self {
+        Self::of(command).greeted()
+    }
+
+    fn greeted(mut self) -> Self {
+        let answer = self.ask(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "it", "version": "1"}}}));
         assert_eq!(answer["result"]["serverInfo"]["name"], "orchestr8", "{answer}");
-        client.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        client
+        self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        self
     }
 
     pub fn say(&mut self, line: &str) {

@@ -22,15 +22,16 @@ fn config(place: &Place) -> String {
     )
 }
 
-struct Caller<'a> {
+/// A connection over HTTP by a bearer token, past the handshake.
+pub struct Caller {
     http: Http,
-    token: &'a str,
+    token: String,
     session: String,
 }
 
-impl<'a> Caller<'a> {
-    fn new(server: &Server, token: &'a str) -> Self {
-        let mut caller = Self { http: server.connect(), token, session: String::new() };
+impl Caller {
+    pub fn new(server: &Server, token: &str) -> Self {
+        let mut caller = Self { http: server.connect(), token: token.to_owned(), session: String::new() };
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "it", "version": "1"}}});
         let answer = caller.post(&hello);
@@ -45,7 +46,8 @@ impl<'a> Caller<'a> {
         caller
     }
 
-    fn post(&mut self, message: &Value) -> (String, Value) {
+    /// The head and the body of an answer.
+    pub fn post(&mut self, message: &Value) -> (String, Value) {
         let more = format!("Authorization: Bearer {}\r\n{}", self.token, self.session);
         let answer = self.http.post(&more, &message.to_string()).unwrap();
         let body = answer

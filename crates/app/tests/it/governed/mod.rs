@@ -1,5 +1,6 @@
 //! Governed workspaces, served by the real program.
 
+mod attacks;
 mod canaries;
 mod http;
 mod roles;

@@ -91,3 +91,74 @@ fn is_temporary(name: &str) -> bool {
     let id = name.strip_prefix(".o8-").and_then(|rest| rest.strip_suffix(".tmp"));
     id.is_some_and(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::root::sha256;
+    use crate::trail::{Change, Record};
+
+    fn open_write(path: &str, before: Option<&str>, is_verified: bool, plan: Option<&str>) -> OpenWrite {
+        let change = Change {
+            path: path.to_owned(),
+            before: before.map(|text| sha256(text.as_bytes())),
+            after: sha256(b"new"),
+        };
+        let mut intent: Value = json!({
+            "tool_name": "write_file", "error_code": null, "invariant_id": null, "plan_hash": plan, "phase_id": null,
+            "timestamp": "2026-01-01T00:00:00.000Z", "cause": null, "session_id": "s", "role": null, "args_hash": "a",
+            "result": "intent", "result_hash": "",
+        });
+        intent["change"] = json!(change);
+        let intent: Record = serde_json::from_value(intent).unwrap();
+        OpenWrite { intent, change, is_verified }
+    }
+
+    #[test]
+    fn what_is_there_tells_what_became_of_a_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path().to_str().unwrap()).unwrap();
+        std::fs::create_dir(folder.path().join("src")).unwrap();
+        let (old, plan) = (Some("old"), Some("p"));
+        for (there, write, is_in_place) in [
+            (old, open_write("src/a", old, false, plan), false),
+            (old, open_write("src/a", old, true, plan), false),
+            (None, open_write("src/a", None, true, plan), false),
+            (Some("new"), open_write("src/a", old, true, plan), true),
+            (Some("new"), open_write("src/a", None, true, plan), true),
+            // A report has no commands that would verify it.
+            (Some("new"), open_write("src/a", None, false, None), true),
+            // The commands had not succeeded yet, so the server did not put it there.
+            (Some("new"), open_write("src/a", old, false, plan), false),
+            (Some("other"), open_write("src/a", old, true, plan), false),
+            (None, open_write("src/a", old, true, plan), false),
+            (Some("new"), open_write("src/a", Some("new"), false, plan), false),
+        ] {
+            let path = folder.path().join("src/a");
+            let _ = std::fs::remove_file(&path);
+            there.map(|text| std::fs::write(&path, text).unwrap());
+            let fate = fate(&root, &write);
+            assert_eq!(fate.is_in_place, is_in_place, "{there:?} {write:?}: {}", fate.message);
+            let record = write.outcome(String::new(), fate.is_in_place, json!({"message": fate.message}));
+            assert_eq!((record.result == "success", record.change.is_some()), (is_in_place, is_in_place));
+        }
+    }
+
+    #[test]
+    fn texts_that_never_got_their_names_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path().to_str().unwrap()).unwrap();
+        let (left, other) = (temporary_name("0".repeat(32)), ".o8-notes.tmp");
+        for place in ["", "src/"] {
+            std::fs::create_dir_all(folder.path().join(place)).unwrap();
+            for name in [&left, other] {
+                std::fs::write(folder.path().join(format!("{place}{name}")), "x").unwrap();
+            }
+            fate(&root, &open_write(&format!("{place}a"), None, false, Some("p")));
+            assert!(!folder.path().join(format!("{place}{left}")).exists());
+            assert!(folder.path().join(format!("{place}{other}")).exists());
+        }
+    }
+}

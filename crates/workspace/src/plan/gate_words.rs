@@ -42,6 +42,8 @@ pub fn words_outcome(name: &str, arguments: &[String], nested: usize, is_piped: 
     let is_about = !arguments.is_empty() && arguments.iter().all(|word| ABOUT.contains(&word.as_str()));
     Some(match name {
         "" => Outcome::Succeeds,
+        // `! ! a` is no command of every shell.
+        "!" => return None,
         _ if IDLE.contains(&name) => Outcome::Succeeds,
         "false" => Outcome::Fails,
         "exit" | "return" => exit_outcome(arguments),

@@ -2,6 +2,7 @@
 
 mod attacks;
 mod canaries;
+mod gate_kill;
 mod http;
 mod roles;
 mod trail;

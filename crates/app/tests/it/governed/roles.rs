@@ -27,7 +27,7 @@ fn a_plan_is_written_by_one_and_carried_out_by_the_other() {
     assert_eq!(std::fs::read_to_string(folder.join("workspace/src/a.txt")).unwrap(), "hello\n");
 
     let checked = planner.call("verify_workspace_integrity", json!({})).unwrap();
-    assert_eq!((&checked["ok"], &checked["entries"]), (&json!(true), &json!(6)), "{checked}");
+    assert_eq!((&checked["ok"], &checked["entries"]), (&json!(true), &json!(8)), "{checked}");
     let bundle = executor.call("generate_attestation_bundle", json!({"plan_hash": hash})).unwrap();
     let verified = executor.call("verify_attestation_bundle", bundle.clone()).unwrap();
     assert_eq!(

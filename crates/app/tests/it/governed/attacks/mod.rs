@@ -42,6 +42,9 @@ macro_rules! families {
 
 families! {
     approvals: "approvals.cases",
+    gates: "gates.cases",
+    plans: "plans.cases",
+    policies: "policies.cases",
 }
 
 /// Plays all cases of a family; panics with all that do not hold. `O8_CASE=words` plays only those with the words in their name.

@@ -127,9 +127,9 @@ impl World {
         let saved =
             self.governed(&Actor::read("planner"), &format!("save_plan {}", json!({"content": text})));
         assert_eq!(saved.word, "ok", "{saved:?}");
-        let approved = self.named(&format!("plans approve {} --workspace $ROOT --yes", hash_of(&text)));
-        let said = self.cli(&Actor::read("cli"), &approved);
-        assert_eq!(said.code, Some(0), "{said:?}");
+        let approval = json!({"hash": hash_of(&text)});
+        let approved = self.governed(&Actor::read("planner"), &format!("approve_plan {approval}"));
+        assert_eq!(approved.word, "ok", "{approved:?}");
         self.end("planner");
     }
 

@@ -80,6 +80,10 @@ pub const BOOTSTRAP_MS: i64 = 600_000;
 pub const VIEW_ENTRIES: u64 = 200_000;
 pub const VIEW_BYTES: u64 = 2 << 30;
 
+/// What a command of a plan may have on the disk in its view, a copied workspace included, and how often that is looked at.
+pub const VIEW_WRITTEN_BYTES: u64 = 8 << 30;
+pub const VIEW_LOOK_MS: u64 = 1_000;
+
 /// Paths that a command changed in its view and that are told.
 pub const DISCARDED: usize = 20;
 

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use orchestr8_contract::Code;
@@ -80,10 +81,8 @@ impl Gate<'_> {
     }
 
     fn not_started(&self, error: &sandbox::Error) -> Refusal {
-        let code = match error {
-            sandbox::Error::TooLarge { .. } => Some(String::from("WORKSPACE_TOO_LARGE")),
-            _ => None,
-        };
+        let is_too_large = matches!(error, sandbox::Error::TooLarge { .. });
+        let code = is_too_large.then(|| String::from("WORKSPACE_TOO_LARGE"));
         self.refuse(format!("could not be started: {error}"), code, String::new())
     }
 
@@ -96,7 +95,13 @@ impl Gate<'_> {
         // The command holds an end of the pipe; without letting go of it there is no end to what it says.
         drop(program);
         let mut tail = Tail::new(limits::OUTPUT_BYTES);
-        let stop = self.clock.sleep(Duration::from_millis(self.command.limit_ms));
+        let is_too_large = AtomicBool::new(false);
+        let stop = async {
+            tokio::select! {
+                () = self.clock.sleep(Duration::from_millis(self.command.limit_ms)) => {}
+                () = self.outgrown(&view) => is_too_large.store(true, Ordering::Relaxed),
+            }
+        };
         let ended = child.finish_unless(tail.listen(ears), stop).await;
         match ended {
             Ok(Ended::Itself(status)) if status.success() => self.inspect(view, tail.text()).await,
@@ -104,11 +109,27 @@ impl Gate<'_> {
                 let code = status.code().map(|code| code.to_string());
                 Err(self.refuse(format!("failed with {status}"), code, tail.text()))
             }
+            Ok(Ended::Stopped { .. }) if is_too_large.load(Ordering::Relaxed) => {
+                let why = format!("wrote more than {} MiB", limits::VIEW_WRITTEN_BYTES >> 20);
+                Err(self.refuse(why, Some(String::from("WORKSPACE_TOO_LARGE")), tail.text()))
+            }
             Ok(Ended::Stopped { .. }) => {
                 let why = format!("took longer than {} ms", self.command.limit_ms);
                 Err(self.refuse(why, Some(String::from("TIMEOUT")), tail.text()))
             }
             Err(error) => Err(self.refuse(format!("could not be waited for: {error}"), None, tail.text())),
+        }
+    }
+
+    /// Returns once the command has written more than it may.
+    async fn outgrown(&self, view: &Arc<DirectoryView>) {
+        loop {
+            self.clock.sleep(Duration::from_millis(limits::VIEW_LOOK_MS)).await;
+            let view = view.clone();
+            let looked = tokio::task::spawn_blocking(move || view.is_larger_than(limits::VIEW_WRITTEN_BYTES));
+            if looked.await.unwrap_or(false) {
+                return;
+            }
         }
     }
 

@@ -55,7 +55,9 @@ fn fate(root: &Root, write: &OpenWrite) -> Fate {
             message: "the server ended before it recorded the write; the verified text is in its place",
         },
         (_, true) => no("the server ended during the write; the file is as it was before"),
-        (true, false) => no("the server ended before the text was verified; something else has put it there since"),
+        (true, false) => {
+            no("the server ended before the text was verified; something else has put it there since")
+        }
         (false, false) => no("the server ended during the write; something else has changed the file since"),
     }
 }

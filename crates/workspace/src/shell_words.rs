@@ -31,7 +31,9 @@ fn literal(word: Node<'_>, text: &str) -> Option<String> {
     while let Some(node) = left.pop() {
         let written = written(node, text);
         match node.kind() {
-            "word" | "number" | "special_character" | "test_operator" => value.push_str(&without_backslashes(written)),
+            "word" | "number" | "special_character" | "test_operator" => {
+                value.push_str(&without_backslashes(written))
+            }
             "raw_string" => value.push_str(written.trim_matches('\'')),
             "string_content" => value.push_str(written),
             "ansi_c_string" => value.push_str(written.trim_start_matches('$').trim_matches('\'')),

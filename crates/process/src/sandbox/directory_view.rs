@@ -20,6 +20,9 @@ const UPPER: &str = "upper";
 const WORK: &str = "work";
 const COPY: &str = "copy";
 
+/// What sizes on the disk are counted in.
+const BLOCK_BYTES: u64 = 512;
+
 /// Folders in a chain, beyond which a view is not looked at.
 const DEPTH: usize = 200;
 
@@ -50,7 +53,8 @@ impl Sandbox {
         let level = self.level().await?;
         self.remove_abandoned_views().await;
         self.settings().places.check(directory.path(), SandboxLevel::Namespaces)?;
-        let directory = directory.try_clone().map_err(|error| Error::At(directory.path().to_owned(), error))?;
+        let directory =
+            directory.try_clone().map_err(|error| Error::At(directory.path().to_owned(), error))?;
         let excluded = self.private_paths_in(directory.path());
         let with_overlay = match level {
             SandboxLevel::Namespaces => self.has_overlay(&directory).await,
@@ -91,7 +95,13 @@ impl DirectoryView {
         let layer = open_folder(&path)?;
         let copied = TreeCopy::make(directory.handle(), &layer, excluded, limits)?;
         let is_shown_in_place = level == SandboxLevel::Namespaces;
-        Ok(Self { directory, kind: Kind::Copy { copied, is_shown_in_place }, layer, put: PathBuf::new(), scratch })
+        Ok(Self {
+            directory,
+            kind: Kind::Copy { copied, is_shown_in_place },
+            layer,
+            put: PathBuf::new(),
+            scratch,
+        })
     }
 
     /// What a program is to be started in.
@@ -101,7 +111,9 @@ impl DirectoryView {
             Kind::Copy { is_shown_in_place: true, .. } => {
                 Ok(WorkingDirectory::of(self.layer.try_clone()?, self.directory.path().to_owned()))
             }
-            Kind::Copy { is_shown_in_place: false, .. } => WorkingDirectory::open(&self.scratch.path().join(COPY)),
+            Kind::Copy { is_shown_in_place: false, .. } => {
+                WorkingDirectory::open(&self.scratch.path().join(COPY))
+            }
         }
     }
 
@@ -118,7 +130,8 @@ impl DirectoryView {
     }
 
     fn try_put(&self, path: &Path, bytes: &[u8], mode: RawMode) -> io::Result<()> {
-        let mut folders: Vec<&Path> = path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty()).collect();
+        let mut folders: Vec<&Path> =
+            path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty()).collect();
         folders.reverse();
         for folder in folders {
             let is_there = open_beneath(self.directory.handle(), folder, OFlags::PATH | OFlags::DIRECTORY);
@@ -148,6 +161,25 @@ impl DirectoryView {
         let mut found = Vec::new();
         let limit = u64::try_from(bytes.len()).unwrap_or(u64::MAX).saturating_add(1);
         File::from(handle).take(limit).read_to_end(&mut found).is_ok() && found == bytes
+    }
+
+    /// Whether the layer or the copy takes more than so many bytes on the disk. What vanishes meanwhile is not counted.
+    pub fn is_larger_than(&self, bytes: u64) -> bool {
+        let (mut used, mut folders) = (0_u64, vec![PathBuf::new()]);
+        while let Some(folder) = folders.pop() {
+            for (path, found) in entries_of(&self.layer, &folder).unwrap_or_default() {
+                used = used
+                    .saturating_add(u64::try_from(found.st_blocks).unwrap_or(0).saturating_mul(BLOCK_BYTES));
+                if used > bytes {
+                    return true;
+                }
+                let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+                if is_folder && path.components().count() < DEPTH {
+                    folders.push(path);
+                }
+            }
+        }
+        false
     }
 
     /// What the program changed beside the file that was put.

@@ -12,7 +12,9 @@ use super::spec::OverlayPlaces;
 /// Mounts the working directory of this process, overlaid, at a path. `host` is where the host's root is.
 pub fn mount_overlay(places: &OverlayPlaces, host: &Path, at: &Path, flags: MountFlags) -> io::Result<()> {
     if has_mounts_beneath(host, at)? {
-        return Err(io::Error::other("something is mounted in the directory, which a layer over it does not show"));
+        return Err(io::Error::other(
+            "something is mounted in the directory, which a layer over it does not show",
+        ));
     }
     let on_host = |path: &Path| {
         let path = host.join(path.strip_prefix("/").unwrap_or(path));

@@ -66,9 +66,8 @@ impl ScratchDirectory {
     pub fn remove_abandoned() {
         for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let is_lock = name
-                .to_str()
-                .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(LOCK_SUFFIX));
+            let is_lock =
+                name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(LOCK_SUFFIX));
             let is_own = entry.metadata().is_ok_and(|found| found.uid() == geteuid().as_raw());
             if !is_lock || !is_own {
                 continue;
@@ -119,8 +118,8 @@ fn is_at(file: &File, path: &Path) -> bool {
 /// Removes a directory of this user with all that is in it. Folders are moved to its top before they are emptied, so that neither
 /// their depth nor their permissions matter.
 fn remove(path: &Path) {
-    let is_own_folder = fs::symlink_metadata(path)
-        .is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw());
+    let is_own_folder =
+        fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw());
     if !is_own_folder {
         return;
     }
@@ -158,17 +157,13 @@ fn empty(path: &Path) -> io::Result<()> {
 }
 
 /// Unlinks the files of a folder and moves its folders into the attic; gives back their names there.
-fn move_up(
-    folder: &OwnedFd,
-    attic: &OwnedFd,
-    next: &mut u64,
-    but: Option<&str>,
-) -> io::Result<Vec<String>> {
+fn move_up(folder: &OwnedFd, attic: &OwnedFd, next: &mut u64, but: Option<&str>) -> io::Result<Vec<String>> {
     let entries: Vec<_> = Dir::read_from(folder)?.collect::<Result<_, Errno>>()?;
     let mut moved = Vec::new();
     for entry in entries {
         let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") || but.is_some_and(|but| but.as_bytes() == name.to_bytes()) {
+        if matches!(name.to_bytes(), b"." | b"..") || but.is_some_and(|but| but.as_bytes() == name.to_bytes())
+        {
             continue;
         }
         let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;

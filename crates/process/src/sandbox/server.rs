@@ -171,7 +171,8 @@ impl Sandbox {
             return *known;
         }
         let settings = self.0.settings.clone();
-        let probed = tokio::task::spawn_blocking(move || super::probe::has_overlay(&settings, directory)).await;
+        let probed =
+            tokio::task::spawn_blocking(move || super::probe::has_overlay(&settings, directory)).await;
         let found = probed.unwrap_or(false);
         let mut overlays = self.0.overlays.lock();
         if overlays.len() >= OVERLAYS {

@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, fstat, futimens,
-    mkdirat, openat, openat2, readlinkat, statat, symlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, fstat, futimens, mkdirat,
+    openat, openat2, readlinkat, statat, symlinkat,
 };
 use rustix::io::Errno;
 
@@ -83,7 +83,8 @@ pub fn entries_of(directory: &OwnedFd, folder: &Path) -> io::Result<Vec<(PathBuf
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
-        let path = folder.join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name.to_bytes()));
+        let path =
+            folder.join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name.to_bytes()));
         match statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => entries.push((path, found)),
             // It was removed meanwhile.

@@ -53,6 +53,11 @@ async fn what_a_program_changes_is_seen_by_it_told_and_gone() {
         assert!(view.holds(b"put"));
         let changed = view.changes(100).unwrap();
         assert_eq!(changed.paths, ["deep/er/out", "made/", "src/a", "src/b"], "{level}");
+        let ran = in_view(&world, &view, "head -c 3000000 /dev/zero > deep/er/large").await;
+        assert!(
+            ran.code == Some(0) && view.is_larger_than(2 << 20) && !view.is_larger_than(1 << 30),
+            "{level}"
+        );
         let cut = view.changes(2).unwrap();
         assert!(cut.is_cut && cut.paths.len() == 2, "{level}");
         for file in ["work/src/a", "work/src/b"] {
@@ -67,7 +72,8 @@ async fn what_a_program_changes_is_seen_by_it_told_and_gone() {
 #[tokio::test]
 async fn another_text_or_a_link_in_the_place_of_the_file_is_noticed() {
     for world in worlds() {
-        for attack in ["echo x >> src/a", "rm src/a", "rm src/a; ln -s b src/a", "rm -r src; ln -s deep src"] {
+        for attack in ["echo x >> src/a", "rm src/a", "rm src/a; ln -s b src/a", "rm -r src; ln -s deep src"]
+        {
             let mut view = world.sandbox().private_view(&directory(&world), ROOM).await.unwrap();
             view.put(Path::new("src/a"), b"before", 0o644).unwrap();
             assert!(view.holds(b"before") && !view.holds(b"other"));

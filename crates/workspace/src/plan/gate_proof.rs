@@ -138,9 +138,11 @@ impl<'t> Script<'t> {
                 match name_of(node, self.text).as_str() {
                     "set" => {
                         let flag = |word: &String| {
-                            word.strip_prefix('-').is_some_and(|letters| !letters.starts_with('-') && letters.contains('e'))
+                            word.strip_prefix('-')
+                                .is_some_and(|letters| !letters.starts_with('-') && letters.contains('e'))
                         };
-                        self.is_strict |= arguments.iter().any(flag) || arguments.iter().any(|word| word == "errexit");
+                        self.is_strict |=
+                            arguments.iter().any(flag) || arguments.iter().any(|word| word == "errexit");
                         self.sees_pipes |= arguments.iter().any(|word| word == "pipefail");
                         !arguments.iter().any(|word| word.starts_with('+'))
                     }
@@ -218,7 +220,8 @@ impl<'t> Script<'t> {
                 outcome = if self.is_strict { outcome } else { Outcome::Succeeds };
                 continue;
             }
-            let is_statement = child.is_named() && !matches!(child.kind(), "comment" | "word" | "extglob_pattern" | "heredoc_body");
+            let is_statement = child.is_named()
+                && !matches!(child.kind(), "comment" | "word" | "extglob_pattern" | "heredoc_body");
             if !is_statement {
                 continue;
             }
@@ -344,7 +347,8 @@ mod tests {
     /// Each function calls the next one twice, and the last one itself: followed call by call, they would take for ever.
     #[test]
     fn functions_are_followed_once() {
-        let chain: String = (0..14).map(|n| format!("f{n}() {{ {} }}; ", format!("f{}; ", n + 1).repeat(9))).collect();
+        let chain: String =
+            (0..14).map(|n| format!("f{n}() {{ {} }}; ", format!("f{}; ", n + 1).repeat(9))).collect();
         assert_eq!(flaw_of(&format!("{chain} f14() {{ true; }}; f0")), Some(GateFlaw::CannotFail));
         assert_eq!(flaw_of("f() { f | f & f; }; f"), None);
     }
@@ -352,7 +356,8 @@ mod tests {
     #[test]
     fn commands_that_can_fail_are_left_alone() {
         let commands = include_str!("working_gates.txt").lines().filter(|line| !line.is_empty());
-        let refused: Vec<_> = commands.map(|command| (command, flaw_of(command))).filter(|(_, flaw)| flaw.is_some()).collect();
+        let refused: Vec<_> =
+            commands.map(|command| (command, flaw_of(command))).filter(|(_, flaw)| flaw.is_some()).collect();
         assert!(refused.is_empty(), "{refused:#?}");
     }
 }

@@ -4,16 +4,16 @@ use super::gate_proof::{Outcome, script_outcome};
 
 /// Commands that succeed, or whose failure says nothing about the workspace.
 const IDLE: [&str; 41] = [
-    ":", "true", "basename", "break", "cd", "clear", "continue", "date", "declare", "dirname", "echo", "export", "fg",
-    "getconf", "hash", "hostname", "jobs", "let", "local", "ls", "mkdir", "nproc", "printenv", "printf", "pwd", "readonly",
-    "seq", "set", "shift", "sleep", "sync", "touch", "tty", "type", "umask", "uname", "unset", "wait", "which", "whoami",
-    "yes",
+    ":", "true", "basename", "break", "cd", "clear", "continue", "date", "declare", "dirname", "echo",
+    "export", "fg", "getconf", "hash", "hostname", "jobs", "let", "local", "ls", "mkdir", "nproc",
+    "printenv", "printf", "pwd", "readonly", "seq", "set", "shift", "sleep", "sync", "touch", "tty", "type",
+    "umask", "uname", "unset", "wait", "which", "whoami", "yes",
 ];
 
 /// Commands that start the command in their arguments.
 const WRAPPERS: [&str; 13] = [
-    "builtin", "command", "env", "exec", "ionice", "nice", "nohup", "setsid", "stdbuf", "time", "timeout", "unbuffer",
-    "xargs",
+    "builtin", "command", "env", "exec", "ionice", "nice", "nohup", "setsid", "stdbuf", "time", "timeout",
+    "unbuffer", "xargs",
 ];
 
 /// Commands that pass on what they read, and succeed.
@@ -23,12 +23,14 @@ const FILTERS: [&str; 14] =
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "ash"];
 
 /// Interpreters, whose programs stand after one of these.
-const INTERPRETERS: [&str; 9] = ["python", "python2", "python3", "node", "deno", "perl", "ruby", "php", "lua"];
+const INTERPRETERS: [&str; 9] =
+    ["python", "python2", "python3", "node", "deno", "perl", "ruby", "php", "lua"];
 const PROGRAM_FLAGS: [&str; 6] = ["-c", "-e", "-E", "-r", "-p", "--eval"];
 
 /// Words without which a program in an argument looks at nothing.
-const WORK: [&str; 12] =
-    ["import", "open", "assert", "exit", "raise", "throw", "require", "die", "read", "exec", "load", "system"];
+const WORK: [&str; 12] = [
+    "import", "open", "assert", "exit", "raise", "throw", "require", "die", "read", "exec", "load", "system",
+];
 
 /// Arguments with which programs say something about themselves.
 const ABOUT: [&str; 6] = ["--version", "-V", "-version", "version", "--help", "help"];
@@ -92,10 +94,12 @@ fn test_outcome(arguments: &[String]) -> Outcome {
     // What is there always or never, and what is not in the workspace, proves nothing about it.
     let is_of_workspace = |word: &String| {
         let path = word.trim_matches('/');
-        !word.starts_with('/') && !matches!(path, "" | "." | ".." | "./.") && !word.starts_with("../") && !path.ends_with("/.")
+        !word.starts_with('/')
+            && !matches!(path, "" | "." | ".." | "./.")
+            && !word.starts_with("../")
+            && !path.ends_with("/.")
     };
-    let looks_at_file =
-        arguments.windows(2).any(|pair| is_file_flag(&pair[0]) && is_of_workspace(&pair[1]));
+    let looks_at_file = arguments.windows(2).any(|pair| is_file_flag(&pair[0]) && is_of_workspace(&pair[1]));
     if looks_at_file || arguments.iter().any(compares_files) { Outcome::Depends } else { Outcome::Fixed }
 }
 
@@ -119,8 +123,7 @@ fn wrapped_outcome(name: &str, arguments: &[String], nested: usize, is_piped: bo
 
 /// `sh -c 'text'`; a script of the workspace may do anything.
 fn shell_outcome(arguments: &[String], nested: usize) -> Option<Outcome> {
-    let is_text_flag =
-        |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
+    let is_text_flag = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
     if arguments.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains('n')) {
         // Only the syntax is checked, which can be wrong.
         return Some(Outcome::Depends);
@@ -128,7 +131,8 @@ fn shell_outcome(arguments: &[String], nested: usize) -> Option<Outcome> {
     match arguments.iter().position(is_text_flag) {
         Some(at) => {
             let text = arguments.get(at + 1)?;
-            let strict = arguments.iter().take(at + 1).any(|word| word.starts_with('-') && word.contains('e'));
+            let strict =
+                arguments.iter().take(at + 1).any(|word| word.starts_with('-') && word.contains('e'));
             let text = if strict { format!("set -e\n{text}") } else { text.clone() };
             script_outcome(&text, nested + 1)
         }
@@ -140,7 +144,9 @@ fn shell_outcome(arguments: &[String], nested: usize) -> Option<Outcome> {
 fn interpreter_outcome(arguments: &[String]) -> Outcome {
     let flag = arguments.iter().position(|word| PROGRAM_FLAGS.contains(&word.as_str()));
     match flag.and_then(|at| arguments.get(at + 1)) {
-        Some(program) if WORK.iter().any(|word| program.contains(word)) || program.contains('$') => Outcome::Depends,
+        Some(program) if WORK.iter().any(|word| program.contains(word)) || program.contains('$') => {
+            Outcome::Depends
+        }
         Some(_) => Outcome::Succeeds,
         None if arguments.is_empty() => Outcome::Succeeds,
         None => Outcome::Depends,
@@ -148,7 +154,9 @@ fn interpreter_outcome(arguments: &[String]) -> Outcome {
 }
 
 fn git_outcome(arguments: &[String]) -> Outcome {
-    let Some(command) = arguments.iter().find(|word| !word.starts_with('-')) else { return Outcome::Succeeds };
+    let Some(command) = arguments.iter().find(|word| !word.starts_with('-')) else {
+        return Outcome::Succeeds;
+    };
     let tells = ["--check", "--exit-code", "--quiet"];
     match command.as_str() {
         command if GIT_IDLE.contains(&command) => Outcome::Succeeds,

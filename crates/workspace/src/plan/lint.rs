@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::allowlist::{Pattern, Wrong};
 use super::gate_proof::{GateFlaw, flaw_of};
 use super::markup::hidden_in;
-use super::path_breadth::is_unbounded;
 use super::parse::{Plan, SECTIONS, Section, parse};
+use super::path_breadth::is_unbounded;
 use crate::limits;
 
 /// One thing that is wrong.

@@ -45,13 +45,16 @@ fn without_code(line: &str) -> String {
 }
 
 fn has_tag(text: &str) -> bool {
-    text.split('<').skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')))
+    text.split('<')
+        .skip(1)
+        .any(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')))
 }
 
 /// `[name]: target`, also in a list.
 fn is_link_definition(text: &str) -> bool {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '*' | '+' | '>'));
-    let text = text.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(['.', ')']).trim_start();
+    let text =
+        text.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(['.', ')']).trim_start();
     text.starts_with('[') && text.contains("]:")
 }
 

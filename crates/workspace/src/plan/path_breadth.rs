@@ -21,7 +21,8 @@ pub fn is_unbounded(patterns: &[Pattern]) -> bool {
     };
     SHAPES.iter().any(|shape| {
         LENGTHS.iter().any(|length| {
-            let tried = INITIALS.chars().map(|letter| shape.replace('n', &letter.to_string().repeat(*length)));
+            let tried =
+                INITIALS.chars().map(|letter| shape.replace('n', &letter.to_string().repeat(*length)));
             tried.filter(|path| allows(path)).count() * 2 > INITIALS.len()
         })
     })

@@ -37,12 +37,7 @@ const RULES: &[Rule] = &[
         message: "abort gives up where the error should be handled",
         tests_may: true,
     },
-    Rule {
-        id: "c-not-implemented",
-        tokens: "",
-        message: "the work is not done",
-        tests_may: false,
-    },
+    Rule { id: "c-not-implemented", tokens: "", message: "the work is not done", tests_may: false },
 ];
 
 fn look(node: Node<'_>, _: u32, source: &Source<'_>, found: &mut Violations) {

@@ -15,7 +15,9 @@ pub fn violations(text: &str) -> Vec<Violation> {
         let line = line.strip_suffix('\r').unwrap_or(line);
         let Some(first) = visible::first_hidden(line, |c| matches!(c, '\t' | '\u{c}')) else { continue };
         let (rule, message) = match is_bidirectional(first) {
-            true => ("hidden-bidirectional", "a control character shows the text in another order than it has"),
+            true => {
+                ("hidden-bidirectional", "a control character shows the text in another order than it has")
+            }
             false => ("hidden-character", "there is a character here that readers do not see"),
         };
         found.push(Violation { rule, line: number, message });

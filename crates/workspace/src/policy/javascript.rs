@@ -59,12 +59,7 @@ const RULES: &[Rule] = &[
         message: "a rejection is caught and nothing is done about it",
         tests_may: false,
     },
-    Rule {
-        id: "js-not-implemented",
-        tokens: "",
-        message: "the work is not done",
-        tests_may: false,
-    },
+    Rule { id: "js-not-implemented", tokens: "", message: "the work is not done", tests_may: false },
 ];
 
 fn look(node: Node<'_>, _: u32, source: &Source<'_>, found: &mut Violations) {
@@ -97,7 +92,8 @@ fn look_at_call(node: Node<'_>, source: &Source<'_>, found: &mut Violations) {
     if is_idle_function(*handler, source) {
         let has_parameter = handler.child_by_field_name("parameter").is_some()
             || handler.child_by_field_name("parameters").is_some_and(|list| !children(list).is_empty());
-        found.add(if has_parameter { "js-swallowed-rejection-bound" } else { "js-swallowed-rejection" }, node);
+        found
+            .add(if has_parameter { "js-swallowed-rejection-bound" } else { "js-swallowed-rejection" }, node);
     }
 }
 
@@ -107,7 +103,9 @@ fn is_idle_function(node: Node<'_>, source: &Source<'_>) -> bool {
             node.child_by_field_name("body").is_some_and(|body| is_idle(body, source))
         }
         "parenthesized_expression" => {
-            children(node).into_iter().all(|inner| matches!(inner.kind(), "arrow_function" | "function_expression"))
+            children(node)
+                .into_iter()
+                .all(|inner| matches!(inner.kind(), "arrow_function" | "function_expression"))
                 && children(node).first().is_some_and(|inner| {
                     inner.child_by_field_name("body").is_some_and(|body| is_idle(body, source))
                 })
@@ -124,9 +122,13 @@ fn is_idle(body: Node<'_>, source: &Source<'_>) -> bool {
     let mut left = vec![body];
     while let Some(node) = left.pop() {
         match node.kind() {
-            "statement_block" | "expression_statement" | "parenthesized_expression" | "return_statement"
+            "statement_block"
+            | "expression_statement"
+            | "parenthesized_expression"
+            | "return_statement"
             | "sequence_expression" => left.extend(children(node)),
-            "empty_statement" | "undefined" | "null" | "true" | "false" | "number" | "string" | "identifier" => {}
+            "empty_statement" | "undefined" | "null" | "true" | "false" | "number" | "string"
+            | "identifier" => {}
             "object" | "array" if children(node).is_empty() => {}
             "unary_expression" if source.of(node).starts_with("void") => {
                 left.extend(node.child_by_field_name("argument"));
@@ -141,6 +143,7 @@ fn says_not_implemented(node: Node<'_>, source: &Source<'_>) -> bool {
     let thrown = children(node).into_iter().next();
     let arguments = thrown.and_then(|thrown| thrown.child_by_field_name("arguments"));
     arguments.map(children).unwrap_or_default().into_iter().any(|argument| {
-        matches!(argument.kind(), "string" | "template_string") && placeholders::is_unfinished(source.of(argument))
+        matches!(argument.kind(), "string" | "template_string")
+            && placeholders::is_unfinished(source.of(argument))
     })
 }

@@ -63,12 +63,8 @@ fn interpreter_of(text: &str) -> Option<String> {
 
 const HASH: Syntax =
     Syntax { line_comments: &["#"], block_comments: &[], quotes: &["\"", "'"], is_rust: false };
-const SLASHES: Syntax = Syntax {
-    line_comments: &["//"],
-    block_comments: &[("/*", "*/")],
-    quotes: &["\"", "'"],
-    is_rust: false,
-};
+const SLASHES: Syntax =
+    Syntax { line_comments: &["//"], block_comments: &[("/*", "*/")], quotes: &["\"", "'"], is_rust: false };
 const DASHES: Syntax =
     Syntax { line_comments: &["--"], block_comments: &[("/*", "*/")], quotes: &["'"], is_rust: false };
 const MARKUP: Syntax =
@@ -84,16 +80,39 @@ const PHP: Syntax = Syntax {
 const COMMENTED: &[(&[&str], Syntax)] = &[
     (
         &[
-            "cc", "cpp", "cxx", "hh", "hpp", "hxx", "ipp", "m", "mm", "cs", "kt", "kts", "swift", "scala", "dart",
-            "groovy", "gradle", "zig", "proto", "css", "scss", "less", "sol", "glsl", "hlsl", "cu",
+            "cc", "cpp", "cxx", "hh", "hpp", "hxx", "ipp", "m", "mm", "cs", "kt", "kts", "swift", "scala",
+            "dart", "groovy", "gradle", "zig", "proto", "css", "scss", "less", "sol", "glsl", "hlsl", "cu",
         ],
         SLASHES,
     ),
     (
         &[
-            "rb", "pl", "pm", "r", "jl", "ex", "exs", "nim", "cr", "tcl", "ps1", "yaml", "yml", "toml", "tf",
-            "cmake", "mk", "nix", "makefile", "gnumakefile", "dockerfile", "containerfile", "justfile",
-            "rakefile", "gemfile", "cmakelists.txt",
+            "rb",
+            "pl",
+            "pm",
+            "r",
+            "jl",
+            "ex",
+            "exs",
+            "nim",
+            "cr",
+            "tcl",
+            "ps1",
+            "yaml",
+            "yml",
+            "toml",
+            "tf",
+            "cmake",
+            "mk",
+            "nix",
+            "makefile",
+            "gnumakefile",
+            "dockerfile",
+            "containerfile",
+            "justfile",
+            "rakefile",
+            "gemfile",
+            "cmakelists.txt",
         ],
         HASH,
     ),

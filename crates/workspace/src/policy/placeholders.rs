@@ -34,7 +34,8 @@ pub const PLACEHOLDERS: &[Placeholder] = &[
 
 /// Whether a message says that the work was not done.
 pub fn is_unfinished(message: &str) -> bool {
-    let told = ["todo", "not implemented", "implement later", "unimplemented", "placeholder", "not yet implemented"];
+    let told =
+        ["todo", "not implemented", "implement later", "unimplemented", "placeholder", "not yet implemented"];
     let plain = plain(message);
     told.iter().any(|words| plain.contains(&format!(" {words} ")))
 }

@@ -64,11 +64,15 @@ mod tests {
     #[test]
     fn a_claim_can_only_narrow_what_the_path_says() {
         let in_force = Purpose::in_force;
-        for path in ["tests/a.rs", "src/a/tests.rs", "a_test.go", "test_a.py", "src/a.spec.ts", "x/FooTest.java"] {
+        for path in
+            ["tests/a.rs", "src/a/tests.rs", "a_test.go", "test_a.py", "src/a.spec.ts", "x/FooTest.java"]
+        {
             assert_eq!(in_force(path, None), Purpose::Verification, "{path}");
             assert_eq!(in_force(path, Some(Purpose::Boundary)), Purpose::Boundary, "{path}");
         }
-        for path in ["src/main.rs", "src/latest.rs", "contest.py", "src/Latest.java", "src/attest.rs", "tests.d/a.rs"] {
+        for path in
+            ["src/main.rs", "src/latest.rs", "contest.py", "src/Latest.java", "src/attest.rs", "tests.d/a.rs"]
+        {
             assert_eq!(in_force(path, Some(Purpose::Verification)), Purpose::Executable, "{path}");
             assert_eq!(in_force(path, Some(Purpose::Infrastructure)), Purpose::Infrastructure, "{path}");
         }

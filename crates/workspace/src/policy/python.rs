@@ -110,7 +110,15 @@ fn is_idle(body: Node<'_>) -> bool {
         "expression_statement" => children(statement).into_iter().all(|value| {
             matches!(
                 value.kind(),
-                "ellipsis" | "string" | "concatenated_string" | "none" | "true" | "false" | "integer" | "float" | "identifier"
+                "ellipsis"
+                    | "string"
+                    | "concatenated_string"
+                    | "none"
+                    | "true"
+                    | "false"
+                    | "integer"
+                    | "float"
+                    | "identifier"
             )
         }),
         _ => false,

@@ -207,7 +207,9 @@ fn names_error(pattern: &str) -> bool {
 
 fn is_empty(node: Node<'_>) -> bool {
     match node.kind() {
-        "block" => children(node).into_iter().all(|child| child.kind() == "empty_statement" || is_unit(child)),
+        "block" => {
+            children(node).into_iter().all(|child| child.kind() == "empty_statement" || is_unit(child))
+        }
         _ => is_unit(node),
     }
 }

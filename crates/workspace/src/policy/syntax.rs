@@ -64,7 +64,8 @@ pub fn is_comment(node: Node<'_>) -> bool {
 /// The children that mean something: no punctuation, no comments.
 pub fn children<'t>(node: Node<'t>) -> Vec<Node<'t>> {
     let mut cursor = node.walk();
-    let children: Vec<Node<'t>> = node.named_children(&mut cursor).filter(|child| !is_comment(*child)).collect();
+    let children: Vec<Node<'t>> =
+        node.named_children(&mut cursor).filter(|child| !is_comment(*child)).collect();
     children
 }
 

@@ -39,7 +39,12 @@ fn every_rule_of_every_language_finds_what_it_is_for() {
         ("a.rs", "fn f() { if let Err(_) = f() {} }", rust, "rust-swallowed-error"),
         ("a.rs", "fn f() { match f() { Ok(x) => g(x), Err(_) => {} } }", rust, "rust-swallowed-error"),
         ("a.rs", "fn f() { match f() { Ok(x) => g(x), Err(e) => () } }", rust, "rust-swallowed-error"),
-        ("run", "#!/usr/bin/env python3\ntry:\n    f()\nexcept E: pass\n", Code::PolicyViolation, "python-swallowed-error"),
+        (
+            "run",
+            "#!/usr/bin/env python3\ntry:\n    f()\nexcept E: pass\n",
+            Code::PolicyViolation,
+            "python-swallowed-error",
+        ),
         ("run", "#!/bin/sh -e\nmake || true\n", Code::PolicyViolation, "shell-swallowed-error"),
         ("a.rs", "fn broken( { x.unwrap() ", rust, "rust-unwrap"),
     ];
@@ -102,7 +107,11 @@ fn swallowed_errors_are_found_however_they_are_written() {
         ("a.c", "int f(void) { abort(); }", "c-abort"),
         ("a.h", "#error not implemented\n", "c-not-implemented"),
         ("A.java", "class A { void f() { try { g(); } catch (E e) { } } }", "java-swallowed-error"),
-        ("A.java", "class A { void f() { try { g(); } catch (E | F e) { /* fine */ ; } } }", "java-swallowed-error"),
+        (
+            "A.java",
+            "class A { void f() { try { g(); } catch (E | F e) { /* fine */ ; } } }",
+            "java-swallowed-error",
+        ),
         ("A.java", "class A { void f() { throw new NotImplementedException(); } }", "java-not-implemented"),
         (
             "A.java",
@@ -172,7 +181,10 @@ fn quotes_comments_other_words_and_other_files_are_left_alone() {
         ("a.rs", "fn f() { let todos = 1; } /* a // b */ fn g<'a>(x: &'a str) {}"),
         ("a.rs", "fn f() { let _ = 1; let _guard = lock(); if let Err(e) = f() { log(e) } }"),
         ("a.rs", "fn f() -> Option<u8> { g().ok() }\nfn expect(a: u8) { unwrap_all(a) }"),
-        ("a.rs", "#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() { f().unwrap(); panic!(); let _ = f(); }\n}"),
+        (
+            "a.rs",
+            "#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() { f().unwrap(); panic!(); let _ = f(); }\n}",
+        ),
         ("a.rs", "#[test]\nfn t() { f().unwrap(); }"),
         ("a.js", "const s = `catch (e) {}`; try {} catch (e) { log(e) }"),
         ("a.js", "try { f() } catch { g() } finally {}\np.catch(e => log(e)); p.catch(() => {}.a)"),
@@ -187,7 +199,10 @@ fn quotes_comments_other_words_and_other_files_are_left_alone() {
         ("A.java", "class A { void f() { try { g(); } catch (E e) { log(e); } } }"),
         ("README.md", "Todo: x.unwrap()"),
         ("Makefile", "make || true"),
-        ("a.md", "A family \u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} and \u{2764}\u{fe0f}, naïve, 日本語\r\n"),
+        (
+            "a.md",
+            "A family \u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} and \u{2764}\u{fe0f}, naïve, 日本語\r\n",
+        ),
         ("a.txt", "\u{feff}with a mark of its encoding"),
     ] {
         assert_eq!(check(path, text, None), Ok(()), "{path}: {text}");
@@ -221,7 +236,11 @@ fn texts_that_take_long_to_read_are_refused_and_deep_ones_are_read() {
     assert!(check("a.rs", &deep, None).is_err());
     let long = "a".repeat(limits::CODE_BYTES + 1);
     assert_eq!(check("a.py", &long, None), Err((Code::PolicyViolation, "code-too-large".into())));
-    for (path, piece) in [("a.rs", "fn f() { g(1); }\n"), ("a.ts", "const a = { b: [1, 2] };\n"), ("a.sh", "echo a | grep b\n")] {
+    for (path, piece) in [
+        ("a.rs", "fn f() { g(1); }\n"),
+        ("a.ts", "const a = { b: [1, 2] };\n"),
+        ("a.sh", "echo a | grep b\n"),
+    ] {
         assert_eq!(check(path, &piece.repeat(20_000), None), Ok(()), "{path}");
     }
 }

@@ -21,13 +21,20 @@ async fn a_call_that_takes_too_long_is_taken_back_and_recorded() {
     assert_eq!(std::fs::read_to_string(world.path("src/a.txt")).unwrap(), "old\n");
     let entries = world.entries();
     assert_eq!((entries.len(), &entries[2]["cause"]["code"]), (3, &json!("TIMEOUT")));
-    assert_eq!((&entries[1]["result"], &entries[1]["change"]["path"]), (&json!("intent"), &json!("src/a.txt")));
+    assert_eq!(
+        (&entries[1]["result"], &entries[1]["change"]["path"]),
+        (&json!("intent"), &json!("src/a.txt"))
+    );
 }
 
 #[tokio::test]
 async fn a_command_has_its_own_limit() {
     let world = World::new();
-    let plan = world.plant(&GOOD.replace("`test ! -e src/broken` (limit 30 s)", "`echo begun; sleep 600; test -e src` (limit 1 s)"));
+    let plan =
+        world.plant(&GOOD.replace(
+            "`test ! -e src/broken` (limit 30 s)",
+            "`echo begun; sleep 600; test -e src` (limit 1 s)",
+        ));
     let executor = world.connect("c", Role::Executor).await;
     let error = executor.call("write_file", write(&plan)).await.unwrap_err();
     assert_eq!((error.error_code, &error.cause["code"]), (Code::PreflightFailed, &json!("TIMEOUT")));

@@ -178,7 +178,10 @@ fn commands_of_a_plan_change_neither_the_repository_nor_what_governs_them() {
         "intent": "Try what a command of a plan can change in the workspace"});
     let written = governed.call("write_file", write).unwrap();
     let told = written["discarded"][0]["paths"].to_string();
-    assert!(told.contains("audit-log.jsonl") && told.contains("other/") && told.contains("src/seen"), "{written}");
+    assert!(
+        told.contains("audit-log.jsonl") && told.contains("other/") && told.contains("src/seen"),
+        "{written}"
+    );
     let root = governed.root();
     for path in ["src/seen", "src/suid", ".git/hooks/post-checkout", "docs/plans/evil.md", "other", "old"] {
         assert!(root.join(path).symlink_metadata().is_err(), "{path}");

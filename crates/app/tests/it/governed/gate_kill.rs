@@ -36,7 +36,10 @@ fn entries(root: &Path) -> Vec<Value> {
 }
 
 fn count(root: &Path, result: &str) -> usize {
-    entries(root).iter().filter(|entry| entry["result"] == result && entry["tool_name"] == "write_file").count()
+    entries(root)
+        .iter()
+        .filter(|entry| entry["result"] == result && entry["tool_name"] == "write_file")
+        .count()
 }
 
 fn begin(place: &Place) -> Client {
@@ -50,12 +53,16 @@ fn begin(place: &Place) -> Client {
 /// What the file must hold by the trail: the text of the newest write that succeeded.
 fn check(root: &Path, texts: &BTreeMap<String, String>) {
     let entries = entries(root);
-    let written = entries.iter().rev().find(|entry| entry["result"] == "success" && entry["change"].is_object());
+    let written =
+        entries.iter().rev().find(|entry| entry["result"] == "success" && entry["change"].is_object());
     let expected = written.map(|entry| texts[entry["change"]["after"].as_str().unwrap()].clone());
     let found = std::fs::read_to_string(root.join("src/a.txt")).ok();
     assert_eq!(found, expected, "the file is what the trail says");
     let of = |result: &str| -> Vec<&Value> {
-        entries.iter().filter(|entry| entry["result"] == result && entry["tool_name"] == "write_file").collect()
+        entries
+            .iter()
+            .filter(|entry| entry["result"] == result && entry["tool_name"] == "write_file")
+            .collect()
     };
     let outcomes = of("success").len() + of("failure").len();
     assert_eq!(of("intent").len(), outcomes, "each write that was begun has one outcome");
@@ -74,7 +81,8 @@ async fn after_each_kill_the_file_is_unchanged_or_verified_and_the_trail_says_wh
     std::fs::create_dir_all(place.path().join("workspace")).unwrap();
     let root = root_of(&place);
     // The command looks for long enough that a kill can come in between, and fails if the text is not the new one.
-    let plan = GOOD.replace("`test ! -e src/broken`", "`sleep 0.1; grep -q text src/a.txt && echo x > src/side`");
+    let plan =
+        GOOD.replace("`test ! -e src/broken`", "`sleep 0.1; grep -q text src/a.txt && echo x > src/side`");
     let plan = plant(&place, &plan, Status::Approved);
     let mut random = random(14);
     let mut texts = BTreeMap::new();

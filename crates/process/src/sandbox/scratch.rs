@@ -124,7 +124,7 @@ fn remove(path: &Path) {
         return;
     }
     // What cannot be removed stays, and is tried again by the next server.
-    let _ = empty(path).and_then(|()| Ok(fs::remove_dir(path)?));
+    let _ = empty(path).and_then(|()| fs::remove_dir(path));
 }
 
 fn empty(path: &Path) -> io::Result<()> {
@@ -200,7 +200,7 @@ mod tests {
         fs::write(path.join("closed/inner/file"), "x").unwrap();
         std::os::unix::fs::symlink("/", path.join("link")).unwrap();
         for folder in ["closed/inner", "closed"] {
-            fs::set_permissions(path.join(folder), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(path.join(folder), fs::Permissions::from_mode(0o000)).unwrap();
         }
         drop(scratch);
         assert!(!path.exists() && !lock_path.exists());

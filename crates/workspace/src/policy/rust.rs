@@ -122,10 +122,11 @@ fn look(node: Node<'_>, depth: u32, source: &Source<'_>, found: &mut Violations)
                 found.add("rust-ignored-result", node);
             }
         }
-        "assignment_expression" if source.field(node, "left") == "_" => {
-            if node.child_by_field_name("right").is_some_and(is_work) {
-                found.add("rust-ignored-result", node);
-            }
+        "assignment_expression"
+            if source.field(node, "left") == "_"
+                && node.child_by_field_name("right").is_some_and(is_work) =>
+        {
+            found.add("rust-ignored-result", node);
         }
         "expression_statement" if is_dropped_with_ok(node, source) => found.add("rust-ignored-result", node),
         "if_expression" => {

@@ -85,6 +85,7 @@ async fn after_each_kill_the_file_is_unchanged_or_verified_and_the_trail_says_wh
         GOOD.replace("`test ! -e src/broken`", "`sleep 0.1; grep -q text src/a.txt && echo x > src/side`");
     let plan = plant(&place, &plan, Status::Approved);
     let mut random = random(14);
+    let (_never, nothing) = std::sync::mpsc::channel::<()>();
     let mut texts = BTreeMap::new();
     let (mut unchanged, mut written) = (0, 0);
     for cycle in 0..cycles() {
@@ -103,7 +104,7 @@ async fn after_each_kill_the_file_is_unchanged_or_verified_and_the_trail_says_wh
                 assert_ne!(answer["result"]["isError"], true, "{answer}");
             }
             2 => until("the command to succeed", || count(&root, "verified") > verified).await,
-            _ => std::thread::sleep(Duration::from_micros(random(MOMENT_US))),
+            _ => drop(nothing.recv_timeout(Duration::from_micros(random(MOMENT_US)))),
         }
         signal(client.child(), Signal::KILL);
         drop(client.log_at_end());

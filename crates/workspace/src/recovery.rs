@@ -140,7 +140,9 @@ mod tests {
         ] {
             let path = folder.path().join("src/a");
             let _ = std::fs::remove_file(&path);
-            there.map(|text| std::fs::write(&path, text).unwrap());
+            if let Some(text) = there {
+                std::fs::write(&path, text).unwrap();
+            }
             let fate = fate(&root, &write);
             assert_eq!(fate.is_in_place, is_in_place, "{there:?} {write:?}: {}", fate.message);
             let record = write.outcome(String::new(), fate.is_in_place, json!({"message": fate.message}));

@@ -244,3 +244,27 @@ fn texts_that_take_long_to_read_are_refused_and_deep_ones_are_read() {
         assert_eq!(check(path, &piece.repeat(20_000), None), Ok(()), "{path}");
     }
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(400))]
+
+    /// Whatever is taken for code: it is read to its end, and what is found has a line of the text.
+    #[test]
+    fn any_text_is_read(
+        path in "(a\\.(rs|ts|js|py|sh|go|c|java|cpp|sql|html)|run)",
+        pieces in proptest::collection::vec(
+            "(#!/bin/sh|fn f|unwrap|catch|except|\\|\\||true|if|\\{|\\}|\\(|\\)|\\[|#|//|/\\*|\\*/|'|\"|`|:|;|!|\\n|    |<<E|\\\\|\\PC{0,4}|\u{202e})",
+            0..60,
+        ),
+    ) {
+        let text = pieces.concat();
+        let lines = text.split('\n').count();
+        if let Err(refusal) = super::check(&Inside::own(path), &text, None) {
+            for violation in refusal.details["violations"].as_array().unwrap() {
+                let line = violation["line"].as_u64().unwrap();
+                proptest::prop_assert!(line >= 1 && line <= lines as u64, "{violation} of {text:?}");
+            }
+        }
+        crate::plan::lint(&text);
+    }
+}

@@ -42,8 +42,11 @@ macro_rules! families {
 
 families! {
     approvals: "approvals.cases",
+    gates: "gates.cases",
     locks: "locks.cases",
     phases: "phases.cases",
+    plans: "plans.cases",
+    policies: "policies.cases",
     processes: "processes.cases",
     roles: "roles.cases",
     roots: "roots.cases",

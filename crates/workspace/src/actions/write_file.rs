@@ -8,7 +8,7 @@ use crate::gates;
 
 pub static TOOL: Tool = Tool {
     name: "write_file",
-    about: "Writes a file whole (content) or changes it (patch, a unified diff), within an approved plan. The commands of the plan run first, on a private view with the new text in its place; if one fails, nothing is written. What they change themselves is discarded. A report under docs/reports/ needs no plan and unlocks a locked session.",
+    about: "Writes a file whole (content) or changes it (patch, a unified diff), within an approved plan. The commands of the plan run first, on a private view with the new text in its place; if one fails, nothing is written. What they change themselves is discarded. A report under docs/reports/ needs no plan; one that names the failure ends the lock of the workspace.",
     roles: &[Role::Executor],
     input,
     changes: true,

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::exec::run;
 use super::sandbox::Client;
-use crate::governed::{GOOD, Governed, plant};
+use crate::governed::{GOOD, Governed, plant, with_workspace};
 use crate::program::Place;
 use crate::server::Server;
 
@@ -171,8 +171,9 @@ fn commands_of_a_plan_change_neither_the_repository_nor_what_governs_them() {
     place.write("workspace/.git/hooks/pre-commit.sample", "sample");
     let gate = "`echo x > .git/hooks/post-checkout && mv .git other && echo x > docs/plans/evil.md && mv docs old && echo x >> audit-log.jsonl && cp /bin/true src/suid && ! chmod 4755 src/suid && touch src/seen && test -e src/seen` (limit 30 s)";
     let plan = GOOD.replace("`test ! -e src/broken` (limit 30 s)", gate);
+    let place = with_workspace(place);
+    let hash = plant(&place, &plan, Status::Approved);
     let mut governed = Governed::start(place, "executor", &[]);
-    let hash = plant(&governed.place, &plan, Status::Approved);
     governed.begin();
     let write = json!({"path": "src/a.rs", "plan": hash, "content": "fn f() {}\n",
         "intent": "Try what a command of a plan can change in the workspace"});

@@ -1,5 +1,6 @@
 //! What the configuration means for one run of the program: checked against itself, in the types the parts want.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 

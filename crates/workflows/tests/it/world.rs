@@ -224,9 +224,11 @@ impl World {
         agents.push(Arc::new(PureTestAgent(desk.clone())));
         agents.push(Arc::new(RemoteTestAgent(TestAgent(desk.clone()))));
         let hub = Hub::new(kernel.clone(), Agents::new(agents), vault, settings);
+        for action in all(&hub, &workers).unwrap() {
+            kernel.registry().register(action).unwrap();
+        }
         let sessions = sessions(&kernel);
-        let actions = all(&hub, &workers).unwrap().into_iter();
-        for action in actions.chain(orchestr8_sessions::all(&sessions).unwrap()) {
+        for action in orchestr8_sessions::all(&sessions).unwrap() {
             kernel.registry().register(action).unwrap();
         }
         sessions.start().await.unwrap();
@@ -342,7 +344,8 @@ fn register_neighbours(kernel: &Kernel) {
     let ports = kernel.ports();
     let coordinator =
         orchestr8_agents::Coordinator::new(kernel.bus().clone(), ports.clock.clone(), ports.log.clone());
-    let messages = orchestr8_agents::aacp::Hub::new(kernel.clone(), coordinator, Default::default());
+    let settings = orchestr8_agents::aacp::Settings::default();
+    let messages = orchestr8_agents::aacp::Hub::new(kernel.clone(), coordinator, settings);
     let actions = orchestr8_knowledge::actions::all(&documents).unwrap();
     for action in actions.into_iter().chain(orchestr8_agents::of_messages(&messages).unwrap()) {
         kernel.registry().register(action).unwrap();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use orchestr8_contract::id::{CorrelationId, Tenant};
 use orchestr8_contract::{Code, RoleSet};
 use orchestr8_kernel::{Args, Halt, Principal, Submission};
+use orchestr8_stores::sqlite::Place;
 use serde_json::{Value, json};
 
 use crate::world::{Desk, World, step};
@@ -53,7 +54,7 @@ fn seen(world: &World) -> Vec<Value> {
 
 #[tokio::test]
 async fn every_change_of_a_document_that_the_filter_takes_starts_the_workflow_once() {
-    let world = World::new().await;
+    let world = World::with_neighbours(Place::Memory, Arc::default()).await;
     create(&world, "before").await;
     let event = json!({"types": ["document.created", "document.updated"], "filter": "${event.data.title} != 'secret'"});
     prepared(&world, event, json!({"what": "${event.type} ${event.data.title} ${event.data.revision}"}))
@@ -73,7 +74,7 @@ async fn every_change_of_a_document_that_the_filter_takes_starts_the_workflow_on
 
 #[tokio::test]
 async fn a_workflow_that_changes_the_document_that_started_it_stops_with_a_clear_error() {
-    let world = World::new().await;
+    let world = World::with_neighbours(Place::Memory, Arc::default()).await;
     let inputs = json!({"what": "${event.data.documentId}", "edit": true});
     prepared(&world, json!({"types": ["document.created", "document.updated"]}), inputs).await;
     create(&world, "round").await;
@@ -86,7 +87,7 @@ async fn a_workflow_that_changes_the_document_that_started_it_stops_with_a_clear
 async fn changes_of_documents_while_the_process_was_away_are_taken_once() {
     let folder = tempfile::tempdir().unwrap();
     let desk = Arc::<Desk>::default();
-    let world = World::at(folder.path(), desk.clone()).await;
+    let world = World::with_neighbours(Place::File(folder.path().join("data.sqlite3")), desk.clone()).await;
     let event = json!({"types": ["document.updated"]});
     prepared(&world, event, json!({"what": "${event.data.title}"})).await;
     let id = create(&world, "one").await;
@@ -94,7 +95,7 @@ async fn changes_of_documents_while_the_process_was_away_are_taken_once() {
         rename(&world, &id, title).await;
     }
     world.die().await;
-    let world = World::at(folder.path(), desk.clone()).await;
+    let world = World::with_neighbours(Place::File(folder.path().join("data.sqlite3")), desk.clone()).await;
     rename(&world, &id, "five").await;
     shown_when(&world, |shown| shown["started"] == 4).await;
     world.die().await;
@@ -116,7 +117,7 @@ async fn inbox(world: &World, agent: &str) -> usize {
 
 #[tokio::test]
 async fn a_message_for_an_agent_starts_the_workflow_and_is_acknowledged() {
-    let world = World::new().await;
+    let world = World::with_neighbours(Place::Memory, Arc::default()).await;
     register(&world, "desk").await;
     send(&world, "desk", json!({"n": 1})).await;
     let event =
@@ -141,7 +142,7 @@ async fn a_message_for_an_agent_starts_the_workflow_and_is_acknowledged() {
 
 #[tokio::test]
 async fn messages_stay_for_others_to_acknowledge_if_the_trigger_says_so() {
-    let world = World::new().await;
+    let world = World::with_neighbours(Place::Memory, Arc::default()).await;
     register(&world, "desk").await;
     let event = json!({"types": ["message.received"], "agent": "desk", "acknowledge": false});
     prepared(&world, event, json!({"what": "${event.data.payload}"})).await;
@@ -155,7 +156,7 @@ async fn messages_stay_for_others_to_acknowledge_if_the_trigger_says_so() {
 /// Whoever stores the trigger reads what it follows.
 #[tokio::test]
 async fn an_inbox_of_another_principal_and_documents_without_the_right_are_refused() {
-    let world = World::new().await;
+    let world = World::with_neighbours(Place::Memory, Arc::default()).await;
     register(&world, "desk").await;
     prepared(&world, json!({"types": ["workflow.failed"]}), json!({})).await;
     let apply = async |roles: [&str; 2], event: Value| {
@@ -181,7 +182,7 @@ async fn an_inbox_of_another_principal_and_documents_without_the_right_are_refus
 
 #[tokio::test]
 async fn types_of_several_feeds_and_members_without_meaning_are_refused_with_their_place() {
-    let world = World::new().await;
+    let world = World::with_neighbours(Place::Memory, Arc::default()).await;
     prepared(&world, json!({"types": ["workflow.failed"]}), json!({})).await;
     for (path, event) in [
         ("/event/types", json!({"types": ["workflow.failed", "document.created"]})),

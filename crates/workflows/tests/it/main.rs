@@ -14,6 +14,7 @@ mod keyed_events;
 mod keys;
 mod model;
 mod models;
+mod neighbours;
 mod notifications;
 mod observability;
 mod race;

@@ -192,6 +192,20 @@ impl World {
         desk: Arc<Desk>,
         prepare: impl FnOnce(&Holding) -> T,
     ) -> (Self, T) {
+        Self::built(place, settings, desk, (prepare, false)).await
+    }
+
+    /// Beside documents and messages, whose events start workflows.
+    pub async fn with_neighbours(place: Place, desk: Arc<Desk>) -> Self {
+        Self::built(place, settings(), desk, (|_: &Holding| (), true)).await.0
+    }
+
+    async fn built<T>(
+        place: Place,
+        settings: Settings,
+        desk: Arc<Desk>,
+        (prepare, has_neighbours): (impl FnOnce(&Holding) -> T, bool),
+    ) -> (Self, T) {
         let lists = [
             orchestr8_kernel::tables::MIGRATIONS,
             orchestr8_sessions::tables::MIGRATIONS,
@@ -232,7 +246,9 @@ impl World {
             kernel.registry().register(action).unwrap();
         }
         sessions.start().await.unwrap();
-        register_neighbours(&kernel);
+        if has_neighbours {
+            crate::neighbours::register(&kernel);
+        }
         hub.start().await.unwrap();
         (Self { kernel, hub, desk, asked, log, store }, done)
     }
@@ -335,20 +351,6 @@ impl World {
     pub async fn kinds(&self, id: &str) -> Vec<String> {
         let entries = self.journal(id).await;
         entries.iter().map(|entry| entry["type"].as_str().unwrap().to_owned()).collect()
-    }
-}
-
-/// Documents and messages, whose events start workflows.
-fn register_neighbours(kernel: &Kernel) {
-    let documents = orchestr8_knowledge::Hub::new(kernel.clone(), orchestr8_knowledge::Settings::default());
-    let ports = kernel.ports();
-    let coordinator =
-        orchestr8_agents::Coordinator::new(kernel.bus().clone(), ports.clock.clone(), ports.log.clone());
-    let settings = orchestr8_agents::aacp::Settings::default();
-    let messages = orchestr8_agents::aacp::Hub::new(kernel.clone(), coordinator, settings);
-    let actions = orchestr8_knowledge::actions::all(&documents).unwrap();
-    for action in actions.into_iter().chain(orchestr8_agents::of_messages(&messages).unwrap()) {
-        kernel.registry().register(action).unwrap();
     }
 }
 

@@ -1,6 +1,10 @@
-//! The domains beside workflows whose events start workflows.
+//! The domains beside workflows that their steps and triggers use.
+
+use std::sync::Arc;
 
 use orchestr8_kernel::Kernel;
+use orchestr8_models::offline::Offline;
+use orchestr8_models::{About, Catalog, Model, Price};
 
 /// Documents and messages, whose events start workflows.
 pub fn register(kernel: &Kernel) {
@@ -14,4 +18,17 @@ pub fn register(kernel: &Kernel) {
     for action in actions.into_iter().chain(orchestr8_agents::of_messages(&messages).unwrap()) {
         kernel.registry().register(action).unwrap();
     }
+}
+
+/// Sessions whose models are the offline one, and one like it that costs a dollar per million tokens.
+pub fn sessions(kernel: &Kernel) -> orchestr8_sessions::Hub {
+    let clock = kernel.ports().clock.clone();
+    let offline = Offline::new(clock.clone());
+    let price = Price { input: 1.0, output: 1.0, ..Price::default() };
+    let dear = About { provider: "dear".into(), price, ..offline.about().clone() };
+    let models: Vec<Arc<dyn Model>> = vec![Arc::new(offline), Arc::new(Offline::with(dear, clock))];
+    let catalog = Catalog::of(models, None).unwrap();
+    let mut settings = orchestr8_sessions::Settings::new("/".into(), "/nowhere".into());
+    settings.retries = 0;
+    orchestr8_sessions::Hub::new(kernel.clone(), catalog, settings)
 }

@@ -13,8 +13,6 @@ use orchestr8_kernel::log::{Captured, Level};
 use orchestr8_kernel::ports::{clock, ids, random};
 use orchestr8_kernel::submission::{Identity, Scope};
 use orchestr8_kernel::{Args, Halt, Kernel, Limits, Log, Ports, Principal, Settled, Submission};
-use orchestr8_models::offline::Offline;
-use orchestr8_models::{About, Catalog, Model, Price};
 use orchestr8_secrets::{MemoryKey, SecretVault};
 use orchestr8_stores::Migration;
 use orchestr8_stores::sqlite::{self, Options, Place};
@@ -241,7 +239,7 @@ impl World {
         for action in all(&hub, &workers).unwrap() {
             kernel.registry().register(action).unwrap();
         }
-        let sessions = sessions(&kernel);
+        let sessions = crate::neighbours::sessions(&kernel);
         for action in orchestr8_sessions::all(&sessions).unwrap() {
             kernel.registry().register(action).unwrap();
         }
@@ -352,19 +350,6 @@ impl World {
         let entries = self.journal(id).await;
         entries.iter().map(|entry| entry["type"].as_str().unwrap().to_owned()).collect()
     }
-}
-
-/// Sessions whose models are the offline one, and one like it that costs a dollar per million tokens.
-fn sessions(kernel: &Kernel) -> orchestr8_sessions::Hub {
-    let clock = kernel.ports().clock.clone();
-    let offline = Offline::new(clock.clone());
-    let price = Price { input: 1.0, output: 1.0, ..Price::default() };
-    let dear = About { provider: "dear".into(), price, ..offline.about().clone() };
-    let models: Vec<Arc<dyn Model>> = vec![Arc::new(offline), Arc::new(Offline::with(dear, clock))];
-    let catalog = Catalog::of(models, None).unwrap();
-    let mut settings = orchestr8_sessions::Settings::new("/".into(), "/nowhere".into());
-    settings.retries = 0;
-    orchestr8_sessions::Hub::new(kernel.clone(), catalog, settings)
 }
 
 /// Opens the store once whoever had it before has let go of it.

@@ -134,7 +134,7 @@ codes! {
     PlanScopeViolation "PLAN_SCOPE_VIOLATION" Forbidden Never "The plan does not allow this path or phase: stay inside its allow-list, or have another plan approved.";
     PolicyViolation "POLICY_VIOLATION" Invalid Never "Finish what the details point to: no placeholders, no swallowed errors.";
     RustPolicyViolation "RUST_POLICY_VIOLATION" Invalid Never "Handle the error instead of unwrap, panic!, todo! or unsafe at the lines the details name.";
-    PreflightFailed "PREFLIGHT_FAILED" Dependency Never "A command of the plan failed and the write was taken back; the details have the end of what it said.";
+    PreflightFailed "PREFLIGHT_FAILED" Dependency Never "A command of the plan failed and nothing was written; the details have the end of what it said.";
     InvariantViolation "INVARIANT_VIOLATION" Forbidden Never "A rule that always holds would be broken; invariant_id says which.";
     BootstrapFailure "BOOTSTRAP_FAILURE" Forbidden Never "The first plan was not created: check the signature, its age, and that there is no plan yet.";
     SelfAuditFailure "SELF_AUDIT_FAILURE" Internal Never "The audit trail of the workspace does not hold: run `orchestr8 audit verify --workspace DIR`.";

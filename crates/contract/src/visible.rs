@@ -56,6 +56,20 @@ pub fn visible_line(text: &str) -> Cow<'_, str> {
     shown(text, |_| false)
 }
 
+/// The first character of a line that a reader would not see as it is, but for those that may stay.
+pub fn first_hidden(line: &str, stays: impl Fn(char) -> bool) -> Option<char> {
+    let mut before = None;
+    let mut rest = line.chars();
+    while let Some(c) = rest.next() {
+        let next = rest.as_str().chars().next();
+        if is_hidden(c) && !stays(c) && !is_part_of_emoji(before, c, next) {
+            return Some(c);
+        }
+        before = Some(c);
+    }
+    None
+}
+
 /// Serialized JSON with hidden characters as JSON escapes: another spelling of the same value. JSON has such characters only
 /// inside strings, and C0 controls are escaped there already; its own line feeds stay.
 pub fn visible_json(json: &str) -> Cow<'_, str> {

@@ -12,3 +12,6 @@ pub const END_MS: u64 = 5000;
 /// How long programs of an earlier server are waited for, and how often they are looked for.
 pub const EARLIER_MS: u64 = 10_000;
 pub const EARLIER_LOOK_MS: u64 = 20;
+
+/// File systems of which it is known whether directories on them can be overlaid.
+pub const OVERLAYS: usize = 64;

@@ -25,8 +25,8 @@ use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::root::Placed;
 use crate::session::Session;
-use crate::trail::Change;
-use crate::write_turn::WriteTurn;
+use crate::trail::{Change, Record, WriteStage};
+use crate::write_turn::{TurnSlot, WriteTurn};
 
 /// A governed tool.
 pub struct Tool {
@@ -49,6 +49,11 @@ pub struct Call {
     pub context: Context,
     pub conversation: Arc<str>,
     session: Option<Arc<Session>>,
+    /// What all entries of this call say.
+    at: Surroundings,
+    args_hash: String,
+    /// The turn to write, held until the outcome is on record.
+    turn: TurnSlot,
 }
 
 impl Call {
@@ -61,6 +66,23 @@ impl Call {
             )
         })
     }
+
+    /// Waits for the turn to write and keeps it until the outcome of this call is on record.
+    pub async fn take_turn(&self, session: &Session) -> Result<(), Refusal> {
+        let turn = WriteTurn::take(session, &self.hub.ports().clock).await?;
+        *self.turn.lock() = Some(turn);
+        Ok(())
+    }
+
+    /// Puts on record how far the write of this call has come.
+    pub async fn record_stage(&self, stage: WriteStage, change: Change) -> Result<(), Refusal> {
+        let session = self.session()?;
+        let known = Envelope::tool_failure(Code::UnknownToolFailure, "", self.at.clone());
+        let record = Record::stage(&known, self.args_hash.clone(), stage, change);
+        let ports = self.hub.ports();
+        let written = session.trail.append(record.body(&ports.redactor), ports.clock.now_ms()).await;
+        written.map(|_| ()).map_err(|error| error.refusal())
+    }
 }
 
 /// What a tool has done, until it is on record.
@@ -72,8 +94,6 @@ pub struct Done {
     pub placed: Option<Placed>,
     /// The session that has begun.
     pub began: Option<Arc<Session>>,
-    /// The turn to write, until it is on record.
-    pub _turn: Option<WriteTurn>,
     /// What is committed once it is on record.
     pub batch: Option<Batch>,
 }
@@ -97,6 +117,7 @@ pub async fn serve(hub: Hub, tool: &'static Tool, args: Args, context: Context) 
     let session = hub.session(&conversation);
     let role = Role::ALL.into_iter().find(|role| context.principal.has(role.access()));
     let mut at = surroundings(&hub, tool, &fields, role, session.as_deref());
+    let turn = TurnSlot::default();
     let ended = match role {
         None => Err(Refusal::new(Code::InsufficientPermissions, "only a planner or an executor may do this")),
         Some(role) if !tool.roles.contains(&role) => Err(wrong_role(tool, role)),
@@ -108,6 +129,9 @@ pub async fn serve(hub: Hub, tool: &'static Tool, args: Args, context: Context) 
                 context: context.clone(),
                 conversation: conversation.clone(),
                 session: session.clone(),
+                at: at.clone(),
+                args_hash: args_hash.clone(),
+                turn: turn.clone(),
             };
             run(&hub, tool, call).await
         }

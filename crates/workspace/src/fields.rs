@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::plan;
 use crate::refusal::Refusal;
 
+#[derive(Default)]
 pub struct Fields(Value);
 
 impl Fields {

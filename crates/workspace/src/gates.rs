@@ -1,6 +1,7 @@
 //! The way of a write, gate after gate. Each takes what the one before let through, so their order is these signatures:
 //!
-//! 1 intend, 2 locate, 3 compare, 4 draft, 5 plan, 6 scope, 7 police, 8 place, 9 preflight; then the desk records it.
+//! 1 intend, 2 locate, 3 compare, 4 draft, 5 plan, 6 scope, 7 police, 8 prove, 9 place; then the desk records it. What is to be
+//! done is on record before the commands of the plan run, and once more before the file is put in its place.
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::ports::store::Batch;
 use serde_json::json;
 
+use crate::blocking;
 use crate::desk::{Call, Done};
 use crate::fields::{Fields, missing};
 use crate::hub::Hub;
@@ -16,14 +18,14 @@ use crate::limits;
 use crate::patch;
 use crate::plan::{self, Kept, Pattern, Phase};
 use crate::policy::{self, Purpose};
-use crate::preflight;
+use crate::preflight::{self, Candidate, Discarded};
+use crate::recovery::temporary_name;
 use crate::refusal::Refusal;
 use crate::reports;
-use crate::root::{Found, Inside, Placed, Root};
+use crate::root::{FRESH_MODE, Found, Inside, Placed, Root, sha256};
 use crate::session::{Session, is_report};
-use crate::trail::{Change, is_of_trail};
+use crate::trail::{Change, WriteStage, is_of_trail};
 use crate::write_grants::WriteGrants;
-use crate::write_turn::WriteTurn;
 
 /// Its reason is given.
 struct Intended {
@@ -61,39 +63,78 @@ struct Scoped(Planned);
 /// The text breaks no rule.
 struct Policed(Scoped);
 
+/// The commands of the plan succeed with it.
+struct Proven {
+    policed: Policed,
+    discarded: Vec<Discarded>,
+}
+
 /// It is in its place, and goes back if it is dropped.
-pub struct InPlace {
+struct InPlace {
     placed: Placed,
     path: Inside,
     plan: Option<Kept>,
     is_report: bool,
     bytes: usize,
+    discarded: Vec<Discarded>,
 }
 
 /// Sends a write through all gates.
-pub async fn write(call: Call) -> Result<Done, Refusal> {
+pub async fn write(mut call: Call) -> Result<Done, Refusal> {
     let session = call.session()?;
+    call.take_turn(&session).await?;
+    // With the turn, so that what the write before has locked counts.
     let grants = WriteGrants::load(&call, &session).await?;
-    let turn = WriteTurn::wait(&call.hub, &session).await?;
-    let (hub, at, fields, held) = (call.hub.clone(), session.clone(), call.fields, grants.clone());
-    let in_place = tokio::task::spawn_blocking(move || pass(&hub, &at, fields, &held)).await;
-    let in_place =
-        in_place.map_err(|_| Refusal::new(Code::InternalError, "the write failed unexpectedly"))??;
-    let in_place = prove(&call.hub, &session, in_place).await?;
+    let (at, fields, held) = (session.clone(), std::mem::take(&mut call.fields), grants.clone());
+    let policed = blocking::run(move || pass(&at, fields, &held)).await?;
+    call.record_stage(WriteStage::Intent, policed.change()).await?;
+    let proven = prove(&call.hub, &session, policed).await?;
+    if proven.policed.plan().is_some() {
+        call.record_stage(WriteStage::Verified, proven.policed.change()).await?;
+    }
+    let (hub, root) = (call.hub.clone(), session.root.clone());
+    let in_place = blocking::run(move || place(&hub, &root, proven)).await?;
     let unlock = grants.release(&session, &call.context, in_place.is_report);
-    Ok(Done { _turn: Some(turn), ..finish(in_place, unlock) })
+    Ok(finish(in_place, unlock))
 }
 
 /// The gates that need nothing but the files.
-fn pass(hub: &Hub, session: &Session, fields: Fields, grants: &WriteGrants) -> Result<InPlace, Refusal> {
+fn pass(session: &Session, fields: Fields, grants: &WriteGrants) -> Result<Policed, Refusal> {
     let intended = intend(&session.root, fields)?;
     let located = locate(&session.root, intended)?;
     let compared = compare(&session.root, located)?;
     let drafted = draft(compared)?;
     let planned = plan(&session.root, drafted, grants)?;
     let scoped = scope(planned)?;
-    let policed = police(scoped)?;
-    place(hub, &session.root, policed)
+    police(scoped)
+}
+
+impl Policed {
+    fn plan(&self) -> Option<&Kept> {
+        self.0.0.plan.as_ref()
+    }
+
+    fn drafted(&self) -> &Drafted {
+        &self.0.0.drafted
+    }
+
+    fn change(&self) -> Change {
+        let Drafted { compared, text } = self.drafted();
+        Change {
+            path: compared.located.path.as_str().to_owned(),
+            before: compared.before.as_ref().map(Found::hash),
+            after: sha256(text.as_bytes()),
+        }
+    }
+
+    fn candidate(&self) -> Candidate {
+        let Drafted { compared, text } = self.drafted();
+        Candidate {
+            path: compared.located.path.clone(),
+            bytes: text.as_bytes().into(),
+            mode: compared.before.as_ref().map_or(FRESH_MODE, |before| before.mode),
+        }
+    }
 }
 
 /// Gate 1: why it is written, in more than a word. A report says so itself.
@@ -227,40 +268,49 @@ fn scope(planned: Planned) -> Result<Scoped, Refusal> {
 /// Gate 7: no placeholders, no swallowed errors.
 fn police(scoped: Scoped) -> Result<Policed, Refusal> {
     let Drafted { compared, text } = &scoped.0.drafted;
-    let purpose = match compared.located.fields.text("role")? {
-        None => Purpose::Executable,
-        Some(word) => Purpose::parse(word).ok_or_else(|| {
+    let claimed = match compared.located.fields.text("role")? {
+        None => None,
+        Some(word) => Some(Purpose::parse(word).ok_or_else(|| {
             let message = "role must be EXECUTABLE, BOUNDARY, INFRASTRUCTURE or VERIFICATION";
             Refusal::new(Code::InvalidInputValue, message).with("field", "role")
-        })?,
+        })?),
     };
-    policy::check(&compared.located.path, text, purpose)?;
+    policy::check(&compared.located.path, text, claimed)?;
     Ok(Policed(scoped))
 }
 
-/// Gate 8: all of it or nothing.
-fn place(hub: &Hub, root: &Arc<Root>, policed: Policed) -> Result<InPlace, Refusal> {
-    let Planned { drafted: Drafted { compared: Compared { located, before }, text }, plan } = policed.0.0;
-    let temporary = format!(".o8-{}.tmp", hub.ports().ids.fresh(For::Record).simple());
-    let placed = Placed::put(root, &located.path, before, text.as_bytes(), temporary)?;
-    Ok(InPlace { placed, path: located.path, plan, is_report: located.is_report, bytes: text.len() })
+/// Gate 8: the commands of the plan succeed in a view of the workspace as it would be.
+async fn prove(hub: &Hub, session: &Session, policed: Policed) -> Result<Proven, Refusal> {
+    let discarded = match policed.plan() {
+        Some(Kept { plan, .. }) => {
+            let candidate = policed.candidate();
+            let clock = &hub.ports().clock;
+            preflight::run(&session.root, &candidate, &plan.commands, hub.settings(), clock).await?
+        }
+        None => Vec::new(),
+    };
+    Ok(Proven { policed, discarded })
 }
 
-/// Gate 9: the commands of the plan succeed; otherwise dropping what is in place takes it back.
-async fn prove(hub: &Hub, session: &Session, in_place: InPlace) -> Result<InPlace, Refusal> {
-    if let Some(Kept { plan, .. }) = &in_place.plan {
-        preflight::run(&session.root, &plan.commands, hub.settings(), &hub.ports().clock).await?;
-    }
-    Ok(in_place)
+/// Gate 9: all of it or nothing.
+fn place(hub: &Hub, root: &Arc<Root>, Proven { policed, discarded }: Proven) -> Result<InPlace, Refusal> {
+    let Planned { drafted: Drafted { compared: Compared { located, before }, text }, plan } = policed.0.0;
+    let temporary = temporary_name(hub.ports().ids.fresh(For::Record).simple());
+    let placed = Placed::put(root, &located.path, before, text.as_bytes(), temporary)?;
+    let Located { path, is_report, .. } = located;
+    Ok(InPlace { placed, path, plan, is_report, bytes: text.len(), discarded })
 }
 
 fn finish(in_place: InPlace, unlock: Option<Batch>) -> Done {
-    let InPlace { placed, path, plan, bytes, is_report: _ } = in_place;
+    let InPlace { placed, path, plan, is_report: _, bytes, discarded } = in_place;
     let (before, after) = (placed.hash_before(), placed.hash().to_owned());
-    let output = json!({
+    let mut output = json!({
         "status": "OK", "path": path.as_str(), "bytes": bytes, "hash": after, "previousHash": before,
         "plan": plan.map(|plan| plan.hash), "unlocked": unlock.is_some(),
     });
+    if !discarded.is_empty() {
+        output["discarded"] = discarded.iter().map(Discarded::shown).collect();
+    }
     let change = Change { path: path.as_str().to_owned(), before, after };
     Done { output, change: Some(change), placed: Some(placed), batch: unlock, ..Done::default() }
 }

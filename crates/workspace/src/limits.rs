@@ -93,3 +93,28 @@ pub const PAGE: usize = 500;
 
 /// How old a signed bootstrap may be.
 pub const BOOTSTRAP_MS: i64 = 600_000;
+
+/// Files and bytes of a workspace that is copied for a command of a plan, where the host can mount no overlay.
+pub const VIEW_ENTRIES: u64 = 200_000;
+pub const VIEW_BYTES: u64 = 2 << 30;
+
+/// What a command of a plan may have on the disk in its view, a copied workspace included, and how often that is looked at.
+pub const VIEW_WRITTEN_BYTES: u64 = 8 << 30;
+pub const VIEW_LOOK_MS: u64 = 1_000;
+
+/// Paths that a command changed in its view and that are told.
+pub const DISCARDED: usize = 20;
+
+/// How often a write looks whether another process still writes in the workspace.
+pub const TURN_LOOK_MS: u64 = 20;
+
+/// The newest entries of a trail among which writes without an outcome are looked for. Those a killed server left are at its end.
+pub const RECOVERY_ENTRIES: usize = 2_000;
+
+/// A text in a language that has rules. Its tree takes many times its size.
+pub const CODE_BYTES: usize = 1 << 20;
+
+/// How often a parser may ask whether to go on, once every hundred steps: so many times, and once more for so many bytes. Code as
+/// people write it takes a twentieth of that.
+pub const PARSE_ASKS: usize = 2_000;
+pub const PARSE_BYTES_PER_ASK: usize = 8;

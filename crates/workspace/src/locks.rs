@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::session::{REPORTS, Session, is_report};
 use crate::tables::{self, WriteLock};
 
-/// Failures of a write after which somebody must say what happened before anything else is written.
+/// Failures of a write that must be reported before anything else is written.
 const HARD: [Code; 9] = [
     Code::InvariantViolation,
     Code::PathTraversalBlocked,

@@ -101,6 +101,9 @@ impl Replayed {
                 *self.failures.entry(code.as_str()).or_default() += 1;
             }
         }
+        if record.write_stage().is_some() {
+            return;
+        }
         let Some(change) = record.change else { return };
         if let Some((_, last)) = self.all_files.get(&change.path)
             && change.before.as_deref() != Some(last.after.as_str())

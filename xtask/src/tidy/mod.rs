@@ -16,8 +16,25 @@ use std::path::{Path, PathBuf};
 
 /// What is not ours to write, or written by a program.
 const SKIPPED_FOLDERS: [&str; 5] = [".git", "target", "node_modules", "generated", "built"];
-const TEXT: [&str; 14] =
-    ["rs", "toml", "md", "json", "mjs", "ts", "tsx", "py", "sh", "txt", "yml", "yaml", "transcript", "sql"];
+const TEXT: [&str; 15] = [
+    "rs",
+    "toml",
+    "md",
+    "json",
+    "mjs",
+    "ts",
+    "tsx",
+    "py",
+    "sh",
+    "txt",
+    "yml",
+    "yaml",
+    "transcript",
+    CASES,
+    "sql",
+];
+/// Attacks and what comes of them: texts that are refused are written out in them.
+const CASES: &str = "cases";
 
 /// A text file of the repository.
 pub struct File {

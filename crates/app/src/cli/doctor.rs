@@ -151,6 +151,7 @@ fn secrets(settings: &Settings) -> Check {
 }
 
 fn data(settings: &Settings) -> Vec<Check> {
+    const HINT: &str = "stop orchestr8 and restore a backup; keep the damaged file";
     let Place::File { path, .. } = &settings.store.place else { return vec![ok("data", "kept in memory")] };
     let mut checks: Vec<Check> = std::iter::once(room(path)).chain(permissions(path)).collect();
     if !path.exists() {
@@ -170,12 +171,7 @@ fn data(settings: &Settings) -> Vec<Check> {
                     let kind = settings.store.key.as_ref().map_or("", |_| "encrypted and ");
                     ok("store", format!("{} is {kind}sound, its audit chains are whole", path.display()))
                 }
-                false => check(
-                    "store",
-                    Verdict::Fail,
-                    problems.join("; "),
-                    "stop orchestr8 and restore a backup; keep the damaged file",
-                ),
+                false => check("store", Verdict::Fail, problems.join("; "), HINT),
             }
         }
     });

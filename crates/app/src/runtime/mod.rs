@@ -22,6 +22,7 @@ pub mod tls;
 pub mod tokens;
 pub mod transparency;
 mod upkeep;
+mod upstreams;
 mod workflows;
 mod workspace;
 
@@ -42,7 +43,7 @@ use orchestr8_secrets::SecretVault;
 use orchestr8_stores::Sqlite;
 use orchestr8_tlog::HeadRecorder;
 use orchestr8_tokens::ApiTokens;
-use orchestr8_tools::remote::{self, NameSources, RemoteServers};
+use orchestr8_tools::remote::{self, RemoteServers};
 use orchestr8_workflows::Hub;
 use orchestr8_workspace::ServerSigningKey;
 use parking_lot::Mutex;
@@ -174,7 +175,8 @@ impl Runtime {
                 tokio::spawn(audit::check_at_start(store.clone(), log.clone()));
             }
         }
-        let remote = RemoteServers::start(&kernel, other_servers(&settings, &vault, purpose.starts_servers));
+        let remote =
+            RemoteServers::start(&kernel, upstreams::settings(&settings, &vault, purpose.starts_servers));
         cover_messages(heads.as_ref(), &messages);
         offer_own(&kernel, &remote, audit::actions(&store, &messages, heads.as_ref()))?;
         Ok(Self {
@@ -326,22 +328,6 @@ fn on_fatal(log: &Log, sink: &Stderr) -> orchestr8_stores::sqlite::OnFatal {
         sink.flush(FLUSH_LIMIT);
         std::process::abort();
     })
-}
-
-fn other_servers(settings: &Settings, vault: &SecretVault, are_started: bool) -> remote::Settings {
-    let upstreams = &settings.upstreams;
-    remote::Settings {
-        servers: upstreams.servers.clone(),
-        starts_servers: are_started,
-        allowed: upstreams.allowed.clone(),
-        tenant_rights: upstreams.tenant_rights,
-        base_env: upstreams.base_env.clone(),
-        client_name: settings.server_name.clone(),
-        client_version: settings.server_version.clone(),
-        search_above: settings.search_above,
-        instances: upstreams.limits,
-        names: NameSources { environment: upstreams.named_env.clone(), vault: Some(vault.clone()) },
-    }
 }
 
 /// Before each head the records of messages become entries of the log that it covers.

@@ -311,7 +311,6 @@ fn data_that_is_held_by_a_process_that_cannot_be_attached_to_is_an_error() {
     assert_eq!((said.code, said.out.as_str()), (Some(7), ""), "{said:?}");
     assert!(said.err.contains("that process does not let others attach"), "{}", said.err);
     assert!(said.err.contains("hint: stop that process, or wait until it ends"), "{}", said.err);
-    // What is kept in memory is said to be so.
     let mut alone = Client::ready(&place, &["--ephemeral"]);
     assert_eq!(alone.call(1, "echo", json!({"message": "x"}))["result"]["isError"], false);
     alone.end();
@@ -390,8 +389,7 @@ fn another_user_is_refused_by_the_socket() {
 fn a_command_beside_a_server_reads_but_does_not_write_elsewhere() {
     let place = Place::new();
     let client = Client::ready(&place, &["--conformance"]);
-    let echo = place.run(&["tools", "call", "echo", "--args", r#"{"message":"x"}"#]);
-    assert_eq!(echo.code, Some(0), "{echo:?}");
+    assert_eq!(place.run(&["tools", "call", "echo", "--args", r#"{"message":"x"}"#]).code, Some(0));
     let args = r#"{"list":"l","value":"v"}"#;
     let append = place.run(&["tools", "call", "test_append", "--conformance", "--args", args]);
     assert_eq!(append.code, Some(7), "{append:?}");

@@ -7,8 +7,8 @@ use axum::routing::{MethodRouter, any, delete, get, post, put};
 use orchestr8_kernel::Kernel;
 
 use crate::endpoints::{
-    approvals, audit, bulk, control, execute, execution, hooks, journal, limits, lists, plans, program, schedules,
-    secrets, servers, tokens, triggers, witness, workers, workflows,
+    approvals, audit, bulk, control, execute, execution, hooks, journal, limits, lists, plans, program,
+    schedules, secrets, servers, tokens, triggers, witness, workers, workflows,
 };
 use crate::face::{Face, at};
 use crate::live;

@@ -4,6 +4,7 @@
 //! starts its own program as a launcher (`launch`), in two stages: a supervisor outside of the sandbox and the first process
 //! inside. See ADR 32 for what each level keeps out and why it is built so.
 
+mod directory_view;
 #[cfg(target_os = "linux")]
 mod filter;
 #[cfg(target_os = "linux")]
@@ -12,6 +13,8 @@ mod init;
 mod namespaces;
 #[cfg(target_os = "linux")]
 mod other_processes;
+#[cfg(target_os = "linux")]
+mod overlay;
 mod private_places;
 mod probe;
 #[cfg(target_os = "linux")]
@@ -20,6 +23,7 @@ mod processes;
 mod restrict;
 #[cfg(target_os = "linux")]
 mod rootfs;
+mod scratch;
 #[cfg(target_os = "linux")]
 mod sealed;
 mod server;
@@ -28,6 +32,7 @@ mod spec;
 mod supervisor;
 #[cfg(target_os = "linux")]
 mod system;
+mod tree_copy;
 mod working_directory;
 
 use std::ffi::{OsStr, OsString};
@@ -36,10 +41,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use directory_view::DirectoryView;
 pub use private_places::PrivatePlaces;
 pub use probe::SandboxReport;
 pub use server::{Launcher, Sandbox, SandboxMode, SandboxRun, SandboxSettings, SandboxedCommand};
 pub use spec::{FileIdentity, MissingPath, SandboxLevel, SandboxLimits, SealedPath};
+pub use tree_copy::{ChangedPaths, CopyLimits};
 pub use working_directory::WorkingDirectory;
 
 /// The launcher's exit code when the program was not started, as of `env` and `timeout`.
@@ -70,6 +77,10 @@ pub enum Error {
     Unsealed(PathBuf, &'static str),
     #[error("{} is not the file it was when the server started; restart the server to accept it", .0.display())]
     Changed(PathBuf),
+    #[error(
+        "the directory is too large to be copied: more than {entries} files or {mib} MiB. This host can mount no overlay for it; remove build products from it, or allow user namespaces and a file system that overlays support"
+    )]
+    TooLarge { entries: u64, mib: u64 },
     #[error("the program cannot be started: {0}")]
     Program(#[source] io::Error),
     #[error(

@@ -14,6 +14,7 @@ use rustix::mount::{
 };
 
 use super::Error;
+use super::overlay::mount_overlay;
 use super::sealed::{SealedPaths, between};
 use super::spec::LaunchSpec;
 use super::system::{DEVICES, ETC, FOLDERS, LASTING, TEMPORARY};
@@ -65,7 +66,10 @@ pub fn build(spec: &LaunchSpec) -> Result<SealedPaths, Error> {
 /// another be made in its place; a folder that is itself mounted cannot, so each one on the way is mounted on itself.
 fn show_directory(spec: &LaunchSpec, directory: &Path) -> Result<SealedPaths, Error> {
     folder_at(directory)
-        .and_then(|()| Ok(mount_bind_recursive(".", directory)?))
+        .and_then(|()| match &spec.overlay {
+            Some(places) => mount_overlay(places, Path::new(HOST), directory, SAFE),
+            None => Ok(mount_bind_recursive(".", directory)?),
+        })
         .and_then(|()| remount(directory, SAFE))
         .map_err(|error| Error::At(directory.to_owned(), error))?;
     let sealed = SealedPaths::find(directory, &spec.sealed)?;
@@ -177,7 +181,7 @@ fn remount_all(path: &Path, more: MountFlags) -> io::Result<()> {
 }
 
 /// The table of mounts writes white space in octal.
-fn unescape(text: &str) -> PathBuf {
+pub(super) fn unescape(text: &str) -> PathBuf {
     let plain =
         text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\");
     PathBuf::from(plain)

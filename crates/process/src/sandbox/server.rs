@@ -1,24 +1,27 @@
 //! The server's side: which sandbox programs get here, and the command that starts one.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use orchestr8_kernel::ports::Clock;
+use parking_lot::Mutex;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 use super::private_places::PrivatePlaces;
 use super::probe::SandboxReport;
+use super::scratch::ScratchDirectory;
 use super::spec::{FileIdentity, LaunchSpec, SandboxLevel, SandboxLimits, SealedPath, Stage};
 use super::{Error, WorkingDirectory};
 use crate::Child;
-use crate::limits::{EARLIER_LOOK_MS, EARLIER_MS};
+use crate::limits::{EARLIER_LOOK_MS, EARLIER_MS, OVERLAYS};
 
 /// What happens where the host cannot confine programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -66,6 +69,9 @@ struct Inner {
     clock: Arc<dyn Clock>,
     report: OnceCell<SandboxReport>,
     alone: OnceCell<()>,
+    views: OnceCell<()>,
+    /// Whether directories of a file system can be overlaid, by its device.
+    overlays: Mutex<HashMap<u64, bool>>,
 }
 
 impl fmt::Debug for Sandbox {
@@ -117,6 +123,7 @@ impl SandboxSettings {
             entry: self.launcher.as_ref().map(|launcher| launcher.args.clone()).unwrap_or_default(),
             parent: std::process::id(),
             directory,
+            overlay: run.and_then(|run| run.directory.as_ref()?.overlay().cloned()),
             readable,
             hidden,
             sealed: run.map(|run| run.sealed.clone()).unwrap_or_default(),
@@ -133,8 +140,46 @@ impl SandboxSettings {
 
 impl Sandbox {
     pub fn new(settings: SandboxSettings, clock: Arc<dyn Clock>) -> Self {
-        let (report, alone) = (OnceCell::new(), OnceCell::new());
-        Self(Arc::new(Inner { settings, clock, report, alone }))
+        let (report, alone, views) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self(Arc::new(Inner { settings, clock, report, alone, views, overlays: Mutex::default() }))
+    }
+
+    pub(super) fn settings(&self) -> &SandboxSettings {
+        &self.0.settings
+    }
+
+    /// What programs must not see of a directory, from it.
+    pub(super) fn private_paths_in(&self, directory: &Path) -> Vec<PathBuf> {
+        let places = &self.0.settings.places;
+        let all = places.real_hidden(Some(directory)).into_iter().chain(places.real_protected());
+        all.filter_map(|path| path.strip_prefix(directory).ok().map(Path::to_owned)).collect()
+    }
+
+    /// Removes the views that a killed server left, once.
+    pub(super) async fn remove_abandoned_views(&self) {
+        let work = || async {
+            // What cannot be removed now is tried again by the next server.
+            let _ = tokio::task::spawn_blocking(ScratchDirectory::remove_abandoned).await;
+        };
+        self.0.views.get_or_init(work).await;
+    }
+
+    /// Whether the sandbox can overlay a directory. Found out by doing it, once for each file system.
+    pub(super) async fn has_overlay(&self, directory: &WorkingDirectory) -> bool {
+        let (Ok(device), Ok(directory)) = (directory.device(), directory.try_clone()) else { return false };
+        if let Some(known) = self.0.overlays.lock().get(&device) {
+            return *known;
+        }
+        let settings = self.0.settings.clone();
+        let probed =
+            tokio::task::spawn_blocking(move || super::probe::has_overlay(&settings, directory)).await;
+        let found = probed.unwrap_or(false);
+        let mut overlays = self.0.overlays.lock();
+        if overlays.len() >= OVERLAYS {
+            overlays.clear();
+        }
+        overlays.insert(device, found);
+        found
     }
 
     /// The level programs run at here; an error where they do not run.
@@ -207,7 +252,7 @@ impl Inner {
 }
 
 /// A link in its place is not followed.
-fn lock_file(path: &std::path::Path) -> io::Result<File> {
+fn lock_file(path: &Path) -> io::Result<File> {
     let no_link = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link).open(path)

@@ -119,6 +119,14 @@ impl SealedPath {
     }
 }
 
+/// Where the changes of an overlaid working directory go: two folders of one file system, on the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OverlayPlaces {
+    pub upper: PathBuf,
+    pub work: PathBuf,
+}
+
 /// The part of the launcher a process plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -141,6 +149,8 @@ pub(crate) struct LaunchSpec {
     pub parent: u32,
     /// The path under which the launcher's working directory is shown. None: the private temporary folder.
     pub directory: Option<PathBuf>,
+    /// Takes all changes of the working directory; level `namespaces` only.
+    pub overlay: Option<OverlayPlaces>,
     /// Files and folders beside the system's that can be read.
     pub readable: Vec<PathBuf>,
     /// Files and folders that are never visible, if they exist.

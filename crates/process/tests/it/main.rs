@@ -12,4 +12,5 @@ mod other_processes;
 mod private_places;
 mod sealed;
 mod set_user_id;
+mod views;
 mod world;

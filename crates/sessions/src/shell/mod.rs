@@ -110,6 +110,7 @@ fn refusal(error: sandbox::Error) -> Fault {
         | sandbox::Error::Filter(_)
         | sandbox::Error::Changed(_)
         | sandbox::Error::Program(_)
+        | sandbox::Error::TooLarge { .. }
         | sandbox::Error::Busy => {
             Fault::new(Code::Unavailable, "the shell could not be started").because(error)
         }

@@ -76,7 +76,7 @@ fn found<'a>(call: &'a Call, session: &'a Session, kept: &'a Kept) -> Proposal<'
 }
 
 /// How this planner may approve it: as another one than the proposer, as the settings allow, or by asking the person at its
-/// client. Over HTTP the client is whoever holds the token of the planner, so asking it would prove nothing.
+/// client. Over HTTP the client is the program that holds the token of the planner, so asking it would prove nothing.
 async fn method(call: &Call, record: &PlanRecord) -> Result<DecisionMethod, Refusal> {
     if record.status == PlanStatus::Rejected {
         let message = format!("plan {} was rejected; only a person can approve it now", record.hash);

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::blocking;
 use crate::desk::{BOTH, Call, Done, Tool};
+use crate::recovery::recover_writes;
 use crate::refusal::Refusal;
 
 pub static TOOL: Tool = Tool {
@@ -19,8 +20,13 @@ pub static TOOL: Tool = Tool {
 
 async fn work(call: Call) -> Result<Done, Refusal> {
     let root = call.fields.required("workspace_root")?.to_owned();
+    let (hub, conversation) = (call.hub.clone(), call.conversation.clone());
     let session =
         blocking::run(move || call.hub.begin(&call.conversation, call.role, &call.context, &root)).await?;
+    if let Err(refusal) = recover_writes(&hub, &session).await {
+        hub.forget(&conversation);
+        return Err(refusal);
+    }
     let path = session.root.path().to_str().map(str::to_owned).ok_or_else(|| {
         Refusal::startup(Code::SessionInitializationFailed, "the path of the workspace is no text")
     })?;

@@ -98,7 +98,7 @@ async fn work(call: Call) -> Result<Done, Refusal> {
     .await
 }
 
-/// Whoever holds the secret has approved the plan by signing it.
+/// The holder of the secret has approved the plan by signing it.
 fn approval(call: &Call, session: &Session, content: &str) -> Result<Batch, Refusal> {
     let (principal, at_ms) = (&call.context.principal, call.hub.ports().clock.now_ms());
     let hash = hash_of(content);

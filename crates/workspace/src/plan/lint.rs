@@ -5,7 +5,10 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::allowlist::{Pattern, Wrong};
+use super::gate_proof::{GateFlaw, flaw_of};
+use super::markup::hidden_in;
 use super::parse::{Plan, SECTIONS, Section, parse};
+use super::path_breadth::is_unbounded;
 use crate::limits;
 
 /// One thing that is wrong.
@@ -168,6 +171,22 @@ fn paths(plan: &Plan, findings: &mut Findings) {
         findings.add("PLAN_NOT_ENFORCEABLE", section.line, "the allow-list has no path");
     }
     plan.paths.iter().for_each(|(line, path)| check_path(*line, path, findings));
+    check_breadth(section.line, &plan.paths, findings);
+}
+
+/// Patterns that leave something out each may leave out nothing together.
+fn check_breadth(line: usize, paths: &[(usize, String)], findings: &mut Findings) {
+    let patterns: Vec<Pattern> = paths.iter().filter_map(|(_, path)| Pattern::parse(path).ok()).collect();
+    let alone = paths.iter().find(|(_, path)| {
+        Pattern::parse(path).is_ok_and(|pattern| is_unbounded(std::slice::from_ref(&pattern)))
+    });
+    match alone {
+        Some((line, _)) => findings.add("PLAN_NOT_ENFORCEABLE", *line, "the path allows everything"),
+        None if is_unbounded(&patterns) => {
+            findings.add("PLAN_NOT_ENFORCEABLE", line, "the paths together allow everything");
+        }
+        None => {}
+    }
 }
 
 fn check_path(line: usize, path: &str, findings: &mut Findings) {
@@ -191,6 +210,17 @@ fn gates(plan: &Plan, findings: &mut Findings) {
         if command.limit_ms == 0 || command.limit_ms > limits::COMMAND_MAX_MS {
             let message = format!("a command may take 1 to {} s", limits::COMMAND_MAX_MS / 1000);
             findings.add("PLAN_NOT_ENFORCEABLE", command.line, message);
+        }
+        match flaw_of(&command.text) {
+            Some(GateFlaw::CannotFail) => {
+                let message = "the command succeeds whatever is in the workspace, so it proves nothing";
+                findings.add("PLAN_NOT_ENFORCEABLE", command.line, message);
+            }
+            Some(GateFlaw::Unreadable) => {
+                let message = "the command cannot be followed (syntax, alias, trap, set +e, a name in a variable); put it in a script";
+                findings.add("PLAN_NOT_ENFORCEABLE", command.line, message);
+            }
+            None => {}
         }
     }
     unclear_gates(section, plan, findings);
@@ -232,19 +262,8 @@ fn words(text: &str, findings: &mut Findings) {
 /// What a person who reviews the plan would not see.
 fn hidden(text: &str, findings: &mut Findings) {
     for (number, line) in (1..).zip(text.lines()) {
-        let invisible = |c: char| {
-            (c.is_control() && c != '\t' && c != '\r')
-                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-        };
-        if line.chars().any(invisible) {
-            findings.add("PLAN_NOT_AUDITABLE", number, "there is a character here that nobody sees");
-        }
-        if line.contains("<!--") {
-            findings.add(
-                "PLAN_NOT_AUDITABLE",
-                number,
-                "a comment hides text from whoever reads the plan rendered",
-            );
+        if let Some(why) = hidden_in(line) {
+            findings.add("PLAN_NOT_AUDITABLE", number, why);
         }
     }
 }

@@ -14,9 +14,13 @@
 //! plan is approved is a record in the store of the server (`approvals`).
 
 pub mod allowlist;
+mod gate_proof;
+mod gate_words;
 mod hash;
 mod lint;
+mod markup;
 mod parse;
+mod path_breadth;
 
 #[cfg(test)]
 mod tests;

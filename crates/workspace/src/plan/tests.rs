@@ -16,7 +16,7 @@ fn codes(text: &str) -> Vec<&'static str> {
 fn a_good_plan_has_no_findings() {
     assert_eq!(lint(GOOD), []);
     let plan = parse(GOOD);
-    assert_eq!(plan.commands, [Command { line: 24, text: "true".into(), limit_ms: 30_000 }]);
+    assert_eq!(plan.commands, [Command { line: 24, text: "test ! -e src/broken".into(), limit_ms: 30_000 }]);
     assert_eq!(plan.phases[0].id, "PHASE_1");
     assert_eq!(plan.paths[0].1, "src/**");
 }
@@ -33,8 +33,13 @@ fn every_mistake_has_its_code() {
         ("- src/**", "- ../other/**", "PLAN_PATH_ESCAPE"),
         ("- src/**", "- /etc/passwd", "PLAN_PATH_ESCAPE"),
         ("- src/**", "- **", "PLAN_NOT_ENFORCEABLE"),
+        ("- src/**", "- **/*.*", "PLAN_NOT_ENFORCEABLE"),
+        ("test ! -e src/broken", "true", "PLAN_NOT_ENFORCEABLE"),
+        ("test ! -e src/broken", "cargo test || :", "PLAN_NOT_ENFORCEABLE"),
+        ("Say hello.", "Say <span hidden>nothing</span> hello.", "PLAN_NOT_AUDITABLE"),
+        ("- README.md\n", "- README.md\n- [x]: # (**)\n", "PLAN_NOT_AUDITABLE"),
         ("- src/**\n- README.md\n", "", "PLAN_NOT_ENFORCEABLE"),
-        ("- `true` (limit 30 s)", "- It works.", "PLAN_NOT_ENFORCEABLE"),
+        ("- `test ! -e src/broken` (limit 30 s)", "- It works.", "PLAN_NOT_ENFORCEABLE"),
         ("(limit 30 s)", "(limit 30000 s)", "PLAN_NOT_ENFORCEABLE"),
         ("(limit 30 s)", "(quickly)", "PLAN_NOT_ENFORCEABLE"),
         ("Say hello.", "Say\u{200b} hello.", "PLAN_NOT_AUDITABLE"),

@@ -25,7 +25,7 @@ use crate::refusal::{Refusal, errno};
 
 pub use open::Links;
 pub use path::Inside;
-pub use place::Placed;
+pub use place::{FRESH_MODE, Placed};
 
 /// An opened workspace.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ pub enum Links {
 }
 
 impl Root {
-    pub(super) fn open_at(&self, path: &Inside, flags: OFlags, links: Links) -> Result<OwnedFd, Refusal> {
+    pub(crate) fn open_at(&self, path: &Inside, flags: OFlags, links: Links) -> Result<OwnedFd, Refusal> {
         match self.resolve(path.as_str(), flags, links) {
             Ok(handle) => Ok(handle),
             Err(error) => Err(self.explain(path, links, error)),

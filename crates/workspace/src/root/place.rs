@@ -15,7 +15,7 @@ use super::{Found, Inside, Links, Root, sha256};
 use crate::refusal::{Refusal, errno};
 
 /// The permissions of a file that was not there before.
-const FRESH_MODE: u32 = 0o644;
+pub const FRESH_MODE: u32 = 0o644;
 
 /// A file that was put in its place. Dropped before it was kept, what was there before is put back.
 pub struct Placed {

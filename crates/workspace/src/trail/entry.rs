@@ -31,6 +31,7 @@ pub struct Record {
     pub role: Option<Role>,
     /// Of the canonical JSON of the arguments, so that an entry proves what was asked without repeating it.
     pub args_hash: String,
+    /// `success`, `failure`, or how far a write has come (`WriteStage`).
     pub result: String,
     pub result_hash: String,
     pub change: Option<Change>,
@@ -58,7 +59,7 @@ impl Record {
         }
     }
 
-    fn of(envelope: &Envelope, args_hash: String) -> Self {
+    pub(super) fn of(envelope: &Envelope, args_hash: String) -> Self {
         Self {
             tool_name: envelope.tool_name.clone(),
             error_code: Some(envelope.error_code),

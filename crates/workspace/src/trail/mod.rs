@@ -9,6 +9,7 @@ mod entry;
 mod head;
 mod read;
 mod segments;
+mod stage;
 mod writer;
 
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub use entry::{Change, Record};
 pub use head::{TrailHead, TrailHeads};
 pub use read::{Lines, Proof, bytes, prove, tail};
 pub use segments::{LOCK, NAME, is_of_trail};
+pub use stage::{OpenWrite, WriteStage, open_writes};
 pub use writer::Options;
 
 /// Why an entry was not written.

@@ -13,20 +13,28 @@ fn write(plan: &str) -> Value {
 #[tokio::test]
 async fn a_call_that_takes_too_long_is_taken_back_and_recorded() {
     let world = World::with(|settings| settings.call_ms = 300);
-    let plan = world.plant(&GOOD.replace("`true`", "`sleep 600`"));
+    let plan = world.plant(&GOOD.replace("`test ! -e src/broken`", "`sleep 600; test -e src`"));
     world.write("src/a.txt", "old\n");
     let executor = world.connect("c", Role::Executor).await;
     let error = executor.call("write_file", write(&plan)).await.unwrap_err();
     assert_eq!((error.error_code, &error.cause["code"]), (Code::UnknownToolFailure, &json!("TIMEOUT")));
     assert_eq!(std::fs::read_to_string(world.path("src/a.txt")).unwrap(), "old\n");
     let entries = world.entries();
-    assert_eq!((entries.len(), &entries[1]["cause"]["code"]), (2, &json!("TIMEOUT")));
+    assert_eq!((entries.len(), &entries[2]["cause"]["code"]), (3, &json!("TIMEOUT")));
+    assert_eq!(
+        (&entries[1]["result"], &entries[1]["change"]["path"]),
+        (&json!("intent"), &json!("src/a.txt"))
+    );
 }
 
 #[tokio::test]
 async fn a_command_has_its_own_limit() {
     let world = World::new();
-    let plan = world.plant(&GOOD.replace("`true` (limit 30 s)", "`echo begun; sleep 600` (limit 1 s)"));
+    let plan =
+        world.plant(&GOOD.replace(
+            "`test ! -e src/broken` (limit 30 s)",
+            "`echo begun; sleep 600; test -e src` (limit 1 s)",
+        ));
     let executor = world.connect("c", Role::Executor).await;
     let error = executor.call("write_file", write(&plan)).await.unwrap_err();
     assert_eq!((error.error_code, &error.cause["code"]), (Code::PreflightFailed, &json!("TIMEOUT")));

@@ -1,5 +1,5 @@
 //! Tells whether what a row names as its test is there.
-use super::super::File;
+use super::super::{CASES, File};
 use std::collections::BTreeMap;
 
 const CONFORMANCE: &str = "conformance/";
@@ -40,19 +40,22 @@ impl<'files> TestIndex<'files> {
         }
     }
 
-    /// Whether some file of tests has this path or ends with it; the tables inside guides name their tests so.
+    /// Whether some file of tests or cases has this path or ends with it; the tables inside guides name their tests so.
     pub fn has_file_ending(&self, end: &str) -> bool {
         let inside = format!("/{end}");
         self.files.values().any(|file| {
-            let is_test = file.path.contains("/tests") || file.text.contains("test]");
-            is_test && file.extension() == "rs" && (file.path == end || file.path.ends_with(&inside))
+            let is_test = match file.extension() {
+                "rs" => file.path.contains("/tests") || file.text.contains("test]"),
+                extension => extension == CASES && file.path.starts_with(CONFORMANCE),
+            };
+            is_test && (file.path == end || file.path.ends_with(&inside))
         })
     }
 }
 
-/// Transcripts, tables and definitions are tests as a whole.
+/// Transcripts, cases, tables and definitions are tests as a whole.
 fn stands_alone(file: &File) -> bool {
-    let is_document = matches!(file.extension(), "transcript" | "md" | "json");
+    let is_document = matches!(file.extension(), "transcript" | CASES | "md" | "json");
     is_document && file.path.starts_with(CONFORMANCE) && !file.path.ends_with("/README.md")
 }
 
@@ -63,6 +66,8 @@ fn has_test(file: &File, name: &str) -> bool {
             ["'", "`", "\""].iter().any(|quote| file.text.contains(&format!("test({quote}{name}")))
         }
         "md" => file.text.lines().any(|line| line.starts_with('|') && line.contains(name)),
+        // The name of a case stands behind `= `.
+        CASES => file.text.lines().any(|line| line.strip_prefix("= ") == Some(name)),
         _ => file.text.contains(name),
     }
 }
@@ -119,6 +124,7 @@ mod tests {
             file("crates/a/src/limits.rs", "pub const KEY_CHARACTERS: usize = 255;\n"),
             file("crates/a/src/suite/order.rs", "pub async fn in_order(store: &Store) {}\n"),
             file("conformance/mcp/echo.transcript", "> x"),
+            file("conformance/workspace/attacks/locks.cases", "= a restart\nserver: restart\n"),
             file("conformance/workflows/tables/limits.md", "| key | 255 |\n"),
             file("dashboard/browser/acts.test.mjs", "test('pause and resume', async () => {"),
             file("xtask/src/test.rs", "match name {\n    \"vectors\" => run(),\n"),
@@ -135,6 +141,8 @@ mod tests {
             "crates/a/src/suite/order.rs::in_order",
             "crates/a/src/limits.rs::KEY_CHARACTERS = 255",
             "conformance/mcp/echo.transcript",
+            "conformance/workspace/attacks/locks.cases",
+            "conformance/workspace/attacks/locks.cases::a restart",
             "conformance/workflows/tables/limits.md::255",
             "dashboard/browser/acts.test.mjs::pause and resume",
             "cargo xtask test vectors",
@@ -155,6 +163,7 @@ mod tests {
             "crates/a/src/limits.rs::KEY_CHARACTERS = 25",
             "crates/a/src/limits.rs::KEY_CHARACTERS",
             "conformance/mcp/gone.transcript",
+            "conformance/workspace/attacks/locks.cases::a rest",
             "conformance/workflows/tables/limits.md::256",
             "dashboard/browser/acts.test.mjs::cancel",
             "cargo xtask test everything",
@@ -168,6 +177,7 @@ mod tests {
         let files = files();
         assert!(TestIndex::new(&files).has_file_ending("it/b.rs"));
         assert!(TestIndex::new(&files).has_file_ending("crates/a/tests/it/b.rs"));
+        assert!(TestIndex::new(&files).has_file_ending("attacks/locks.cases"));
         assert!(!TestIndex::new(&files).has_file_ending("it/gone.rs"));
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::exec::run;
 use super::sandbox::Client;
-use crate::governed::{GOOD, Governed, plant};
+use crate::governed::{GOOD, Governed, plant, with_workspace};
 use crate::program::Place;
 use crate::server::Server;
 
@@ -166,19 +166,28 @@ fn shells_leave_no_set_user_id_file_and_keep_off_the_repository() {
 }
 
 #[test]
-fn commands_of_a_plan_keep_off_the_repository_and_what_governs_them() {
+fn commands_of_a_plan_change_neither_the_repository_nor_what_governs_them() {
     let place = Place::new();
     place.write("workspace/.git/hooks/pre-commit.sample", "sample");
-    let gate = "`! (echo x > .git/hooks/post-checkout) && ! mv .git other && ! (echo x > docs/plans/evil.md) && ! mv docs other && ! (echo x >> audit-log.jsonl) && cp /bin/true src/suid && ! chmod 4755 src/suid && touch src/seen` (limit 30 s)";
-    let plan = GOOD.replace("`true` (limit 30 s)", gate);
+    let gate = "`echo x > .git/hooks/post-checkout && mv .git other && echo x > docs/plans/evil.md && mv docs old && echo x >> audit-log.jsonl && cp /bin/true src/suid && ! chmod 4755 src/suid && touch src/seen && test -e src/seen` (limit 30 s)";
+    let plan = GOOD.replace("`test ! -e src/broken` (limit 30 s)", gate);
+    let place = with_workspace(place);
+    let hash = plant(&place, &plan, Status::Approved);
     let mut governed = Governed::start(place, "executor", &[]);
-    let hash = plant(&governed.place, &plan, Status::Approved);
     governed.begin();
     let write = json!({"path": "src/a.rs", "plan": hash, "content": "fn f() {}\n",
         "intent": "Try what a command of a plan can change in the workspace"});
-    governed.call("write_file", write).unwrap();
+    let written = governed.call("write_file", write).unwrap();
+    let told = written["discarded"][0]["paths"].to_string();
+    assert!(
+        told.contains("audit-log.jsonl") && told.contains("other/") && told.contains("src/seen"),
+        "{written}"
+    );
     let root = governed.root();
-    assert!(root.join("src/seen").exists(), "it works in the workspace");
-    assert!(!root.join(".git/hooks/post-checkout").exists() && !root.join("docs/plans/evil.md").exists());
-    assert_eq!(std::fs::metadata(root.join("src/suid")).unwrap().permissions().mode() & 0o6000, 0);
+    for path in ["src/seen", "src/suid", ".git/hooks/post-checkout", "docs/plans/evil.md", "other", "old"] {
+        assert!(root.join(path).symlink_metadata().is_err(), "{path}");
+    }
+    assert!(root.join(".git/hooks/pre-commit.sample").exists() && root.join("src/a.rs").exists());
+    let checked = governed.call("verify_workspace_integrity", json!({})).unwrap();
+    assert_eq!(checked["ok"], true, "{checked}");
 }

@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 
 use super::is_unlocked;
-use crate::governed::{GOOD, Governed, plant};
+use crate::governed::{GOOD, Governed, plant, with_workspace};
 use crate::program::{PATIENCE, Place};
 use crate::server::Server;
 
@@ -257,13 +257,21 @@ fn what_is_in_force_is_said_as_it_is() {
 fn commands_of_a_plan_run_in_the_same_sandbox() {
     let place = Place::new();
     place.write("secret", "PRIVATE-KEY");
-    let gate = "`test ! -e ../secret && test ! -e /etc/shadow && touch src/seen` (limit 30 s)";
-    let plan = GOOD.replace("`true` (limit 30 s)", gate);
+    let gate =
+        "`test ! -e ../secret && test ! -e /etc/shadow && touch src/seen && test -e src/a.rs` (limit 30 s)";
+    let plan = GOOD.replace("`test ! -e src/broken` (limit 30 s)", gate);
+    let place = with_workspace(place);
+    let hash = plant(&place, &plan, Status::Approved);
     let mut governed = Governed::start(place, "executor", &[]);
-    let hash = plant(&governed.place, &plan, Status::Approved);
     governed.begin();
     let write = json!({"path": "src/a.rs", "plan": hash, "content": "fn f() {}\n",
         "intent": "Try what a command of a plan can see outside"});
-    governed.call("write_file", write).unwrap();
-    assert!(governed.root().join("src/seen").exists(), "it works in the workspace");
+    let written = governed.call("write_file", write).unwrap();
+    assert_eq!(
+        written["discarded"][0]["paths"],
+        json!(["src/seen"]),
+        "it can write, and it is told: {written}"
+    );
+    assert!(!governed.root().join("src/seen").exists(), "what it wrote is gone");
+    assert!(governed.root().join("src/a.rs").exists());
 }

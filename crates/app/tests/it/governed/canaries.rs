@@ -27,7 +27,7 @@ fn no_secret_of_an_argument_is_told_logged_or_recorded() {
     let place = with_workspace(Place::new().with("ORCHESTR8_LOGGING_LEVEL", "debug"));
     let hash = plant(
         &place,
-        &GOOD.replace("`true`", "`echo ghp_0123456789abcdefghijABCDEFGHIJ012345; exit 1`"),
+        &GOOD.replace("`test ! -e src/broken`", "`echo ghp_0123456789abcdefghijABCDEFGHIJ012345; exit 1`"),
         Status::Approved,
     );
     std::fs::create_dir_all(place.path().join("workspace/src")).unwrap();
@@ -61,6 +61,6 @@ fn no_secret_of_an_argument_is_told_logged_or_recorded() {
     assert!(log.contains("\"level\":\"debug\""), "the log was on");
     assert_silent("the log", &log);
     let trail = place.read("workspace/audit-log.jsonl");
-    assert_eq!(trail.lines().count(), 13, "{trail}");
+    assert_eq!(trail.lines().count(), 14, "{trail}");
     assert_silent("the trail", &trail);
 }

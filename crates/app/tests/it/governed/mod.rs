@@ -3,6 +3,7 @@
 mod attacks;
 mod canaries;
 mod elicitation;
+mod gate_kill;
 pub mod http;
 mod roles;
 mod trail;

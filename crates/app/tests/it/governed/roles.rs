@@ -32,7 +32,7 @@ fn a_plan_is_written_by_one_approved_by_a_person_and_carried_out_by_the_other() 
     assert_eq!(place.read("open/src/a.txt"), "hello\n");
 
     let checked = planner.call("verify_workspace_integrity", &json!({}));
-    assert_eq!((&checked["ok"], &checked["entries"]), (&json!(true), &json!(6)), "{checked}");
+    assert_eq!((&checked["ok"], &checked["entries"]), (&json!(true), &json!(8)), "{checked}");
     let bundle = executor.call("generate_attestation_bundle", &json!({"plan_hash": hash}));
     let verified = executor.call("verify_attestation_bundle", &bundle);
     assert_eq!(

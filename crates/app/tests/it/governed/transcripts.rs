@@ -81,7 +81,7 @@ fn client(transcript: &Transcript) -> Player {
                     ("$DRAFT", plant(&place, &GOOD.replace("GREETING_1", "GREETING_2"), Status::Draft))
                 }
                 "failing" => {
-                    let text = GOOD.replace("`true`", "`echo the tests say no >&2; exit 3`");
+                    let text = GOOD.replace("`test ! -e src/broken`", "`echo the tests say no >&2; exit 3`");
                     ("$FAILING", plant(&place, &text, Status::Approved))
                 }
                 "broken" => {

@@ -209,6 +209,7 @@ fn refusal(error: sandbox::Error) -> Fault {
         | sandbox::Error::Landlock(_)
         | sandbox::Error::Filter(_)
         | sandbox::Error::Program(_)
+        | sandbox::Error::TooLarge { .. }
         | sandbox::Error::Busy => {
             Fault::new(Code::AgentFailed, "the program could not be run").because(error)
         }

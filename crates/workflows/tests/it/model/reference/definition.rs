@@ -197,11 +197,11 @@ impl Definition {
         }
     }
 
-    pub fn is_handler(&self, step: usize) -> bool {
+    pub fn is_closing_step(&self, step: usize) -> bool {
         step >= self.ends[0]
     }
 
-    pub fn has_handlers(&self) -> bool {
+    pub fn has_closing_steps(&self) -> bool {
         self.ends[0] < self.steps.len()
     }
 

@@ -57,7 +57,7 @@ pub fn definition(dice: &mut Dice, range: Range) -> Definition {
     let mut ends = [steps.len(); 2];
     for (section, is_there) in [(0, dice.once_in(4)), (1, dice.once_in(4))] {
         if is_there {
-            add_handlers(dice, range, &mut steps, ends[0]);
+            add_closing_steps(dice, range, &mut steps, ends[0]);
         }
         if section == 0 {
             ends[1] = steps.len();
@@ -183,7 +183,7 @@ fn repeat(dice: &mut Dice, range: Range) -> Repeat {
 }
 
 /// Steps of `onFailure` or `finally`: they depend on those of their own list, and may need what the body gave.
-fn add_handlers(dice: &mut Dice, range: Range, steps: &mut Vec<Step>, body: usize) {
+fn add_closing_steps(dice: &mut Dice, range: Range, steps: &mut Vec<Step>, body: usize) {
     let first = steps.len();
     for place in first..=first + dice.below(2) {
         let dependencies: Vec<usize> = (first..place).filter(|_| dice.once_in(2)).collect();

@@ -38,7 +38,7 @@ impl Run {
             return;
         }
         if self.closing_section().is_some() {
-            return self.advance_handlers();
+            return self.advance_closing_steps();
         }
         if self.rollback.is_some() {
             return self.continue_rollback();
@@ -52,7 +52,7 @@ impl Run {
                 }
             }
             let has_ended = self.work.is_empty() && self.steps[body].iter().all(|step| step.end.is_some());
-            return if has_ended && !self.is_rollback_due() && !self.definition.has_handlers() {
+            return if has_ended && !self.is_rollback_due() && !self.definition.has_closing_steps() {
                 self.conclude()
             };
         }

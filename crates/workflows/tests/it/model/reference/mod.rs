@@ -4,9 +4,9 @@
 //! The interpreter never looks at the engine. The script ends one piece of work at a time, kills the process, cancels, pauses,
 //! retries and forks; after every act both must have the same things open under the same keys, and the same states.
 
+mod closing_steps;
 pub mod definition;
 pub mod dice;
-mod handlers;
 mod interpreter;
 mod loops;
 mod race;

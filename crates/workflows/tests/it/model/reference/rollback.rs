@@ -51,7 +51,7 @@ impl Run {
     }
 
     pub fn has_undo(&self, unit: Unit) -> bool {
-        if self.definition.is_handler(unit.0) {
+        if self.definition.is_closing_step(unit.0) {
             return false;
         }
         let inner = match &self.definition.steps[unit.0].kind {
@@ -136,7 +136,7 @@ impl Run {
         if self.closing_section().is_some() {
             // "Cancel while handlers run: they go on."
             return if force {
-                self.stop_handlers()
+                self.stop_closing_steps()
             };
         }
         if self.rollback.is_some() {

@@ -1,5 +1,7 @@
 //! Rules of every language: words in comments that stand for work that was not done.
 
+use orchestr8_contract::visible::is_hidden;
+
 /// A word or a phrase in a comment.
 pub struct Placeholder {
     pub id: &'static str,
@@ -30,10 +32,23 @@ pub const PLACEHOLDERS: &[Placeholder] = &[
     },
 ];
 
+/// Whether a message says that the work was not done.
+pub fn is_unfinished(message: &str) -> bool {
+    let told =
+        ["todo", "not implemented", "implement later", "unimplemented", "placeholder", "not yet implemented"];
+    let plain = plain(message);
+    told.iter().any(|words| plain.contains(&format!(" {words} ")))
+}
+
 /// Whether the words stand in the comment as words.
 pub fn is_in(rule: &Placeholder, comment: &str) -> bool {
+    plain(comment).contains(&format!(" {} ", rule.words))
+}
+
+/// Words in lower case between single blanks. Characters that are not seen separate nothing.
+fn plain(text: &str) -> String {
+    let seen = text.chars().filter(|c| c.is_whitespace() || !is_hidden(*c));
     let plain: String =
-        comment.to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
-    let plain = format!(" {} ", plain.split_whitespace().collect::<Vec<_>>().join(" "));
-    plain.contains(&format!(" {} ", rule.words))
+        seen.flat_map(char::to_lowercase).map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    format!(" {} ", plain.split_whitespace().collect::<Vec<_>>().join(" "))
 }

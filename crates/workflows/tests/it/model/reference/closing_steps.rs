@@ -8,7 +8,7 @@ impl Run {
     pub fn close(&mut self) {
         let has_undone = self.rollback.is_some() && !self.undone.is_empty();
         let outcome = if has_undone { Status::Compensated } else { self.plain_status() };
-        if self.closing.is_some() || self.is_forced || !self.definition.has_handlers() {
+        if self.closing.is_some() || self.is_forced || !self.definition.has_closing_steps() {
             return self.finish(outcome);
         }
         for own in &mut self.steps[self.definition.range(Section::Body)] {
@@ -16,12 +16,12 @@ impl Run {
         }
         self.closing = Some(Closing { outcome, section: None, has_failed: false });
         self.enter(Section::OnFailure);
-        self.advance_handlers();
+        self.advance_closing_steps();
     }
 
     pub fn finish(&mut self, status: Status) {
         for step in 0..self.steps.len() {
-            let never_runs = if self.definition.is_handler(step) { End::Skipped } else { End::Stopped };
+            let never_runs = if self.definition.is_closing_step(step) { End::Skipped } else { End::Stopped };
             self.steps[step].end.get_or_insert(never_runs);
         }
         self.status = status;
@@ -39,7 +39,7 @@ impl Run {
         }
     }
 
-    pub fn advance_handlers(&mut self) {
+    pub fn advance_closing_steps(&mut self) {
         while let Some(section) = self.closing_section() {
             let range = self.definition.range(section);
             self.run_steps(range.clone());
@@ -60,7 +60,7 @@ impl Run {
     }
 
     /// "Cancelled with force: handlers that run are stopped."
-    pub fn stop_handlers(&mut self) {
+    pub fn stop_closing_steps(&mut self) {
         let units: Vec<Unit> = self.work.keys().copied().collect();
         for unit in units {
             self.stop_unit(unit);

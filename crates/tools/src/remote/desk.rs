@@ -18,8 +18,8 @@ use super::Server;
 use super::calls::Calls;
 use super::lift::Support;
 use super::pins::Standing;
-use super::served_server::ServedServer;
 use super::proxy::catalog::CatalogCell;
+use super::served_server::ServedServer;
 use super::stderr::StderrTail;
 
 /// Where a server is in its life.

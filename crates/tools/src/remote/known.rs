@@ -29,7 +29,9 @@ pub async fn known_tools(
     for server in servers.iter().filter(|server| !server.disabled) {
         let own: Vec<&Pin> = all
             .iter()
-            .filter(|pin| pin.server == server.name && PinKind::Tool.is_of(&pin.tool) && server.takes(&pin.tool))
+            .filter(|pin| {
+                pin.server == server.name && PinKind::Tool.is_of(&pin.tool) && server.takes(&pin.tool)
+            })
             .collect();
         let tools: Vec<&str> = own.iter().map(|pin| pin.tool.as_str()).collect();
         let names = names(server.prefix.as_deref().unwrap_or(&server.name), &tools, &is_taken);

@@ -13,8 +13,8 @@ use orchestr8_kernel::ports::store::{self, Batch, Link, Row};
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
-use super::proxy::catalog::PINNED_PROMPT;
 use super::limits;
+use super::proxy::catalog::PINNED_PROMPT;
 use crate::tables;
 
 /// Woken when a definition was accepted, so that its server offers the tool again.
@@ -216,11 +216,12 @@ pub async fn pinned_tools(
     server: &str,
 ) -> Result<Vec<(Tool, Standing)>, store::Error> {
     let pins = read_pins(ports, home, server).await?;
-    let pinned = pins.into_iter().filter(|pin| pin.is_listed && PinKind::Tool.is_of(&pin.tool)).filter_map(|pin| {
-        let standing = if pin.changed.is_some() { Standing::Quarantined } else { Standing::Accepted };
-        // What was written from a definition can be read as one; a later form of the program may know better.
-        Some((serde_json::from_value(pin.definition).ok()?, standing))
-    });
+    let pinned =
+        pins.into_iter().filter(|pin| pin.is_listed && PinKind::Tool.is_of(&pin.tool)).filter_map(|pin| {
+            let standing = if pin.changed.is_some() { Standing::Quarantined } else { Standing::Accepted };
+            // What was written from a definition can be read as one; a later form of the program may know better.
+            Some((serde_json::from_value(pin.definition).ok()?, standing))
+        });
     Ok(pinned.take(limits::TOOLS).collect())
 }
 

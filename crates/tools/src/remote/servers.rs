@@ -17,7 +17,9 @@ use super::manage::TenantRights;
 use super::served_server::{ServedServer, ServerKey};
 use super::stored_servers::{self, StoredServer};
 use super::supervise::Surroundings;
-use super::{Server, Settings, accept_tool, catalogue, limits, list_quarantined, list_servers, manage, proxy};
+use super::{
+    Server, Settings, accept_tool, catalogue, limits, list_quarantined, list_servers, manage, proxy,
+};
 
 /// All other servers. Dropped, it ends them; `stop` also waits for their end.
 pub struct RemoteServers(Arc<ServerRegistry>);

@@ -56,11 +56,7 @@ families! {
 /// Plays all cases of a family; panics with all that do not hold. `O8_CASE=words` plays only those with the words in their name.
 fn play(file: &str, link: Link) {
     let text = std::fs::read_to_string(format!("{FOLDER}/{file}")).unwrap();
-<<<<<<< HEAD
     #[allow(clippy::disallowed_methods, reason = "a test is told by its environment which cases are wanted")]
-=======
-    #[allow(clippy::disallowed_methods, reason = "a test is told by its environment which cases to play")]
->>>>>>> h-trust
     let only = std::env::var("O8_CASE").unwrap_or_default();
     let cases = case::read(file, &text);
     let mut wrong = Vec::new();

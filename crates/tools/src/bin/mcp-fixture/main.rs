@@ -246,6 +246,11 @@ impl Server {
         {
             return Some(answer);
         }
+        if self.has("--offers")
+            && let Some(answer) = self.call_of_offers(params)
+        {
+            return Some(answer);
+        }
         let args = &params["arguments"];
         Some(match params["name"].as_str().unwrap_or_default() {
             "echo" => result(
@@ -261,33 +266,6 @@ impl Server {
                 self.changed = !self.changed;
                 self.notify("notifications/tools/list_changed", json!({}));
                 said("changed")
-            }
-            "offered" => {
-                said(&json!({"followed": self.offers.followed, "level": self.offers.level}).to_string())
-            }
-            "touch" => {
-                for uri in self.offers.followed.clone() {
-                    self.notify("notifications/resources/updated", json!({"uri": uri}));
-                }
-                said("touched")
-            }
-            "log" => {
-                let message = json!({"level": "warning", "logger": "own", "data": {"said": "so", "password": "canary"}});
-                self.notify("notifications/message", message);
-                said("logged")
-            }
-            "grow" => {
-                self.offers.grown = !self.offers.grown;
-                self.notify("notifications/resources/list_changed", json!({}));
-                said("grown")
-            }
-            "change_prompt" => {
-                self.changed = !self.changed;
-                self.notify("notifications/prompts/list_changed", json!({}));
-                said("changed")
-            }
-            "link" => {
-                result(json!({"content": [{"type": "resource_link", "uri": "file:///a.txt", "name": "a"}]}))
             }
             "cancelled" => said(&json!(self.cancelled).to_string()),
             // Answers a call that was cancelled, as a server does that cannot stop.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::{error, result};
+use crate::{Server, error, result, said};
 
 /// Entries on one page of a list.
 const PAGE: usize = 2;
@@ -146,4 +146,40 @@ fn complete(params: &Value) -> (&'static str, Value) {
     result(
         json!({"completion": {"values": values.into_iter().chain(known).collect::<Vec<_>>(), "hasMore": true}}),
     )
+}
+
+impl Server {
+    /// The tools of `--offers`, which change what there is beside tools or tell of it.
+    pub fn call_of_offers(&mut self, params: &Value) -> Option<(&'static str, Value)> {
+        Some(match params["name"].as_str().unwrap_or_default() {
+            "offered" => {
+                said(&json!({"followed": self.offers.followed, "level": self.offers.level}).to_string())
+            }
+            "touch" => {
+                for uri in self.offers.followed.clone() {
+                    self.notify("notifications/resources/updated", json!({"uri": uri}));
+                }
+                said("touched")
+            }
+            "log" => {
+                let message = json!({"level": "warning", "logger": "own", "data": {"said": "so", "password": "canary"}});
+                self.notify("notifications/message", message);
+                said("logged")
+            }
+            "grow" => {
+                self.offers.grown = !self.offers.grown;
+                self.notify("notifications/resources/list_changed", json!({}));
+                said("grown")
+            }
+            "change_prompt" => {
+                self.changed = !self.changed;
+                self.notify("notifications/prompts/list_changed", json!({}));
+                said("changed")
+            }
+            "link" => {
+                result(json!({"content": [{"type": "resource_link", "uri": "file:///a.txt", "name": "a"}]}))
+            }
+            _ => return None,
+        })
+    }
 }

@@ -55,8 +55,9 @@ fn begin(place: &Place) -> Client {
 /// What the file must hold by the trail: the text of the newest write that succeeded.
 fn check(root: &Path, texts: &BTreeMap<String, String>) {
     let entries = entries(root);
-    let written =
-        entries.iter().rev().find(|entry| entry["result"] == "success" && entry["change"].is_object());
+    let written = entries.iter().rev().find(|entry| {
+        entry["tool_name"] == "write_file" && entry["result"] == "success" && entry["change"].is_object()
+    });
     let expected = written.map(|entry| texts[entry["change"]["after"].as_str().unwrap()].clone());
     let found = std::fs::read_to_string(root.join("src/a.txt")).ok();
     assert_eq!(found, expected, "the file is what the trail says");

@@ -15,7 +15,8 @@ export function parseArguments() {
     return at < 0 ? undefined : options[at + 1];
   };
   const command = end < 0 ? [] : args.slice(end + 1);
-  return { era: value('--era') ?? 'legacy', slots: Number(value('--slots') ?? 10), url: value('--url'), command };
+  const slots = Number(value('--slots') ?? 10);
+  return { era: value('--era') ?? 'legacy', slots, url: value('--url'), transport: value('--transport'), command };
 }
 
 /** Calls the echo tool; undefined when the server says that it has no room. */

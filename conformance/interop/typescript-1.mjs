@@ -1,13 +1,20 @@
 // The official TypeScript client, 1.x: the handshake generation only.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { exercise, parseArguments } from './session.mjs';
 
-const { slots, url, command } = parseArguments();
-const transport = url
-  ? new StreamableHTTPClientTransport(new URL(url))
-  : new StdioClientTransport({ command: command[0], args: command.slice(1) });
+const { slots, url, transport: kind, command } = parseArguments();
+
+function connect() {
+  if (url === undefined) return new StdioClientTransport({ command: command[0], args: command.slice(1) });
+  // Of revision 2024-11-05, at the address beside the other one.
+  if (kind === 'sse') return new SSEClientTransport(new URL('/sse', url));
+  return new StreamableHTTPClientTransport(new URL(url));
+}
+
+const transport = connect();
 
 // The client tells its transport which revision was agreed on, and has no other way to say it.
 let revision;

@@ -3,7 +3,7 @@ use crate::node::{self, Packages};
 use crate::process;
 use crate::report::{Tally, Verdict, tail};
 use crate::server::Server;
-use crate::{Request, python, workspace};
+use crate::{Request, gateway, python, workspace};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,8 @@ const MODERN: &str = "2026-07-28";
 enum Transport {
     Stdio,
     Http,
+    /// That of revision 2024-11-05.
+    Sse,
 }
 
 /// One of the client programs under `conformance/interop`.
@@ -39,11 +41,11 @@ const CLIENTS: [Client; 4] = [
 ];
 
 /// What the programs need in order to run.
-struct Ready {
-    packages: Packages,
+pub struct Ready {
+    pub packages: Packages,
     python: PathBuf,
     rmcp: PathBuf,
-    binary: PathBuf,
+    pub binary: PathBuf,
 }
 
 pub fn stages(tally: &mut Tally, request: &Request) {
@@ -63,6 +65,10 @@ pub fn stages(tally: &mut Tally, request: &Request) {
             }
         }
     }
+    tally.stage("interop typescript-1 legacy sse", || {
+        case(&ready, "typescript-1", "legacy", LEGACY, Transport::Sse, request)
+    });
+    gateway::stages(tally, &ready, request);
 }
 
 fn prepare(request: &Request) -> Result<Ready> {
@@ -96,16 +102,19 @@ fn case(
                 .arg(data.path());
             None
         }
-        (Transport::Http, Some(url)) => {
+        (Transport::Http | Transport::Sse, Some(url)) => {
             command.args(["--url", url]);
             None
         }
-        (Transport::Http, None) => {
+        (Transport::Http | Transport::Sse, None) => {
             let server = Server::start(&ready.binary)?;
             command.args(["--url", &server.url]);
             Some(server)
         }
     };
+    if transport == Transport::Sse {
+        command.args(["--transport", "sse"]);
+    }
     let done = process::run(&mut command, LIMIT, request.verbose)?;
     let complaints = judge(&done.stdout, revision);
     if done.success && complaints.is_empty() {

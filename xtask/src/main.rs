@@ -14,6 +14,7 @@ mod coverage;
 mod dashboard;
 mod deny;
 mod fuzz;
+mod gateway;
 mod interop;
 mod lint;
 mod llvm;

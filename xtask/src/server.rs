@@ -35,6 +35,18 @@ impl Service {
         }
     }
 
+    /// Waits until something listens on its port, whatever it would answer.
+    pub fn listening(mut self, port: u16) -> Result<Service> {
+        let deadline = Instant::now() + READY_LIMIT;
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if self.group.has_ended() || Instant::now() > deadline {
+                bail!("{} did not begin to listen\n{}", self.name, self.log());
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(self)
+    }
+
     pub fn id(&self) -> u32 {
         self.group.id()
     }

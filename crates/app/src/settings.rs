@@ -128,7 +128,6 @@ impl Settings {
         let store = Store::new(&loaded.config.store, place, environment)?;
         let warnings = loose_files::all_warnings(&loaded, tls.as_ref(), environment);
         let admin = protocol::admin(&loaded.config);
-        let fingerprints = fingerprints::of(&loaded.entries);
         let (limits, config) = (kernel_limits(&loaded.config), loaded.config);
         Ok(Self {
             server_name: config.server.name,
@@ -167,7 +166,7 @@ impl Settings {
             vectors,
             embedder,
             mode,
-            fingerprints,
+            fingerprints: fingerprints::of(&loaded.entries),
             warnings,
         })
     }
@@ -239,8 +238,8 @@ impl Review<'_> {
                 (Some(_), Some(_), _) => {
                     self.complain(&key("url"), "stands beside command; give one of them")
                 }
-                (Some(_), None, Some(config::ServerKind::Http)) => {
-                    self.complain(&key("type"), "is http, which needs url")
+                (Some(_), None, Some(config::ServerKind::Http | config::ServerKind::Sse)) => {
+                    self.complain(&key("type"), "is http or sse, which need url")
                 }
                 (None, Some(_), Some(config::ServerKind::Stdio)) => {
                     self.complain(&key("type"), "is stdio, which needs command")
@@ -249,7 +248,7 @@ impl Review<'_> {
                     self.complain(&key("url"), "must begin with http:// or https://")
                 }
                 (Some(_), None, None | Some(config::ServerKind::Stdio))
-                | (None, Some(_), None | Some(config::ServerKind::Http)) => {}
+                | (None, Some(_), None | Some(config::ServerKind::Http | config::ServerKind::Sse)) => {}
             }
         }
     }

@@ -75,21 +75,39 @@ pub enum Content {
     Image {
         data: String,
         mime_type: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        annotations: Option<Value>,
     },
     #[serde(rename_all = "camelCase")]
     Audio {
         data: String,
         mime_type: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        annotations: Option<Value>,
     },
     ResourceLink(ResourceLink),
     Resource {
         resource: ResourceContents,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        annotations: Option<Value>,
     },
 }
 
 impl Content {
     pub fn text(text: impl Into<String>) -> Self {
         Content::Text { text: text.into(), annotations: None }
+    }
+
+    pub fn image(data: impl Into<String>, mime_type: &str) -> Self {
+        Content::Image { data: data.into(), mime_type: mime_type.to_owned(), annotations: None }
+    }
+
+    pub fn audio(data: impl Into<String>, mime_type: &str) -> Self {
+        Content::Audio { data: data.into(), mime_type: mime_type.to_owned(), annotations: None }
+    }
+
+    pub fn resource(resource: ResourceContents) -> Self {
+        Content::Resource { resource, annotations: None }
     }
 }
 
@@ -107,6 +125,8 @@ pub struct ResourceLink {
     pub mime_type: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Value>,
 }
 
 /// What one resource holds: text, or base64 of its bytes.
@@ -149,7 +169,7 @@ mod tests {
 
     #[test]
     fn content_has_the_shape_of_the_protocol() {
-        let image = Content::Image { data: "AA==".into(), mime_type: "image/png".into() };
+        let image = Content::image("AA==", "image/png");
         assert_eq!(
             serde_json::to_value(image).unwrap(),
             json!({"type":"image","data":"AA==","mimeType":"image/png"})
@@ -160,7 +180,7 @@ mod tests {
             data: ResourceData::Text("hello".into()),
             meta: None,
         };
-        let embedded = Content::Resource { resource: contents };
+        let embedded = Content::resource(contents);
         assert_eq!(
             serde_json::to_value(embedded).unwrap(),
             json!({"type":"resource","resource":{"uri":"test://a","mimeType":"text/plain","text":"hello"}})

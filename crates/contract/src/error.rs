@@ -102,6 +102,7 @@ codes! {
     ExprStepNotFound "EXPR_STEP_NOT_FOUND" Invalid Never "Name a step of this workflow that this step depends on.";
     ExprStepNotCompleted "EXPR_STEP_NOT_COMPLETED" Dependency Never "The step it refers to has no output; give a default with ??, or a condition.";
     ExprPathNotFound "EXPR_PATH_NOT_FOUND" Invalid Never "The output has nothing at this path; correct the path or give a default with ??.";
+    ExprTooCostly "EXPR_TOO_COSTLY" Exhausted Never "The expression compares or copies too much: compare a length or an id instead of whole lists, use fewer terms, or compute it in a step of its own.";
     AgentFailed "AGENT_FAILED" Dependency Never "The agent reports a failure of its own; its message says which.";
     BudgetExceeded "BUDGET_EXCEEDED" Exhausted Never "Raise the budget and resume the execution; nothing of it is lost.";
     Configuration "CONFIGURATION" Invalid Never "Correct the setting the message names; `orchestr8 config show` prints where each value comes from.";

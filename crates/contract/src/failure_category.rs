@@ -72,10 +72,11 @@ impl FailureCategory {
 }
 
 /// Codes whose category is not that of their kind.
-const EXCEPTIONS: [(Code, FailureCategory); 7] = [
+const EXCEPTIONS: [(Code, FailureCategory); 8] = [
     // Sending less helps, and sending later does not.
     (Code::PayloadTooLarge, FailureCategory::Validation),
     (Code::LimitExceeded, FailureCategory::Validation),
+    (Code::ExprTooCostly, FailureCategory::Validation),
     // The definition refers to an output that is not there.
     (Code::ExprStepNotCompleted, FailureCategory::Validation),
     // The callee was not even asked.

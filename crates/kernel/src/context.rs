@@ -66,6 +66,23 @@ impl Context {
         }
     }
 
+    /// Passes on a log message of another program, under its own name.
+    pub fn relay_log(&self, severity: Severity, logger: Option<&str>, data: Value) {
+        if let Some(peer) = &self.peer {
+            peer.log(severity, logger, data);
+        }
+    }
+
+    /// Whether the client hears log messages that belong to no call.
+    pub fn hears_broadcasts(&self) -> bool {
+        self.peer.as_ref().is_some_and(|peer| peer.hears_broadcasts())
+    }
+
+    /// From which level on the client wants log messages.
+    pub fn log_level(&self) -> Option<Severity> {
+        self.peer.as_ref()?.log_level()
+    }
+
     /// What the calls of this client have in common, if it is known.
     pub fn conversation(&self) -> Option<Arc<str>> {
         self.peer.as_ref()?.conversation()

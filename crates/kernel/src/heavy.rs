@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use orchestr8_contract::id::Tenant;
 use orchestr8_contract::{Code, Fault};
@@ -24,6 +25,9 @@ const PRINCIPAL_TENTHS: u64 = 8;
 
 /// Work that waits for its turn, of one tenant. Its memory is bounded too; this bounds what costs none.
 const WAITING: usize = 1_000;
+
+/// How often work that must be done in the end asks whether its budget has room again.
+const AGAIN_MS: u64 = 250;
 
 /// Accounts of tenants with nothing to remember are dropped beyond this many.
 const ACCOUNTS: usize = 1_024;
@@ -93,6 +97,26 @@ impl Spent {
 /// A thread to work on. Dropped, it goes to the next tenant.
 struct Turn(Option<Arc<Shared>>);
 
+/// The turn of one piece of work, which has a thread and is within its budgets. Dropped, it gives both back.
+pub struct HeavyTurn {
+    charge: Charge,
+    turn: Turn,
+}
+
+impl HeavyTurn {
+    /// Does the work on the thread, and charges the time that it takes.
+    pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
+        let Self { mut charge, turn } = self;
+        let done = tokio::task::spawn_blocking(move || {
+            charge.began_us = Some(charge.shared.clock.elapsed_us());
+            let result = work();
+            drop((charge, turn));
+            result
+        });
+        done.await.map_err(|error| Fault::internal("heavy work broke down").because(error))
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
         if let Some(shared) = self.0.take() {
@@ -148,15 +172,28 @@ impl HeavyWork {
         if bytes < INLINE_BYTES {
             return Ok(work());
         }
-        let mut charge = self.admit(principal, bytes)?;
+        self.reserve(principal, bytes).await?.run(work).await
+    }
+
+    /// Waits for a turn for work that is heavy whatever the size of its input. Refused as `run` is; what the work needs stays with the
+    /// caller until it has the turn.
+    pub async fn reserve(&self, principal: &Principal, bytes: usize) -> Result<HeavyTurn, Fault> {
+        let charge = self.admit(principal, bytes)?;
         let turn = self.turn(&principal.tenant).await?;
-        let done = tokio::task::spawn_blocking(move || {
-            charge.began_us = Some(charge.shared.clock.elapsed_us());
-            let result = work();
-            drop((charge, turn));
-            result
-        });
-        done.await.map_err(|error| Fault::internal("heavy work broke down").because(error))
+        Ok(HeavyTurn { charge, turn })
+    }
+
+    /// The same for work that must be done in the end: it waits until the budget has room for it again.
+    pub async fn reserve_patiently(&self, principal: &Principal, bytes: usize) -> Result<HeavyTurn, Fault> {
+        loop {
+            match self.reserve(principal, bytes).await {
+                Ok(turn) => return Ok(turn),
+                Err(fault) if fault.code == Code::ResourceExhausted => {
+                    self.0.clock.sleep(Duration::from_millis(AGAIN_MS)).await;
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
     }
 
     fn admit(&self, principal: &Principal, bytes: usize) -> Result<Charge, Fault> {
@@ -273,112 +310,4 @@ impl Lines {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc;
-    use std::time::Duration;
-
-    use orchestr8_contract::RoleSet;
-
-    use super::*;
-    use crate::ports::clock::Simulated;
-
-    fn of(tenant: &str, name: &str) -> Principal {
-        Principal::new(name, Tenant::parse(tenant).unwrap(), RoleSet::NONE)
-    }
-
-    fn world(limits: HeavyLimits) -> (Arc<Simulated>, HeavyWork) {
-        let clock = Arc::new(Simulated::new());
-        (clock.clone(), HeavyWork::new(clock, limits))
-    }
-
-    fn reason(fault: &Fault) -> &str {
-        fault.details.as_ref().unwrap()["reason"].as_str().unwrap()
-    }
-
-    /// Lets the tasks that were spawned come to where they wait.
-    async fn settle() {
-        for _ in 0..50 {
-            tokio::task::yield_now().await;
-        }
-    }
-
-    #[tokio::test]
-    async fn tenants_that_wait_take_turns() {
-        let (_, heavy) = world(HeavyLimits::default());
-        let (go, gate) = mpsc::channel::<()>();
-        let order: Arc<Mutex<Vec<String>>> = Arc::default();
-        let blocker = tokio::spawn({
-            let heavy = heavy.clone();
-            async move { heavy.run(&of("rival", "eve"), INLINE_BYTES, move || gate.recv()).await }
-        });
-        settle().await;
-        let mut waiting = Vec::new();
-        for name in ["rival-1", "rival-2", "rival-3", "acme-1"] {
-            let (heavy, order) = (heavy.clone(), order.clone());
-            waiting.push(tokio::spawn(async move {
-                let tenant = name.split('-').next().unwrap();
-                heavy.run(&of(tenant, "x"), INLINE_BYTES, move || order.lock().push(name.to_owned())).await
-            }));
-            settle().await;
-        }
-        go.send(()).unwrap();
-        blocker.await.unwrap().unwrap().unwrap();
-        for one in waiting {
-            one.await.unwrap().unwrap();
-        }
-        assert_eq!(*order.lock(), ["rival-1", "acme-1", "rival-2", "rival-3"]);
-    }
-
-    #[tokio::test]
-    async fn time_that_is_used_up_comes_back_and_is_no_one_elses() {
-        let (clock, heavy) = world(HeavyLimits { ms_per_minute: 10_000, ..HeavyLimits::default() });
-        let spend = |principal: Principal, ms: u64| {
-            let (clock, heavy) = (clock.clone(), heavy.clone());
-            async move {
-                heavy.run(&principal, INLINE_BYTES, move || clock.advance(Duration::from_millis(ms))).await
-            }
-        };
-        spend(of("rival", "eve"), 8_500).await.unwrap();
-        let fault = spend(of("rival", "eve"), 1).await.unwrap_err();
-        assert_eq!((fault.code, reason(&fault)), (Code::ResourceExhausted, "cpu_quota"));
-        spend(of("rival", "mallory"), 8_000).await.unwrap();
-        assert_eq!(
-            reason(&spend(of("rival", "trent"), 1).await.unwrap_err()),
-            "cpu_quota",
-            "the tenant's is used up"
-        );
-        spend(of("acme", "alice"), 1).await.unwrap();
-        assert!(
-            heavy.run(&of("rival", "eve"), INLINE_BYTES - 1, || ()).await.is_ok(),
-            "small work is not counted"
-        );
-        clock.advance(Duration::from_secs(60));
-        spend(of("rival", "eve"), 1).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn what_waits_is_bounded_by_its_size_for_each_tenant() {
-        let (_, heavy) = world(HeavyLimits { bytes_per_tenant: 3 * INLINE_BYTES, ..HeavyLimits::default() });
-        let (go, gate) = mpsc::channel::<()>();
-        let run = |tenant: &'static str, bytes: usize| {
-            let heavy = heavy.clone();
-            tokio::spawn(async move { heavy.run(&of(tenant, "x"), bytes, || ()).await })
-        };
-        let blocker = tokio::spawn({
-            let heavy = heavy.clone();
-            async move { heavy.run(&of("rival", "x"), 2 * INLINE_BYTES, move || gate.recv()).await }
-        });
-        settle().await;
-        assert_eq!(reason(&run("rival", 2 * INLINE_BYTES).await.unwrap().unwrap_err()), "memory_quota");
-        let (rival, given_up) = (run("rival", INLINE_BYTES), run("acme", INLINE_BYTES));
-        settle().await;
-        given_up.abort();
-        let acme = run("acme", 3 * INLINE_BYTES);
-        settle().await;
-        go.send(()).unwrap();
-        blocker.await.unwrap().unwrap().unwrap();
-        rival.await.unwrap().unwrap();
-        acme.await.unwrap().unwrap();
-        run("rival", 3 * INLINE_BYTES).await.unwrap().unwrap();
-    }
-}
+mod tests;

@@ -37,7 +37,7 @@ pub fn late(trace: &Trace, end: End, at_ms: i64, duration_ms: u64) -> Statement 
         tenant: trace.tenant.as_str(),
         at_ms,
         run: trace.run.to_string(),
-        action: trace.action.as_str(),
+        action: trace.action.name.as_str(),
         entry: end.as_str(),
         correlation: trace.correlation.as_str(),
         lane: None,

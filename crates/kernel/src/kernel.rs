@@ -20,6 +20,7 @@ use crate::bus::Bus;
 use crate::health::Health;
 use crate::heavy::{HeavyLimits, HeavyWork};
 use crate::in_flight::{InFlight, InFlightCounts};
+use crate::interest::Interests;
 use crate::lanes::Lanes;
 use crate::ledger::{CutOff, Ledger, store_fault};
 use crate::log::Log;
@@ -92,6 +93,7 @@ pub struct Core {
     row_seal: RowSeal,
     pub(crate) refusals: RefusalBudget,
     in_flight: Arc<InFlightCounts>,
+    interests: Interests,
     shutting_down: AtomicBool,
 }
 
@@ -127,6 +129,7 @@ impl Kernel {
             row_seal: RowSeal::default(),
             refusals: RefusalBudget::default(),
             in_flight: Arc::default(),
+            interests: Interests::default(),
             shutting_down: AtomicBool::new(false),
             bus,
             ports,
@@ -271,6 +274,11 @@ impl Kernel {
     /// Where CPU-bound work over large inputs runs.
     pub fn heavy(&self) -> &HeavyWork {
         &self.0.heavy
+    }
+
+    /// What clients want to hear of.
+    pub fn interests(&self) -> &Interests {
+        &self.0.interests
     }
 
     /// How many runs hold a slot now.

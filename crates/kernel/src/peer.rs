@@ -31,6 +31,10 @@ pub enum About {
     Roots,
 }
 
+/// The news of a log message that belongs to no call. Its data has `level`, `logger` and `data`, and the `tenant` whose clients may
+/// hear it, or none if all may.
+pub const LOG_MESSAGE: &str = "log.message";
+
 /// How serious a message to the client is, in the words of syslog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -83,6 +87,16 @@ pub trait Peer: Send + Sync + 'static {
 
     /// Says in words where the work stands, to whoever asks after its task.
     fn status(&self, _message: &str) {}
+
+    /// From which level on this client wants log messages.
+    fn log_level(&self) -> Option<Severity> {
+        None
+    }
+
+    /// Whether it hears log messages that belong to no call.
+    fn hears_broadcasts(&self) -> bool {
+        false
+    }
 
     /// Lets the client reconnect to the stream of this answer; does nothing where there is none.
     fn close_stream(&self) {}

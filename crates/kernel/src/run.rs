@@ -15,17 +15,17 @@ use orchestr8_contract::{Code, Fault, Output};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use crate::action::{Cost, Halt, Reply};
+use crate::action::{Action, Cost, Halt, Reply};
 use crate::audit::AuditSubject;
 use crate::cancel::{Cancel, Why};
 use crate::context::Context;
 use crate::kernel::{Core, Kernel};
-use crate::ledger::Claim;
+use crate::late;
+use crate::ledger::{Claim, LateKeys};
 use crate::log::Log;
 use crate::outcome::End;
 use crate::pipeline::{Admitted, Hold};
 use crate::resilience::{self, breaker};
-use crate::settle;
 
 /// The work has been answered for; what is left is to write it down.
 pub struct Ended {
@@ -44,7 +44,7 @@ type Worked = Result<Reply, Halt>;
 pub async fn run(
     core: &Arc<Core>,
     mut admitted: Admitted,
-    claim: Option<Box<Claim>>,
+    mut claim: Option<Box<Claim>>,
     version: Option<u64>,
     hold: Hold,
 ) -> Ended {
@@ -56,7 +56,8 @@ pub async fn run(
         return Ended { admitted, claim, version, end, result, hold: Some(hold) };
     }
     let (sender, receiver) = oneshot::channel();
-    tokio::spawn(outlast(core.clone(), Trace::of(&admitted), work, hold, sender));
+    let keys = claim.as_mut().map(|claim| claim.late_keys());
+    tokio::spawn(outlast(core.clone(), Trace::of(&admitted, keys), work, hold, sender));
     let (end, result, hold) = Box::pin(first_of(core, &admitted, receiver)).await;
     Ended { admitted, claim, version, end, result, hold }
 }
@@ -105,7 +106,7 @@ async fn caught(work: impl Future<Output = Worked>, log: Log, correlation: Corre
 async fn resilient(
     core: Arc<Core>,
     policy: resilience::Resilience,
-    action: Arc<crate::action::Action>,
+    action: Arc<Action>,
     args: crate::submission::Args,
     context: Context,
 ) -> Worked {
@@ -174,7 +175,7 @@ async fn first_of(
                 // A client that is gone waits for nothing; the work may still end well, and that is recorded.
                 Some(Why::Disconnect) => listening = false,
                 Some(Why::Client | Why::Deadline) | None => {
-                    return (End::Aborted, Err(Fault::new(Code::Cancelled, "stopped on request").into()), None);
+                    return (End::Aborted, Err(stopped()), None);
                 }
             },
             () = &mut deadline => {
@@ -200,7 +201,7 @@ async fn outlast(
     let result = work.await;
     if let Err((result, Hold { slots, place, in_flight })) = answer.send((result, hold)) {
         drop((slots, place));
-        settle::late(&core, &trace, result).await;
+        late::settle(&core, trace, result).await;
         drop(in_flight);
     }
 }
@@ -208,44 +209,55 @@ async fn outlast(
 /// What is needed to record a late end.
 pub struct Trace {
     pub tenant: orchestr8_contract::id::Tenant,
-    pub action: orchestr8_contract::id::ActionName,
+    pub action: Arc<Action>,
     pub run: orchestr8_contract::id::RunId,
     pub correlation: orchestr8_contract::id::CorrelationId,
     pub cancel: Cancel,
     pub began_us: u64,
+    /// The keys it ran under, if it had any.
+    pub keys: Option<LateKeys>,
 }
 
 impl Trace {
-    fn of(admitted: &Admitted) -> Self {
+    fn of(admitted: &Admitted, keys: Option<LateKeys>) -> Self {
         let submission = &admitted.submission;
         Self {
             tenant: submission.principal.tenant.clone(),
-            action: admitted.action.name.clone(),
+            action: admitted.action.clone(),
             run: admitted.run,
             correlation: submission.correlation.clone(),
             cancel: submission.cancel.clone(),
             began_us: admitted.began_us,
+            keys,
         }
     }
 }
 
 /// The word for how it ended, and the result checked against what the action promises.
 fn judge(admitted: &Admitted, result: Worked) -> (End, Worked) {
-    let gone = admitted.submission.cancel.why() == Some(Why::Disconnect);
+    let why = admitted.submission.cancel.why();
+    let gone = why == Some(Why::Disconnect);
     match result {
-        Ok(reply) => match keeps_promise(admitted, &reply.output) {
+        Ok(reply) => match keeps_promise(&admitted.action, &reply.output) {
             Ok(()) if gone => (End::DisconnectedCompleted, Ok(reply)),
             Ok(()) => (End::Success, Ok(reply)),
             Err(fault) => (End::ToolError, Err(fault.into())),
         },
         Err(Halt::Asks(asks)) => (End::InputRequired, Err(Halt::Asks(asks))),
         Err(Halt::Fault(fault)) if gone => (End::Aborted, Err(fault.into())),
+        // The same outcome whether the work or we were the first to notice.
+        Err(Halt::Fault(_)) if why == Some(Why::Client) => (End::Aborted, Err(stopped())),
         Err(Halt::Fault(fault)) => (End::ToolError, Err(fault.into())),
     }
 }
 
-fn keeps_promise(admitted: &Admitted, output: &Output) -> Result<(), Fault> {
-    let Some(schema) = &admitted.action.output else { return Ok(()) };
+fn stopped() -> Halt {
+    Fault::new(Code::Cancelled, "stopped on request").into()
+}
+
+/// Whether an output has the shape that the action declares.
+pub fn keeps_promise(action: &Action, output: &Output) -> Result<(), Fault> {
+    let Some(schema) = &action.output else { return Ok(()) };
     let value = match output {
         Output::Json { value } => value,
         Output::Blocks { failed: true, .. } => return Ok(()),

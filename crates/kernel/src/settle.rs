@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::action::{Effect, Halt, Reply, Then, Versioning};
 use crate::audit;
-use crate::cancel::Why;
 use crate::journal;
 use crate::kernel::Core;
 use crate::ledger::{Claim, store_fault};
@@ -18,7 +17,7 @@ use crate::pipeline::{Admitted, Claimed, Held, InLane};
 use crate::ports::ids::For;
 use crate::ports::store::{Batch, Error};
 use crate::refusals::{self, RefusedCall};
-use crate::run::{Ended, Trace};
+use crate::run::Ended;
 use crate::submission::Version;
 use crate::versions::Turn;
 
@@ -163,29 +162,6 @@ pub fn lost(
         replayed: false,
         version: None,
         elapsed_us: core.ports.clock.elapsed_us().saturating_sub(began_us),
-    }
-}
-
-/// Records how work ended that had been answered for, or that nobody waited for.
-pub async fn late(core: &Core, trace: &Trace, result: Result<Reply, Halt>) {
-    let end = match (trace.cancel.why(), &result) {
-        (Some(Why::Client), _) | (Some(Why::Disconnect), Err(_)) => End::Aborted,
-        (Some(Why::Disconnect), Ok(_)) | (None, _) => End::DisconnectedCompleted,
-        (Some(Why::Deadline), _) => End::LateCompleted,
-    };
-    let duration_ms = core.ports.clock.elapsed_us().saturating_sub(trace.began_us) / 1000;
-    core.ports.log.info("the work ended after its answer", || {
-        json!({"correlationId": trace.correlation, "runId": trace.run, "action": trace.action,
-               "outcome": end.as_str(), "durationMs": duration_ms})
-    });
-    let mut batch = Batch::new();
-    batch.then(journal::late(trace, end, core.ports.clock.now_ms(), duration_ms));
-    if let Err(error) = core.ports.store.commit(batch).await {
-        let error = log::error(&store_fault(error));
-        core.ports.log.error(
-            "a late end could not be recorded",
-            json!({"correlationId": trace.correlation, "error": error}),
-        );
     }
 }
 

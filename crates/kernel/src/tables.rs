@@ -98,6 +98,15 @@ pub fn ledger_settle(
     )
 }
 
+/// Another outcome of the same run.
+pub fn ledger_replace(tenant: &str, scope: &str, key: &str, run: &str, outcome: &str) -> Statement {
+    Statement::new(
+        "UPDATE ledger SET outcome = ?5
+         WHERE tenant = ?1 AND scope = ?2 AND key = ?3 AND run = ?4 AND state = 'done'",
+        vec![tenant.into(), scope.into(), key.into(), run.into(), outcome.into()],
+    )
+}
+
 /// Gives a claimed key back: what was claimed did not run.
 pub fn ledger_release(tenant: &str, scope: &str, key: &str, run: &str) -> Statement {
     Statement::new(

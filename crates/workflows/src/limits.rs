@@ -215,6 +215,24 @@ pub const CLEANUP_MS: u64 = 2000;
 /// What the expressions of one template may grow to together: an input is held for as long as its step runs.
 pub const RESOLVED_BYTES: usize = 8_388_608;
 
+/// Fuel of one evaluation of a condition or template: one unit for each term and each value that is compared or copied, some ten
+/// nanoseconds. As many values as a template of `RESOLVED_BYTES` has at eight bytes each, so a template that may grow to that is
+/// not refused for its fuel.
+pub const EVALUATION_FUEL: u64 = 1_048_576;
+
+/// Fuel of all that the engine evaluates for one execution: conditions, switches, lists of `forEach`. Whoever reads an execution folds
+/// its journal, and so evaluates the same again; this is a second of work at most.
+pub const EXECUTION_FUEL: u64 = 64 * EVALUATION_FUEL;
+
+/// What may be evaluated on a thread that serves requests, at once: about a millisecond. More runs beside them, in turns by tenant.
+pub const INLINE_FUEL: u64 = 131_072;
+
+/// What a pure step may read on such a thread in all its passes: each operation of a transform is one.
+pub const INLINE_PASSED_BYTES: usize = 262_144;
+
+/// Fuel of evaluations beyond which an execution writes and looks at what it was told, a cancellation for example.
+pub const COMMIT_FUEL: u64 = EVALUATION_FUEL;
+
 /// Parentheses and `!` inside each other in a condition: its parser calls itself.
 pub const CONDITION_DEPTH: usize = 32;
 

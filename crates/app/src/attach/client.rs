@@ -52,10 +52,11 @@ pub fn attach(data: &Path, hello: &Hello) -> Result<Attached, Unattached> {
     })
 }
 
-/// The process that owns the data file and can be attached to, if it proves it.
-pub fn owner(data: &Path) -> Option<u32> {
+/// Which process owns the data file and can be attached to, if it proves it, as people are told.
+pub fn owner_line(data: &Path) -> Option<String> {
     let record = AttachRecord::of(data)?;
-    block(async { meet(&record).await }).is_ok().then_some(record.pid)
+    let is_proven = block(async { meet(&record).await }).is_ok();
+    is_proven.then(|| format!("process {} owns the data; other processes attach to it", record.pid))
 }
 
 /// Connects, and has the owner prove itself. Gives its nonce.

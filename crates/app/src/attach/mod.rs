@@ -16,7 +16,7 @@ mod proxy;
 mod record;
 mod replay;
 
-pub use client::{Attached, Unattached, attach, owner};
+pub use client::{Attached, Unattached, attach, owner_line};
 pub use handshake::{GovernedRole, Hello};
 pub use listener::{AttachListener, principal};
 pub use proxy::LineProxy;

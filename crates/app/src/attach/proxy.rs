@@ -243,7 +243,7 @@ impl LineProxy {
         {
             let is_answer = |line: &[u8]| {
                 serde_json::from_slice::<Heard>(line).is_ok_and(|heard| {
-                    heard.method.is_none() && heard.id.is_some_and(|heard| heard.to_string() == id)
+                    heard.method.is_none() && heard.id.map(|id| id.to_string()).as_ref() == Some(&id)
                 })
             };
             let _ = self.pass_back(&owner, lines, output, is_answer);

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::Shell;
 use super::signed_logs::{SignedLogs, Trusted};
-use crate::attach::owner;
+use crate::attach::owner_line;
 use crate::config::{Flags, Stranger, strangers};
 use crate::failure::Failure;
 use crate::runtime::secrets::InstallationKey;
@@ -153,16 +153,12 @@ fn secrets(settings: &Settings) -> Check {
 fn data(settings: &Settings) -> Vec<Check> {
     const HINT: &str = "stop orchestr8 and restore a backup; keep the damaged file";
     let Place::File { path, .. } = &settings.store.place else { return vec![ok("data", "kept in memory")] };
-    let mut checks = vec![room(path)];
-    checks.extend(permissions(path));
+    let mut checks: Vec<Check> = std::iter::once(room(path)).chain(permissions(path)).collect();
     if !path.exists() {
         checks.push(ok("store", format!("{} is made when orchestr8 first runs", path.display())));
         return checks;
     }
-    checks.extend(
-        owner(path)
-            .map(|pid| ok("owner", format!("process {pid} owns the data; other processes attach to it"))),
-    );
+    checks.extend(owner_line(path).map(|line| ok("owner", line)));
     checks.push(match look(&settings.store, path) {
         Err(failure) => check("store", Verdict::Fail, failure.message.clone(), failure.hint()),
         Ok(look) => {

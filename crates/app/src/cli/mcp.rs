@@ -6,6 +6,7 @@ mod attached;
 
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -139,7 +140,7 @@ async fn own(
     settings: Settings,
     governed: Option<GovernedRole>,
     input: impl Read + Send + 'static,
-    output: impl Write + Send + 'static,
+    output: impl Write + AsFd + Send + 'static,
     ready: impl FnOnce(),
 ) -> Result<(), Failure> {
     let who: Principal = principal(governed);

@@ -203,12 +203,13 @@ fn warn_of_plain_http(runtime: &Runtime, address: SocketAddr, settings: &edge::S
 }
 
 /// Which face is below which path, for the scopes of tokens. Files of the dashboard ask for no credentials.
-const FACES: [(&str, &str); 21] = [
+const FACES: [(&str, &str); 22] = [
     ("/mcp/actions", "knowledge"),
     ("/mcp/capabilities", "knowledge"),
     ("/mcp/heartbeat", "knowledge"),
     ("/mcp/requests", "knowledge"),
     ("/mcp", "mcp"),
+    ("/sse", "mcp"),
     ("/v1/dashboard", "dashboard"),
     ("/api/v1/dashboard", "dashboard"),
     ("/v1", "workflows"),
@@ -260,7 +261,11 @@ fn edge_settings(runtime: &Runtime) -> edge::Settings {
         max_streams_per_principal: http.max_streams_per_principal,
         max_failed_logins: http.max_failed_logins_per_minute,
         pages: None,
-        voices: vec![orchestr8_workflows_face::voice(&runtime.kernel), orchestr8_knowledge_face::voice()],
+        voices: vec![
+            orchestr8_workflows_face::voice(&runtime.kernel),
+            orchestr8_knowledge_face::voice(),
+            http::voice(),
+        ],
         ids: runtime.kernel.ports().ids.clone(),
     }
 }

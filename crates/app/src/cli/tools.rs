@@ -296,11 +296,11 @@ fn text(output: &Output) -> String {
 fn block(content: &Content) -> String {
     match content {
         Content::Text { text, .. } => text.clone(),
-        Content::Image { mime_type, data } | Content::Audio { mime_type, data } => {
+        Content::Image { mime_type, data, .. } | Content::Audio { mime_type, data, .. } => {
             format!("[{mime_type}, {} bytes of base64]", data.len())
         }
         Content::ResourceLink(link) => format!("[link to {}]", link.uri),
-        Content::Resource { resource } => contents_text(resource),
+        Content::Resource { resource, .. } => contents_text(resource),
     }
 }
 

@@ -377,6 +377,8 @@ pub struct Gateway {
 pub enum ServerKind {
     Stdio,
     Http,
+    /// The HTTP transport of revision 2024-11-05, which is found out in any case.
+    Sse,
 }
 
 #[cfg(test)]

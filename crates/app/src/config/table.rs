@@ -325,7 +325,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("gateway.tenantPrograms", Shape::Bool, Preset::Bool(false), "Whether admins of tenants other than local may add MCP servers that start programs, which run as the user of this server."),
     setting("gateway.allowedHosts", Shape::Texts, Preset::Texts(&[]), "Hosts at which tenants other than local may add MCP servers wherever they are: names, *.domain, or addresses. Without them only those of the public internet."),
     setting("gateway.allowPrivate", Shape::Bool, Preset::Bool(false), "Let MCP servers that tenants other than local add be at private and loopback addresses."),
-    setting("mcpServers.*.type", Shape::Choice(&["stdio", "http"]), Preset::Unset, "How to reach this other MCP server; follows from command or url if unset."),
+    setting("mcpServers.*.type", Shape::Choice(&["stdio", "http", "sse"]), Preset::Unset, "How to reach this other MCP server; follows from command or url if unset."),
     setting("mcpServers.*.command", Shape::Text, Preset::Unset, "The program to start."),
     setting("mcpServers.*.args", Shape::Texts, Preset::Texts(&[]), "Its arguments. ${NAME} in it stands for a variable of the environment, or for a named secret of the tenant.").secret(),
     setting("mcpServers.*.env", Shape::Pairs, Preset::Unset, "Its environment beyond the bare minimum; with ${NAME} as in args.").secret(),

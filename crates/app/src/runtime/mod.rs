@@ -271,6 +271,7 @@ impl Runtime {
                 eras: settings.eras,
                 tool_filter: settings.tool_filter.clone(),
                 max_result_bytes: settings.result_bytes,
+                message_bytes: settings.http.body_limit_bytes,
                 key_ttl_ms: settings.key_ttl_ms,
                 debug_stack: settings.debug_stack,
                 ..orchestr8_mcp::Settings::new(&settings.server_name, &settings.server_version, secret)

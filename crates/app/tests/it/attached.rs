@@ -115,7 +115,6 @@ fn five_processes_that_start_at_once_share_one_store() {
     }
 }
 
-/// The first editor is closed: the others go on in the same session, and nothing is lost.
 #[test]
 fn a_process_takes_over_when_the_owner_leaves() {
     let place = Place::new();
@@ -131,7 +130,6 @@ fn a_process_takes_over_when_the_owner_leaves() {
     }
     assert_eq!(inbox(&mut second, "board").len(), 4);
     assert_eq!(inbox(&mut third, "board").len(), 4);
-    // The next owner too.
     assert_eq!(second.end().0.code(), Some(0));
     assert_eq!(inbox(&mut third, "board").len(), 4);
     assert_eq!(third.end().0.code(), Some(0));
@@ -185,8 +183,7 @@ fn a_killed_owner_loses_nothing_that_was_acknowledged() {
             assert_eq!(sent.len(), AHEAD * 2);
         }
         first.end();
-        // The only process that is left answers once it owns the data, if it did not before.
-        inbox(&mut second, "board");
+        inbox(&mut second, "board"); // It answers once it owns the data, if it did not before.
         owner = second;
     }
     owner.end();

@@ -27,6 +27,7 @@ mod messages;
 mod others;
 mod pages;
 mod program;
+mod proxied;
 mod secrets;
 mod server;
 mod session_kill;

@@ -1,15 +1,18 @@
 //! Those who want to hear of changes: one listener on the kernel's bus, and everybody it passes the news on to.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use orchestr8_contract::Event;
 use orchestr8_contract::id::Tenant;
 use orchestr8_kernel::bus::{Bus, Filter};
+use orchestr8_kernel::interest::{Interest, Interests};
 use orchestr8_kernel::log::{self, Log};
+use orchestr8_kernel::peer::{LOG_MESSAGE, Severity};
 pub use orchestr8_kernel::registry::RESOURCE_UPDATED;
 use parking_lot::Mutex;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::era::SUBSCRIPTION_KEY;
@@ -54,12 +57,27 @@ pub struct Listener {
     pub subscription: Option<Id>,
     /// Whose resources it may hear of.
     tenant: Tenant,
-    resources: Mutex<BTreeSet<String>>,
+    resources: Mutex<BTreeMap<String, Interest>>,
+    /// From which level on it hears log messages that belong to no call (legacy era).
+    log: Mutex<Option<(Severity, Interest)>>,
+    interests: Interests,
 }
 
 impl Listener {
-    pub fn new(outlet: Arc<dyn Outlet>, lists: Lists, subscription: Option<Id>, tenant: Tenant) -> Self {
-        Self { outlet, lists, subscription, tenant, resources: Mutex::default() }
+    pub fn new(
+        outlet: Arc<dyn Outlet>,
+        lists: Lists,
+        subscription: Option<Id>,
+        tenant: Tenant,
+        interests: Interests,
+    ) -> Self {
+        let (resources, log) = (Mutex::default(), Mutex::default());
+        Self { outlet, lists, subscription, tenant, resources, log, interests }
+    }
+
+    /// It hears log messages from this level on.
+    pub fn log_from(&self, level: Severity) {
+        *self.log.lock() = Some((level, self.interests.log_from(&self.tenant, level)));
     }
 
     /// Resources of a tenant are announced to that tenant only; those of the server to all.
@@ -74,10 +92,11 @@ impl Listener {
                 "an address longer than {ADDRESS_BYTES} bytes cannot be followed"
             )));
         }
-        if resources.len() >= RESOURCES && !resources.contains(uri) {
+        if resources.len() >= RESOURCES && !resources.contains_key(uri) {
             return Err(Error::params(format!("{RESOURCES} resources are followed already")));
         }
-        resources.insert(uri.to_owned());
+        let interest = || self.interests.follow(&self.tenant, uri);
+        resources.entry(uri.to_owned()).or_insert_with(interest);
         Ok(())
     }
 
@@ -86,7 +105,7 @@ impl Listener {
     }
 
     pub fn followed(&self) -> Vec<String> {
-        self.resources.lock().iter().cloned().collect()
+        self.resources.lock().keys().cloned().collect()
     }
 
     /// Sends a notification, marked with the subscription it belongs to.
@@ -104,9 +123,19 @@ impl Listener {
 
     fn hear(&self, event: &Event) {
         match event.name {
-            RESOURCE_UPDATED if self.may_hear(event) && self.resources.lock().contains(&*event.subject) => {
+            RESOURCE_UPDATED
+                if self.may_hear(event) && self.resources.lock().contains_key(&*event.subject) =>
+            {
                 let params = Map::from_iter([("uri".to_owned(), Value::from(&*event.subject))]);
                 self.notify("notifications/resources/updated", params);
+            }
+            LOG_MESSAGE if self.may_hear(event) => {
+                let level = Severity::deserialize(&event.data["level"]).unwrap_or(Severity::Info);
+                if self.log.lock().as_ref().is_some_and(|(from, _)| level >= *from) {
+                    let members =
+                        ["level", "logger", "data"].map(|name| (name.to_owned(), event.data[name].clone()));
+                    self.notify("notifications/message", Map::from_iter(members));
+                }
             }
             REGISTRY_CHANGED => {
                 let changed = Lists::changed(&event.subject);
@@ -160,7 +189,7 @@ impl Audience {
     }
 
     fn listen(self: &Arc<Self>, bus: &Bus, log: &Log) {
-        match bus.subscribe(&Filter::names([REGISTRY_CHANGED, RESOURCE_UPDATED])) {
+        match bus.subscribe(&Filter::names([REGISTRY_CHANGED, RESOURCE_UPDATED, LOG_MESSAGE])) {
             Ok(mut news) => {
                 let audience = Arc::downgrade(self);
                 tokio::spawn(async move {

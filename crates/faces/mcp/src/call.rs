@@ -6,7 +6,7 @@ use orchestr8_contract::Fault;
 use orchestr8_contract::id::RunId;
 use orchestr8_contract::trace::TRACEPARENT;
 use orchestr8_kernel::action::{Action, Tasking};
-use orchestr8_kernel::outcome::End;
+use orchestr8_kernel::outcome::{End, Settled};
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::submission::{Identity, Scope};
 use orchestr8_kernel::{Args, Started, Submission};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::conclude::Asked;
 use crate::era::{Era, Revision};
-use crate::failure::{Failed, no_such_tool};
+use crate::failure::no_such_tool;
 use crate::from_wire;
 use crate::governed::{self, Witness};
 use crate::peer::Client;
@@ -162,10 +162,39 @@ fn unseen(request: &Request<'_>, asked: &Asked, args: &Args) -> Option<Outcome> 
     args.fits(kernel.limits().payload_bytes).ok()?;
     let fault = no_such_tool(&asked.name);
     kernel.health().ended(true, Some(fault.code));
-    let (run, correlation) = (RunId(kernel.ports().ids.fresh(For::Run)), request.correlation());
-    let call = Failed { tool: &asked.name, run, correlation: &correlation, era: request.era };
-    let body = asked.face.failed(&call, &fault);
-    Some(Outcome { result: Ok(body), correlation: Some(correlation) })
+    let settled = refused(request, fault);
+    asked.render(settled).ok()
+}
+
+/// A call that is refused before its arguments are looked at; its shape comes first all the same (MCP-ORDER-2).
+pub fn refuse(request: &Request<'_>, fault: Fault) -> Answer {
+    let Prepared { asked, args, questions, .. } = match prepare(request) {
+        Ok(prepared) => prepared,
+        Err(error) => return Err(error).into(),
+    };
+    let kernel = request.kernel().clone();
+    kernel.health().ended(true, Some(fault.code));
+    let settled = refused(request, fault);
+    if governed::role(request.who()).is_none() {
+        return Answer::Later(Box::pin(async move { asked.conclude(settled).await }));
+    }
+    let witness = Witness::of(request, &asked.name, &args, Arc::new(questions.client(request)));
+    Answer::Later(Box::pin(async move {
+        let settled = witness.see(&kernel, settled).await;
+        asked.conclude(settled).await
+    }))
+}
+
+fn refused(request: &Request<'_>, fault: Fault) -> Settled {
+    Settled {
+        run: RunId(request.kernel().ports().ids.fresh(For::Run)),
+        correlation: request.correlation(),
+        end: End::Refused,
+        result: Err(fault.into()),
+        replayed: false,
+        version: None,
+        elapsed_us: 0,
+    }
 }
 
 fn run(request: &Request<'_>, asked: Asked, submission: Submission, witness: Option<Witness>) -> Answer {

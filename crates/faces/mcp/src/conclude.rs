@@ -93,7 +93,7 @@ impl Asked {
                 Ok(to_wire::blocks_result(blocks, structured.as_ref(), meta.as_ref(), self.era))
             }
             Ok(Output::Resource { contents }) => {
-                let blocks = contents.into_iter().map(|resource| Content::Resource { resource }).collect();
+                let blocks = contents.into_iter().map(Content::resource).collect();
                 Ok(to_wire::blocks_result(blocks, None, None, self.era))
             }
             Ok(Output::Prompt { messages, .. }) => {

@@ -50,6 +50,8 @@ pub struct Incoming<'a> {
     pub idempotency_key: Option<Key>,
     /// Used where the message itself carries no correlation id (HTTP: the `X-Correlation-ID` header).
     pub correlation: Option<CorrelationId>,
+    /// How long the message was, if it was too long and this is what was kept of it (stdio).
+    pub oversized: Option<usize>,
     /// Used where the message itself names no trace (HTTP: the `traceparent` header).
     pub trace: Option<TraceParent>,
     /// Holds a modern request against its headers. Called once its `_meta` is known to be whole and before its version
@@ -94,13 +96,23 @@ pub struct Reply {
 }
 
 /// An answer that is not there yet: None when the client has cancelled it. Dropping it means that the client is gone.
-pub struct Pending(pub(crate) BoxFuture<'static, Option<Reply>>);
+pub struct Pending {
+    pub(crate) reply: BoxFuture<'static, Option<Reply>>,
+    pub(crate) correlation: CorrelationId,
+}
+
+impl Pending {
+    /// The id that the answer will have.
+    pub fn correlation(&self) -> &CorrelationId {
+        &self.correlation
+    }
+}
 
 impl Future for Pending {
     type Output = Option<Reply>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        self.0.as_mut().poll(context)
+        self.reply.as_mut().poll(context)
     }
 }
 
@@ -274,8 +286,12 @@ impl Connection {
 
     /// From now on the client hears of changes (legacy era).
     pub(crate) fn listen_to_changes(self: &Arc<Self>) {
-        let listener = Listener::new(self.outlet.clone(), Lists::ALL, None, self.who.tenant.clone());
         let kernel = self.face.kernel();
+        let (tenant, interests) = (self.who.tenant.clone(), kernel.interests().clone());
+        let listener = Listener::new(self.outlet.clone(), Lists::ALL, None, tenant, interests);
+        if let Some(level) = self.state.lock().log_level {
+            listener.log_from(level);
+        }
         let seat = self.face.audience().join(listener, kernel.bus(), kernel.log());
         *self.seat.lock() = Some(seat);
     }

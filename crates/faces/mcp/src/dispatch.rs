@@ -1,9 +1,9 @@
 //! One message in, one answer out: the way of a message through a connection.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use orchestr8_contract::id::{CorrelationId, RunId};
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::Code;
+use orchestr8_contract::id::CorrelationId;
 use orchestr8_kernel::ports::ids::For;
 use orchestr8_kernel::{Cancel, Why};
 use serde_json::json;
@@ -12,12 +12,11 @@ use serde_json::value::RawValue;
 use crate::connection::{Connection, Incoming, Pending, Phase, Received, Reply};
 use crate::era::{Era, Revision};
 use crate::face::Outlet;
-use crate::failure::Failed;
 use crate::from_wire::Params;
 use crate::handshake::{self, admit_legacy, admit_modern};
 use crate::methods::Serve;
+use crate::oversized;
 use crate::request::{Answer, Outcome, Request};
-use crate::salvage::Salvage;
 use crate::wire::{self, Error, Id, Message, Raw, Refused};
 
 /// A request in flight. Dropped unanswered, its client is gone.
@@ -41,8 +40,8 @@ impl Drop for Ticket {
 struct Envelope {
     id: Id,
     era: Era,
-    /// The client's id for the request, if it gave one.
-    given: Option<CorrelationId>,
+    /// The client's id for the request, or the one that was made for it, once one was needed (MCP-CORR-1, MCP-CORR-2).
+    correlation: OnceLock<CorrelationId>,
 }
 
 impl Connection {
@@ -62,42 +61,6 @@ impl Connection {
             Ok(Message::Batch(messages)) => self.receive_batch(&messages, incoming, &related),
             Ok(message) => self.receive_one(message, incoming, &related),
         }
-    }
-
-    /// A message that was too long to be kept is answered all the same: a call as its arguments being too large
-    /// (MCP-ORDER-4), anything else as an invalid request.
-    pub fn receive_oversized(&self, salvage: &Salvage) -> Received {
-        let phase = self.phase();
-        if phase == Phase::Closed {
-            return Received::Nothing;
-        }
-        let (kernel, id) = (self.face.kernel(), salvage.id());
-        if salvage.is_response() {
-            self.asks.answered(id.as_ref(), None, None);
-            return Received::Nothing;
-        }
-        let limit = kernel.limits().payload_bytes;
-        let message = format!("the message has {} bytes; arguments may have {limit}", salvage.bytes);
-        let fault = Fault::new(Code::ResourceExhausted, message)
-            .with("reason", "payload_too_large")
-            .with("bytes", salvage.bytes)
-            .with("maxPayloadBytes", limit);
-        let Some(id) = id.filter(|_| salvage.is_call() && phase == Phase::Running) else {
-            let error = Error::new(wire::INVALID_REQUEST, format!("Invalid Request: {}", fault.message));
-            return Received::Reply(
-                self.refuse(salvage.id().as_ref(), &error.with("code", fault.code.as_str())),
-            );
-        };
-        kernel.health().ended(true, Some(fault.code));
-        let era = Era::Legacy(self.state.lock().revision);
-        let ids = &kernel.ports().ids;
-        let (run, correlation) =
-            (RunId(ids.fresh(For::Run)), CorrelationId::from_uuid(ids.fresh(For::Correlation)));
-        // Which tool it was for lies somewhere in what was not kept.
-        let call = Failed { tool: "tools/call", run, correlation: &correlation, era };
-        let body = self.face.failed(&call, &fault);
-        let envelope = Envelope { id, era, given: None };
-        Received::Reply(self.reply(&envelope, Outcome { result: Ok(body), correlation: Some(correlation) }))
     }
 
     /// An error outside any method. Its correlation id is the connection's: nothing else is known (MCP-CORR-4).
@@ -148,7 +111,7 @@ impl Connection {
         }
     }
 
-    fn serve(
+    pub(crate) fn serve(
         self: &Arc<Self>,
         id: Id,
         method: &str,
@@ -159,10 +122,11 @@ impl Connection {
         let params = Params::read(params);
         let given =
             params.as_ref().ok().and_then(Params::correlation).or_else(|| incoming.correlation.clone());
+        let correlation = given.map_or_else(OnceLock::new, OnceLock::from);
         let says_modern = incoming.modern || params.as_ref().is_ok_and(Params::is_modern);
         let is_modern = says_modern && self.face.settings().eras.modern;
-        let mut envelope =
-            Envelope { id, era: if is_modern { Era::Modern } else { Era::Legacy(Revision::NEWEST) }, given };
+        let era = if is_modern { Era::Modern } else { Era::Legacy(Revision::NEWEST) };
+        let mut envelope = Envelope { id, era, correlation };
         let admitted = if is_modern {
             admit_modern(self, method, params, incoming)
         } else {
@@ -188,10 +152,12 @@ impl Connection {
             capabilities: admitted.capabilities,
             log_level: admitted.log_level,
             cancel: &ticket.cancel,
+            correlation: &envelope.correlation,
         };
-        let answer = match &admitted.method.serve {
-            Serve::Now(serve) => serve(&request).into(),
-            Serve::Any(serve) => serve(&request),
+        let answer = match (incoming.oversized, &admitted.method.serve) {
+            (Some(bytes), _) => oversized::answer(&request, bytes),
+            (None, Serve::Now(serve)) => serve(&request).into(),
+            (None, Serve::Any(serve)) => serve(&request),
         };
         self.answer(answer, envelope, ticket)
     }
@@ -228,7 +194,8 @@ impl Connection {
             }
             Answer::Later(mut later) => {
                 let connection = self.clone();
-                Received::Pending(Pending(Box::pin(async move {
+                let correlation = self.fresh_unless(&envelope.correlation).clone();
+                let reply = Box::pin(async move {
                     let cancel = ticket.cancel.clone();
                     let outcome = tokio::select! {
                         biased;
@@ -243,21 +210,25 @@ impl Connection {
                     drop(ticket);
                     let is_wanted = connection.phase() != Phase::Closed;
                     outcome.filter(|_| is_wanted).map(|outcome| connection.reply(&envelope, outcome))
-                })))
+                });
+                Received::Pending(Pending { reply, correlation })
             }
         }
     }
 
     fn reply(&self, envelope: &Envelope, outcome: Outcome) -> Reply {
         let Outcome { result, correlation } = outcome;
-        let correlation = correlation.or_else(|| envelope.given.clone()).unwrap_or_else(|| self.id.clone());
+        let correlation = correlation.or_else(|| envelope.correlation.get().cloned());
         match result {
             Ok(body) => {
+                let correlation = correlation.unwrap_or_else(|| self.id.clone());
                 let is_replay = body.is_replay;
                 let text = body.respond(&envelope.id, envelope.era, self.face.server());
                 Reply { text, status: 200, correlation, is_replay }
             }
             Err(error) => {
+                let correlation =
+                    correlation.unwrap_or_else(|| self.fresh_unless(&envelope.correlation).clone());
                 self.face.kernel().log().debug("answered with an error", || {
                     json!({"correlationId": correlation.as_str(), "outcome": "protocol_error", "code": error.code, "reason": error.message})
                 });
@@ -265,6 +236,12 @@ impl Connection {
                 Reply { text, status: error.status, correlation, is_replay: false }
             }
         }
+    }
+
+    /// The id of a request; made now if there is none yet.
+    pub(crate) fn fresh_unless<'a>(&self, correlation: &'a OnceLock<CorrelationId>) -> &'a CorrelationId {
+        let ids = &self.face.kernel().ports().ids;
+        correlation.get_or_init(|| CorrelationId::from_uuid(ids.fresh(For::Correlation)))
     }
 
     /// Several messages at once, which only one revision has. The answers come together, in the order of the messages.
@@ -303,8 +280,8 @@ impl Connection {
         if answers.is_empty() {
             return Received::Nothing;
         }
-        let connection = self.id.clone();
-        Received::Pending(Pending(Box::pin(async move {
+        let (connection, correlation) = (self.id.clone(), self.id.clone());
+        let reply = Box::pin(async move {
             let mut texts = Vec::with_capacity(answers.len());
             for answer in answers {
                 match answer {
@@ -319,6 +296,7 @@ impl Connection {
                 correlation: connection,
                 is_replay: false,
             })
-        })))
+        });
+        Received::Pending(Pending { reply, correlation })
     }
 }

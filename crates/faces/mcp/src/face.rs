@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::audience::Audience;
 use crate::connection::{Connection, Saved};
 use crate::governed;
+use crate::http;
 use crate::results;
 use crate::seal::Seal;
 use crate::tasks::Tasks;
@@ -55,6 +56,8 @@ pub struct Settings {
     pub tool_filter: ToolFilter,
     /// Seals what clients keep for us: request states and list cursors, and the session ids of HTTP.
     pub secret: [u8; 32],
+    /// A longer message is not kept. Over HTTP the edge has the same limit.
+    pub message_bytes: usize,
     /// A longer result is kept here and handed out in pages.
     pub max_result_bytes: usize,
     /// How long the outcome of a keyed call answers repeats.
@@ -78,6 +81,7 @@ impl Settings {
             page_size: 100,
             tool_filter: ToolFilter::default(),
             secret,
+            message_bytes: http::BODY_LIMIT_BYTES,
             max_result_bytes: 131_072,
             key_ttl_ms: limits::KEY_TTL_MS,
             ask_timeout_ms: limits::TIMEOUT_MS,

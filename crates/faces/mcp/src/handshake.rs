@@ -201,5 +201,9 @@ pub fn ping(_: &Request<'_>) -> Result<Body, Error> {
 pub fn set_level(request: &Request<'_>) -> Result<Body, Error> {
     let level = severity(&request.params.required_text("level")?)?;
     request.connection.change(|state| state.log_level = Some(level));
+    request.connection.with_listener(|listener| {
+        listener.log_from(level);
+        Ok(())
+    })?;
     Ok(Body::empty())
 }

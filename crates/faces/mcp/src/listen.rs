@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use orchestr8_kernel::action::Action;
+use orchestr8_contract::Kind;
+use orchestr8_kernel::Args;
+use orchestr8_kernel::action::{Action, Halt};
 use serde_json::{Map, Value};
 
 use crate::audience::{Listener, Lists};
@@ -15,8 +17,9 @@ use crate::reads::{is_for, unknown_resource};
 use crate::request::{Answer, Outcome, Request};
 use crate::tables::Owner;
 use crate::tasks::{self, Task};
-use crate::to_wire::tasks_undeclared;
-use crate::wire::Error;
+use crate::to_wire::{self, tasks_undeclared};
+use crate::upstream;
+use crate::wire::{self, Error};
 
 /// One stream may follow this many tasks.
 const TASKS_FOLLOWED: usize = 100;
@@ -24,6 +27,9 @@ const TASKS_FOLLOWED: usize = 100;
 /// `resources/subscribe` (legacy). What cannot be read cannot be followed.
 pub fn subscribe(request: &Request<'_>) -> Answer {
     let followed = request.params.required_text("uri").and_then(|uri| {
+        if let Some(action) = upstream::action_for(request, upstream::FOLLOW, &uri) {
+            return Ok(follow_upstream(request, &action, uri.into_owned()));
+        }
         let action = readable(request, &uri).ok_or_else(|| unknown_resource(&uri, request.era))?;
         if let Some(refused) = request.refuse(&action) {
             return Ok(refused);
@@ -32,6 +38,22 @@ pub fn subscribe(request: &Request<'_>) -> Answer {
         Ok(Ok(Body::empty()).into())
     });
     followed.unwrap_or_else(|error| Err(error).into())
+}
+
+/// Follows a resource of another server, if that tells of its changes.
+fn follow_upstream(request: &Request<'_>, action: &Action, uri: String) -> Answer {
+    let args = Map::from_iter([("uri".to_owned(), Value::from(uri.as_str()))]);
+    let submission = request.submission(action.name.as_str().into(), Args::new(args));
+    let (connection, era) = (request.connection.clone(), request.era);
+    upstream::run(request, submission, move |settled| {
+        let result = match settled.result {
+            Ok(_) => connection.with_listener(|listener| listener.follow(&uri)).map(|()| Body::empty()),
+            Err(Halt::Fault(fault)) if fault.kind() == Kind::NotFound => Err(unknown_resource(&uri, era)),
+            Err(Halt::Fault(fault)) => Err(to_wire::protocol_error(&fault, settled.run)),
+            Err(Halt::Asks(_)) => Err(Error::new(wire::INTERNAL, "following asks nothing")),
+        };
+        Outcome { result, correlation: Some(settled.correlation) }
+    })
 }
 
 /// The action that reads an address, if there is one for this connection.
@@ -68,6 +90,7 @@ pub fn listen(request: &Request<'_>) -> Answer {
         wanted.lists,
         Some(request.id.clone()),
         request.who().tenant.clone(),
+        request.kernel().interests().clone(),
     );
     let mut resources = Vec::new();
     for uri in wanted.resources {

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::body::{Body, CacheScope};
 use crate::era::{Era, Revision};
 use crate::governed;
-use crate::request::Request;
+use crate::request::{Answer, Request};
+use crate::upstream;
 use crate::wire::Error;
 
 /// The name of an action's version and of its other names in `_meta`.
@@ -32,21 +33,81 @@ pub fn tools(request: &Request<'_>) -> Result<Body, Error> {
     }
 }
 
-pub fn prompts(request: &Request<'_>) -> Result<Body, Error> {
+pub fn prompts(request: &Request<'_>) -> Answer {
     let table = request.kernel().registry().table();
-    page(request, "prompts", table.prompts(), |action| prompt(action, request.era))
+    let own = own_entries(request, table.prompts(), prompt);
+    merged(request, "prompts", own, |entry| text(entry, "name"))
 }
 
-pub fn resources(request: &Request<'_>) -> Result<Body, Error> {
+pub fn resources(request: &Request<'_>) -> Answer {
     let table = request.kernel().registry().table();
     let fixed = table.resources().filter(|action| matches!(address(action), Some(Address::Fixed(_))));
-    page(request, "resources", fixed, |action| resource(action, request.era))
+    merged(request, "resources", own_entries(request, fixed, resource), |entry| behind(&text(entry, "uri")))
 }
 
-pub fn templates(request: &Request<'_>) -> Result<Body, Error> {
+pub fn templates(request: &Request<'_>) -> Answer {
     let table = request.kernel().registry().table();
     let templates = table.resources().filter(|action| matches!(address(action), Some(Address::Template(_))));
-    page(request, "resourceTemplates", templates, |action| resource(action, request.era))
+    let own = own_entries(request, templates, resource);
+    merged(request, "resourceTemplates", own, |entry| behind(&text(entry, "uriTemplate")))
+}
+
+/// An entry of a list, and the key by which it is ordered.
+type Entry = (String, Value);
+
+fn own_entries<'a>(
+    request: &Request<'_>,
+    actions: impl Iterator<Item = &'a Arc<Action>>,
+    show: impl Fn(&Action, Era) -> Value,
+) -> Vec<Entry> {
+    let (face, who) = (&request.connection.face, request.who());
+    let seen = actions.filter(|action| face.lists(action, who));
+    seen.map(|action| (action.name.to_string(), show(action, request.era))).collect()
+}
+
+fn text(entry: &Map<String, Value>, member: &str) -> String {
+    entry.get(member).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// The key of what comes after all that is our own: no name of an action has this character.
+fn behind(uri: &str) -> String {
+    format!("~{uri}")
+}
+
+/// Our own entries and those of other servers, page by page.
+fn merged(
+    request: &Request<'_>,
+    member: &'static str,
+    mut own: Vec<Entry>,
+    key: fn(&Map<String, Value>) -> String,
+) -> Answer {
+    let after = match request.params.text("cursor") {
+        Ok(cursor) => cursor.map(|cursor| read_cursor(member, &cursor)).transpose(),
+        Err(error) => Err(error),
+    };
+    let after = match after {
+        Ok(after) => after,
+        Err(error) => return Err(error).into(),
+    };
+    let (size, ttl_ms) = (request.settings().page_size.max(1), request.settings().cache_ttl_ms);
+    let page = move |mut entries: Vec<Entry>| {
+        entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut rest = entries.into_iter().filter(|(key, _)| after.as_ref().is_none_or(|after| key > after));
+        let shown: Vec<Entry> = rest.by_ref().take(size).collect();
+        let values: Vec<&Value> = shown.iter().map(|(_, value)| value).collect();
+        let body = Body::with_capacity(4096).value(member, &values).cached(ttl_ms, CacheScope::Private);
+        match (rest.next(), shown.last()) {
+            (Some(_), Some((last, _))) => body.text("nextCursor", &write_cursor(member, last)),
+            (Some(_), None) | (None, _) => body,
+        }
+    };
+    let Some(submission) = upstream::list(request, member) else { return Ok(page(own)).into() };
+    let era = request.era;
+    upstream::run(request, submission, move |settled| {
+        let others = upstream::entries(&settled, era).into_iter();
+        own.extend(others.map(|entry| (key(&entry), Value::Object(entry))));
+        Ok(page(own)).into()
+    })
 }
 
 fn is_hidden(action: &Action) -> bool {

@@ -4,7 +4,7 @@ use crate::body::Body;
 use crate::era::Revision;
 use crate::request::{Answer, Request};
 use crate::wire::Error;
-use crate::{call, handshake, listen, lists, reads, task_calls};
+use crate::{call, completions, handshake, listen, lists, reads, task_calls};
 
 /// What serves a method.
 pub enum Serve {
@@ -46,16 +46,19 @@ const fn modern(name: &'static str, object: Option<&'static str>, serve: Serve) 
     Method { name, legacy: None, modern: true, gate: Gate::Running, object, serve }
 }
 
+/// The method whose failures are results.
+pub const TOOLS_CALL: &str = "tools/call";
+
 /// The table. The methods called most come first.
 pub static METHODS: [Method; 20] = [
-    both("tools/call", Some("name"), Serve::Any(call::call)),
+    both(TOOLS_CALL, Some("name"), Serve::Any(call::call)),
     both("tools/list", None, Serve::Now(lists::tools)),
     both("resources/read", Some("uri"), Serve::Any(reads::resource)),
     both("prompts/get", Some("name"), Serve::Any(reads::prompt)),
-    both("resources/list", None, Serve::Now(lists::resources)),
-    both("resources/templates/list", None, Serve::Now(lists::templates)),
-    both("prompts/list", None, Serve::Now(lists::prompts)),
-    both("completion/complete", None, Serve::Any(reads::complete)),
+    both("resources/list", None, Serve::Any(lists::resources)),
+    both("resources/templates/list", None, Serve::Any(lists::templates)),
+    both("prompts/list", None, Serve::Any(lists::prompts)),
+    both("completion/complete", None, Serve::Any(completions::complete)),
     legacy("ping", Revision::FIRST, Serve::Now(handshake::ping)),
     Method {
         gate: Gate::Opening,

@@ -64,12 +64,17 @@ impl<W: Write + Send + 'static> Outbox<W> {
         match written.and_then(|()| writer.flush()) {
             Ok(()) => true,
             Err(_) => {
-                self.is_broken.store(true, Ordering::Release);
-                self.gone.cancel();
-                self.drained.notify_waiters();
+                self.break_off();
                 false
             }
         }
+    }
+
+    /// The client reads no more.
+    pub fn break_off(&self) {
+        self.is_broken.store(true, Ordering::Release);
+        self.gone.cancel();
+        self.drained.notify_waiters();
     }
 
     /// Queues a reply; waits, without holding a thread, while there is no room.

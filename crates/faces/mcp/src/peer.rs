@@ -170,6 +170,14 @@ impl Peer for Client {
         }
     }
 
+    fn log_level(&self) -> Option<Severity> {
+        self.log_level
+    }
+
+    fn hears_broadcasts(&self) -> bool {
+        !self.era.is_modern()
+    }
+
     fn close_stream(&self) {
         self.related.close();
     }

@@ -1,35 +1,42 @@
-//! Resources read, prompts made ready, arguments completed.
+//! Resources read and prompts made ready.
 
 use std::sync::Arc;
 
 use orchestr8_contract::{Fault, Kind, Output};
-use orchestr8_kernel::action::{Action, Address, Halt, Shown};
+use orchestr8_kernel::Args;
+use orchestr8_kernel::action::{Action, Halt, Shown};
 use orchestr8_kernel::outcome::Settled;
-use orchestr8_kernel::{Args, Started};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::body::{Body, CacheScope};
 use crate::era::Era;
 use crate::governed;
-use crate::lists::address;
 use crate::questions::{Questions, Retry};
 use crate::request::{Answer, Outcome, Request};
 use crate::to_wire;
+use crate::upstream;
 use crate::wire::{self, Error};
-
-/// The protocol lets an answer hold this many suggestions.
-const SUGGESTIONS: usize = 100;
 
 /// What a read is about, to tell what became of it.
 struct Subject {
     era: Era,
-    uri: Option<String>,
+    object: Object,
     cache_ttl_ms: u64,
+}
+
+/// The address or the name that was asked for.
+enum Object {
+    Resource(String),
+    Prompt(String),
 }
 
 /// `resources/read`.
 pub fn resource(request: &Request<'_>) -> Answer {
     let found = request.params.required_text("uri").and_then(|uri| {
+        if let Some(action) = upstream::action_for(request, upstream::READ, &uri) {
+            let args = Map::from_iter([("uri".to_owned(), Value::from(uri.as_ref()))]);
+            return Ok((action, args, uri.into_owned()));
+        }
         let table = request.kernel().registry().table();
         let found = table.resource(&uri).filter(|(action, _)| is_for(request, action));
         let (action, places) = found.ok_or_else(|| unknown_resource(&uri, request.era))?;
@@ -40,7 +47,7 @@ pub fn resource(request: &Request<'_>) -> Answer {
     });
     match found {
         Err(error) => Err(error).into(),
-        Ok((action, args, uri)) => run(request, &action, args, Some(uri)),
+        Ok((action, args, uri)) => run(request, &action, args, Object::Resource(uri)),
     }
 }
 
@@ -60,48 +67,59 @@ pub fn prompt(request: &Request<'_>) -> Answer {
         let action = request.kernel().registry().find(&name);
         let action =
             action.filter(|action| matches!(action.shown, Shown::Prompt { .. }) && is_for(request, action));
-        let action = action.ok_or_else(|| Error::params(format!("there is no prompt named '{name}'")))?;
         let args = request.params.map("arguments")?.unwrap_or_default();
-        prompt_arguments(&action, &args)?;
-        Ok((action, args))
+        match (action, upstream::action(request, upstream::PROMPT)) {
+            (Some(action), _) => {
+                prompt_arguments(&action, &args)?;
+                Ok((action, args, name.into_owned()))
+            }
+            (None, Some(action)) => {
+                are_texts(&args)?;
+                let mut outer = Map::from_iter([("name".to_owned(), Value::from(name.as_ref()))]);
+                outer.insert("arguments".into(), Value::Object(args));
+                Ok((action, outer, name.into_owned()))
+            }
+            (None, None) => Err(unknown_prompt(&name)),
+        }
     });
     match found {
         Err(error) => Err(error).into(),
-        Ok((action, args)) => run(request, &action, args, None),
+        Ok((action, args, name)) => run(request, &action, args, Object::Prompt(name)),
+    }
+}
+
+pub fn unknown_prompt(name: &str) -> Error {
+    Error::params(format!("there is no prompt named '{name}'"))
+}
+
+fn are_texts(args: &Map<String, Value>) -> Result<(), Error> {
+    match args.iter().find(|(_, value)| !value.is_string()) {
+        Some((name, _)) => Err(Error::params(format!("arguments.{name} must be a string"))),
+        None => Ok(()),
     }
 }
 
 fn prompt_arguments(action: &Action, args: &Map<String, Value>) -> Result<(), Error> {
     let Shown::Prompt { arguments } = &action.shown else { return Ok(()) };
-    if let Some((name, _)) = args.iter().find(|(_, value)| !value.is_string()) {
-        return Err(Error::params(format!("arguments.{name} must be a string")));
-    }
+    are_texts(args)?;
     match arguments.iter().find(|argument| argument.required && !args.contains_key(&argument.name)) {
         Some(argument) => Err(Error::params(format!("arguments.{} is missing", argument.name))),
         None => Ok(()),
     }
 }
 
-fn run(request: &Request<'_>, action: &Arc<Action>, args: Map<String, Value>, uri: Option<String>) -> Answer {
+fn run(request: &Request<'_>, action: &Arc<Action>, args: Map<String, Value>, object: Object) -> Answer {
     let args = Args::new(args);
     let name: Arc<str> = action.name.as_str().into();
     let questions = match Questions::of(request, &name, Some(args.as_value().to_string())) {
         Ok(questions) => questions,
         Err(error) => return Err(error).into(),
     };
-    let subject = Subject { era: request.era, uri, cache_ttl_ms: request.settings().cache_ttl_ms };
+    let subject = Subject { era: request.era, object, cache_ttl_ms: request.settings().cache_ttl_ms };
     let mut submission = request.submission(name, args);
     submission.peer = Some(Arc::new(questions.client(request)));
     let retry = questions.retry;
-    match request.kernel().start(submission) {
-        Started::Done(settled) => Answer::Now(conclude(*settled, &subject, retry.as_deref())),
-        Started::Running(task) => Answer::Later(Box::pin(async move {
-            match task.await {
-                Ok(settled) => conclude(settled, &subject, retry.as_deref()),
-                Err(_) => Outcome::from(Err(Error::new(wire::INTERNAL, "the read was lost"))),
-            }
-        })),
-    }
+    upstream::run(request, submission, move |settled| conclude(settled, &subject, retry.as_deref()))
 }
 
 fn conclude(settled: Settled, subject: &Subject, retry: Option<&Retry>) -> Outcome {
@@ -117,9 +135,11 @@ fn conclude(settled: Settled, subject: &Subject, retry: Option<&Retry>) -> Outco
 }
 
 fn shown(output: &Output, subject: &Subject) -> Body {
-    match &subject.uri {
-        Some(uri) => to_wire::resource_result(output, uri).cached(subject.cache_ttl_ms, CacheScope::Private),
-        None => to_wire::prompt_result(output, subject.era),
+    match &subject.object {
+        Object::Resource(uri) => {
+            to_wire::resource_result(output, uri).cached(subject.cache_ttl_ms, CacheScope::Private)
+        }
+        Object::Prompt(_) => to_wire::prompt_result(output, subject.era),
     }
 }
 
@@ -127,76 +147,9 @@ fn error(fault: &Fault, run: orchestr8_contract::id::RunId, subject: &Subject) -
     if let Some(error) = to_wire::special_error(fault, subject.era) {
         return error;
     }
-    match &subject.uri {
-        Some(uri) if fault.kind() == Kind::NotFound => unknown_resource(uri, subject.era),
-        Some(_) | None => to_wire::protocol_error(fault, run),
-    }
-}
-
-/// `completion/complete`. Suggestions are for those who may run what they complete.
-pub fn complete(request: &Request<'_>) -> Answer {
-    let completion = match Completion::of(request) {
-        Ok(completion) => completion,
-        Err(error) => return Err(error).into(),
-    };
-    request.refuse(&completion.action).unwrap_or_else(|| Ok(completion.suggest()).into())
-}
-
-/// What is completed: an argument of an action, what was typed of it, and the arguments that are known.
-struct Completion {
-    action: Arc<Action>,
-    argument: String,
-    typed: String,
-    known: Map<String, Value>,
-}
-
-impl Completion {
-    fn of(request: &Request<'_>) -> Result<Self, Error> {
-        let about = request.params.map("ref")?.ok_or_else(|| Error::params("ref is missing"))?;
-        let argument = request.params.map("argument")?.ok_or_else(|| Error::params("argument is missing"))?;
-        let context = request.params.map("context")?.unwrap_or_default();
-        let (name, typed) = (text(&argument, "argument", "name")?, text(&argument, "argument", "value")?);
-        let known = context.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
-        Ok(Self { action: completed(request, &about)?, argument: name, typed, known })
-    }
-
-    fn suggest(&self) -> Body {
-        let complete = self.action.complete.as_ref();
-        let mut values =
-            complete.map(|complete| complete(&self.argument, &self.typed, &self.known)).unwrap_or_default();
-        let total = values.len();
-        values.truncate(SUGGESTIONS);
-        let completion = json!({"values": values, "total": total, "hasMore": total > SUGGESTIONS});
-        Body::empty().value("completion", &completion)
-    }
-}
-
-fn text(map: &Map<String, Value>, what: &str, name: &str) -> Result<String, Error> {
-    let text = map.get(name).and_then(Value::as_str).map(str::to_owned);
-    text.ok_or_else(|| Error::params(format!("{what}.{name} must be a string")))
-}
-
-/// The prompt or resource whose argument is completed.
-fn completed(request: &Request<'_>, about: &Map<String, Value>) -> Result<Arc<Action>, Error> {
-    let table = request.kernel().registry().table();
-    match text(about, "ref", "type")?.as_str() {
-        "ref/prompt" => {
-            let wanted = text(about, "ref", "name")?;
-            let found = table.find(&wanted).filter(|action| matches!(action.shown, Shown::Prompt { .. }));
-            let found = found.filter(|action| is_for(request, action)).cloned();
-            found.ok_or_else(|| Error::params(format!("there is no prompt named '{wanted}'")))
-        }
-        "ref/resource" => {
-            let wanted = text(about, "ref", "uri")?;
-            let same = |action: &&Arc<Action>| match address(action) {
-                Some(Address::Fixed(uri) | Address::Template(uri)) => *uri == wanted,
-                None => false,
-            };
-            let found =
-                table.resources().find(same).or_else(|| table.resource(&wanted).map(|(action, _)| action));
-            let found = found.filter(|action| is_for(request, action)).cloned();
-            found.ok_or_else(|| unknown_resource(&wanted, request.era))
-        }
-        other => Err(Error::params(format!("ref.type '{other}' is neither ref/prompt nor ref/resource"))),
+    match &subject.object {
+        Object::Resource(uri) if fault.kind() == Kind::NotFound => unknown_resource(uri, subject.era),
+        Object::Prompt(name) if fault.kind() == Kind::NotFound => unknown_prompt(name),
+        Object::Resource(_) | Object::Prompt(_) => to_wire::protocol_error(fault, run),
     }
 }

@@ -1,6 +1,6 @@
 //! A request that may be served, and what serving it gives.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::future::BoxFuture;
 use orchestr8_contract::TraceParent;
@@ -35,6 +35,8 @@ pub struct Request<'a> {
     pub capabilities: Capabilities,
     pub log_level: Option<Severity>,
     pub cancel: &'a Cancel,
+    /// Its id in the log, once it has one.
+    pub correlation: &'a OnceLock<CorrelationId>,
 }
 
 impl Request<'_> {
@@ -106,8 +108,7 @@ impl Request<'_> {
 
     /// MCP-CORR-1 and MCP-CORR-2: the client's id, or a fresh one.
     pub fn correlation(&self) -> CorrelationId {
-        let given = self.params.correlation().or_else(|| self.incoming.correlation.clone());
-        given.unwrap_or_else(|| CorrelationId::from_uuid(self.kernel().ports().ids.fresh(For::Correlation)))
+        self.connection.fresh_unless(self.correlation).clone()
     }
 }
 

@@ -76,6 +76,7 @@ pub async fn keep(
         description: Some("The whole result; read it in pages with ?offset=<bytes>.".into()),
         mime_type: Some(mime_type.to_owned()),
         size: u64::try_from(text.len()).ok(),
+        annotations: None,
     };
     Ok(vec![Content::text(note), Content::ResourceLink(link)])
 }

@@ -1,6 +1,7 @@
 //! MCP over a pair of pipes: one thread reads and answers, another writes what tasks have to say.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,7 +17,8 @@ use tokio_util::task::TaskTracker;
 use crate::connection::{Connection, Incoming, Received};
 use crate::face::{Face, Outlet};
 use crate::outbox::Outbox;
-use crate::salvage::Salvage;
+use crate::reader_watch::ReaderWatch;
+use crate::skeleton::Skeleton;
 use crate::wire::ENVELOPE_BYTES;
 
 /// What one read takes at most.
@@ -44,11 +46,13 @@ pub async fn serve(
     face: &Face,
     who: Arc<Principal>,
     input: impl Read + Send + 'static,
-    output: impl Write + Send + 'static,
+    output: impl Write + AsFd + Send + 'static,
     shutdown: CancellationToken,
     drain: Duration,
 ) -> io::Result<Ended> {
+    let (watch, broken) = watch_reader(&output)?;
     let outbox = Arc::new(Outbox::new(output));
+    tokio::spawn(break_off(outbox.clone(), broken));
     let connection = face.connect(who, Transport::Stdio, outbox.clone());
     let replies = TaskTracker::new();
     let is_stopping = Arc::new(AtomicBool::new(false));
@@ -58,7 +62,7 @@ pub async fn serve(
         outbox: outbox.clone(),
         replies: replies.clone(),
         runtime: Handle::current(),
-        line_bytes: face.kernel().limits().payload_bytes + ENVELOPE_BYTES,
+        line_bytes: face.settings().message_bytes.max(face.kernel().limits().payload_bytes + ENVELOPE_BYTES),
         out: Vec::new(),
         is_stopping: is_stopping.clone(),
     };
@@ -90,6 +94,7 @@ pub async fn serve(
             face.kernel().log().warn("some replies were not ready in time", || json!({"waiting": connection.waiting()}));
         }
     }
+    drop(watch);
     connection.close();
     outbox.close();
     tokio::select! {
@@ -99,6 +104,21 @@ pub async fn serve(
     }
     outbox.let_go();
     Ok(ended)
+}
+
+/// Watches the other end of stdout, and says when it is closed.
+fn watch_reader(output: &impl AsFd) -> io::Result<(ReaderWatch, oneshot::Receiver<()>)> {
+    let (broken, breaks) = oneshot::channel();
+    let watch = ReaderWatch::start(output, move || {
+        let _ = broken.send(());
+    })?;
+    Ok((watch, breaks))
+}
+
+async fn break_off<W: Write + Send + 'static>(outbox: Arc<Outbox<W>>, broken: oneshot::Receiver<()>) {
+    if broken.await.is_ok() {
+        outbox.break_off();
+    }
 }
 
 /// The reading thread. It runs what is quick itself; a client that does not read its replies is not read either.
@@ -144,7 +164,7 @@ impl<W: Write + Send + 'static> Reader<W> {
         let outlet: Arc<dyn Outlet> = self.outbox.clone();
         let received = match line {
             Line::Whole(line) => self.connection.receive(line, &Incoming::default(), outlet),
-            Line::Oversized(salvage) => self.connection.receive_oversized(&salvage),
+            Line::Oversized(skeleton) => self.connection.receive_oversized(&skeleton, outlet),
         };
         match received {
             Received::Nothing => {}
@@ -187,12 +207,12 @@ struct Lines {
     buffer: Vec<u8>,
     line_bytes: usize,
     /// A line that is too long to be kept, as far as it has come.
-    oversized: Option<Box<Salvage>>,
+    oversized: Option<Box<Skeleton>>,
 }
 
 enum Line<'a> {
     Whole(&'a [u8]),
-    Oversized(Box<Salvage>),
+    Oversized(Box<Skeleton>),
 }
 
 impl Lines {
@@ -212,7 +232,7 @@ impl Lines {
     /// Gives what has come of a line as a line.
     fn finish(&mut self, mut give: impl FnMut(Line<'_>)) {
         match self.oversized.take() {
-            Some(salvage) => give(Line::Oversized(salvage)),
+            Some(skeleton) => give(Line::Oversized(skeleton)),
             None => give_line(&self.buffer, &mut give),
         }
         self.buffer.clear();
@@ -220,14 +240,14 @@ impl Lines {
     }
 
     fn grow(&mut self, bytes: &[u8]) {
-        if let Some(salvage) = &mut self.oversized {
-            salvage.feed(bytes);
+        if let Some(skeleton) = &mut self.oversized {
+            skeleton.feed(bytes);
         } else if self.buffer.len() + bytes.len() > self.line_bytes {
-            let mut salvage = Box::<Salvage>::default();
-            salvage.feed(&self.buffer);
-            salvage.feed(bytes);
+            let mut skeleton = Box::<Skeleton>::default();
+            skeleton.feed(&self.buffer);
+            skeleton.feed(bytes);
             self.buffer = Vec::new();
-            self.oversized = Some(salvage);
+            self.oversized = Some(skeleton);
         } else {
             self.buffer.extend_from_slice(bytes);
         }

@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn older_revisions_are_told_in_words_what_they_cannot_carry() {
-        let audio = Content::Audio { data: String::new(), mime_type: "audio/wav".into() };
+        let audio = Content::audio("", "audio/wav");
         assert!(matches!(shown(audio.clone(), Era::Legacy(Revision::V2024_11_05)), Content::Text { .. }));
         assert_eq!(shown(audio.clone(), Era::Modern), audio);
     }

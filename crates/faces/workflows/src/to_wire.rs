@@ -30,6 +30,7 @@ words! {
     ExprStepNotFound "EXPR_STEP_NOT_FOUND" BAD_REQUEST;
     ExprStepNotCompleted "EXPR_STEP_NOT_COMPLETED" BAD_REQUEST;
     ExprPathNotFound "EXPR_PATH_NOT_FOUND" BAD_REQUEST;
+    ExprTooCostly "EXPR_TOO_COSTLY" BAD_REQUEST;
     NotFound "NOT_FOUND" NOT_FOUND;
     Conflict "CONFLICT" CONFLICT;
     KeyConflict "IDEMPOTENCY_KEY_CONFLICT" CONFLICT;
@@ -111,6 +112,7 @@ pub(crate) fn retry_after(code: Code) -> Option<&'static str> {
         | Word::ExprStepNotFound
         | Word::ExprStepNotCompleted
         | Word::ExprPathNotFound
+        | Word::ExprTooCostly
         | Word::NotFound
         | Word::Conflict
         | Word::KeyConflict

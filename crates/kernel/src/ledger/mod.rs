@@ -4,6 +4,7 @@
 //! outside, is in the store. A claim is a guard: dropped unsettled, it gives the key back, unless its work may have happened.
 
 mod cut_off;
+mod late;
 mod memory;
 mod rows;
 
@@ -19,6 +20,7 @@ use crate::outcome::Stored;
 use crate::ports::store::{Batch, Store};
 use crate::submission::Identity;
 pub use cut_off::CutOff;
+pub use late::LateKeys;
 use memory::{Looked, Memory};
 pub use rows::Found;
 
@@ -70,6 +72,8 @@ pub struct Claim {
     /// Rows say "running" in the store, because the effect happens outside it.
     began: bool,
     settled: bool,
+    /// Dropped with the claim, which tells work that outlived its answer.
+    held: Option<watch::Sender<()>>,
 }
 
 impl Ledger {
@@ -97,6 +101,7 @@ impl Ledger {
             died: Vec::new(),
             began: false,
             settled: false,
+            held: None,
         };
         for slip in &keys {
             match rows::find(&*self.store, slip, wish.now_ms).await? {

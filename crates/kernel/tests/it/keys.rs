@@ -1,10 +1,12 @@
 //! Keys: a repeat is answered and not run again, whatever happened in between.
 
-use orchestr8_contract::{AllowedRoles, Code, Fault, Kind, Output};
+use std::sync::atomic::Ordering;
+
+use orchestr8_contract::{AllowedRoles, Code, Fault, Output};
 use orchestr8_kernel::{Action, End, Limits, Policy};
 use serde_json::json;
 
-use crate::world::World;
+use crate::world::{Kind, World};
 
 #[tokio::test]
 async fn a_repeat_gets_the_first_outcome() {
@@ -56,10 +58,76 @@ async fn failures_and_timeouts_are_outcomes_too() {
     world.until(|world| world.begun() == 2).await;
     world.clock.by_ms(30_000);
     assert_eq!(call.await.unwrap().end, End::Timeout);
+    let again = world.kernel.submit(world.keyed("wait", "t", json!({}))).await;
+    assert_eq!(
+        (again.end, again.replayed),
+        (End::Timeout, true),
+        "the work goes on, and nothing else is known"
+    );
+}
+
+/// Seed 000: a completion after the timeout is recorded, and available for recovery.
+#[tokio::test]
+async fn a_repeat_after_the_late_end_gets_what_the_work_gave() {
+    for action in ["wait", "outside"] {
+        let world = World::new();
+        let args = json!({"name": "late"});
+        let call = world.spawn(world.keyed(action, "t", args.clone()));
+        world.until(|world| world.begun() == 1).await;
+        world.clock.by_ms(30_000);
+        let first = call.await.unwrap();
+        assert_eq!(first.end, End::Timeout, "the answer that was given stays the only one");
+        world.gate.add_permits(1);
+        world.until(|world| world.kernel.in_flight() == 0).await;
+        let after = World::on(world.store.clone(), Limits::default());
+        for world in [&world, &after] {
+            let again = world.kernel.submit(world.keyed(action, "t", args.clone())).await;
+            assert_eq!((again.end, again.replayed, again.run), (End::LateCompleted, true, first.run));
+            assert_eq!(again.result.unwrap(), Output::json(args.clone()));
+        }
+        assert_eq!((world.begun(), after.begun()), (1, 0));
+    }
+}
+
+/// Work that ends while its timeout is still being written does not lose what it gave.
+#[tokio::test]
+async fn a_late_end_waits_for_the_answer_to_be_on_record() {
+    let world = World::new();
+    let call = world.spawn(world.keyed("wait", "t", json!({})));
+    world.until(|world| world.begun() == 1).await;
+    world.store.stuck.send_replace(true);
+    let commits = world.store.commits.load(Ordering::SeqCst);
+    world.clock.by_ms(30_000);
+    world.until(|world| world.store.commits.load(Ordering::SeqCst) > commits).await;
     world.gate.add_permits(1);
+    world.until(|world| world.kernel.running() == 0).await;
+    world.store.stuck.send_replace(false);
+    assert_eq!(call.await.unwrap().end, End::Timeout);
     world.until(|world| world.kernel.in_flight() == 0).await;
     let again = world.kernel.submit(world.keyed("wait", "t", json!({}))).await;
-    assert_eq!((again.end, again.replayed), (End::Timeout, true), "the late end changes nothing");
+    assert_eq!((again.end, again.replayed), (End::LateCompleted, true));
+}
+
+#[tokio::test]
+async fn work_that_stops_for_its_deadline_leaves_the_timeout_as_it_is() {
+    let world = World::new();
+    world.register("cooperate", Policy::read(), Kind::Cooperates);
+    world.register("store-late", Policy::stored(), Kind::StoresLate);
+    for (action, begun) in [("cooperate", 1), ("store-late", 2)] {
+        let call = world.spawn(world.keyed(action, action, json!({})));
+        world.until(|world| world.begun() == begun).await;
+        world.clock.by_ms(30_000);
+        assert_eq!(call.await.unwrap().end, End::Timeout);
+        world.gate.add_permits(1);
+        world.until(|world| world.kernel.in_flight() == 0).await;
+        let again = world.kernel.submit(world.keyed(action, action, json!({}))).await;
+        assert_eq!((again.end, again.replayed), (End::Timeout, true), "{action}");
+        let _ = world.gate.try_acquire().map(|permit| permit.forget());
+    }
+    assert!(
+        world.rows("SELECT name FROM effects").await.is_empty(),
+        "nothing of it happened, and no repeat says so"
+    );
 }
 
 #[tokio::test]
@@ -147,5 +215,5 @@ async fn work_that_says_it_did_nothing_is_refused_and_gives_its_key_back() {
 }
 
 fn picky_policy() -> Policy {
-    Policy { refusals: &[Kind::Invalid], ..Policy::stored() }
+    Policy { refusals: &[orchestr8_contract::Kind::Invalid], ..Policy::stored() }
 }

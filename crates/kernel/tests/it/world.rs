@@ -171,7 +171,10 @@ impl World {
                         context.cancel.fired().await;
                         return Err(Fault::new(Code::Cancelled, "stopped").into());
                     }
-                    Kind::Stores => {
+                    Kind::Stores | Kind::StoresLate => {
+                        if matches!(kind, Kind::StoresLate) {
+                            gate.acquire().await.map_err(|_| Fault::internal("closed"))?.forget();
+                        }
                         let name = args.text("name").unwrap_or("x").to_owned();
                         effects.then_one(Statement::new(
                             "INSERT INTO effects (name) VALUES (?1) ON CONFLICT DO NOTHING",
@@ -224,6 +227,8 @@ pub enum Kind {
     Waits,
     Cooperates,
     Stores,
+    /// Waits, and then has effects.
+    StoresLate,
     Fails,
     Panics,
 }

@@ -143,7 +143,7 @@ fn shown(settled: Settled) -> (Vec<Block>, bool) {
 fn block(content: Content) -> Block {
     match content {
         Content::Text { text, .. } => Block::text(short(text)),
-        Content::Image { data, mime_type } => Block::Image { data, mime_type },
+        Content::Image { data, mime_type, .. } => Block::Image { data, mime_type },
         other @ (Content::Audio { .. } | Content::ResourceLink(_) | Content::Resource { .. }) => {
             Block::text(short(json!(other).to_string()))
         }

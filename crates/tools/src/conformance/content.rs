@@ -15,18 +15,16 @@ fn always(name: &str, about: &str, output: Output) -> Result<Action, schema::Err
 }
 
 fn image_block() -> Content {
-    Content::Image { data: PNG.into(), mime_type: "image/png".into() }
+    Content::image(PNG, "image/png")
 }
 
 fn resource_block(uri: &str, mime_type: &str, text: &str) -> Content {
-    Content::Resource {
-        resource: ResourceContents {
-            uri: uri.into(),
-            mime_type: Some(mime_type.into()),
-            data: ResourceData::Text(text.into()),
-            meta: None,
-        },
-    }
+    Content::resource(ResourceContents {
+        uri: uri.into(),
+        mime_type: Some(mime_type.into()),
+        data: ResourceData::Text(text.into()),
+        meta: None,
+    })
 }
 
 pub fn simple_text() -> Result<Action, schema::Error> {
@@ -39,7 +37,7 @@ pub fn image() -> Result<Action, schema::Error> {
 }
 
 pub fn audio() -> Result<Action, schema::Error> {
-    let block = Content::Audio { data: WAV.into(), mime_type: "audio/wav".into() };
+    let block = Content::audio(WAV, "audio/wav");
     always("test_audio_content", "Gives back a sound.", Output::blocks(vec![block]))
 }
 

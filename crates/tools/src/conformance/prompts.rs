@@ -52,17 +52,15 @@ pub fn with_embedded_resource() -> Result<Action, schema::Error> {
             data: ResourceData::Text("Embedded resource content for testing.".into()),
             meta: None,
         };
-        let contents = vec![
-            Content::Resource { resource },
-            Content::text("Please process the embedded resource above."),
-        ];
+        let contents =
+            vec![Content::resource(resource), Content::text("Please process the embedded resource above.")];
         std::future::ready(prompt(contents))
     })
 }
 
 pub fn with_image() -> Result<Action, schema::Error> {
     Action::prompt("test_prompt_with_image", "A prompt with an image.", vec![], |_, _| {
-        let image = Content::Image { data: PNG.into(), mime_type: "image/png".into() };
+        let image = Content::image(PNG, "image/png");
         std::future::ready(prompt(vec![image, Content::text("Please analyze the image above.")]))
     })
 }

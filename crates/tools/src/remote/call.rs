@@ -61,7 +61,7 @@ impl Call {
         let server = &self.desk.server.name;
         for round in 0..ROUNDS {
             match self.answer(&line, support, params.clone(), &context).await? {
-                ServerResult::CallToolResult(result) => return Ok(result::output(result)),
+                ServerResult::CallToolResult(result) => return Ok(result::output(server, result)),
                 ServerResult::InputRequiredResult(needs) => {
                     let requests = needs.input_requests.unwrap_or_default();
                     params.input_responses = Some(answers(server, &context, round, requests).await?);

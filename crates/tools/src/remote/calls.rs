@@ -48,6 +48,13 @@ enum Task {
     Known(String),
 }
 
+/// In which call a server said something.
+pub enum Speaker {
+    Call(Context),
+    /// Nothing says so; with the one call it could be, if there is just one.
+    Unknown(Option<Context>),
+}
+
 /// One call; dropped, it is over.
 pub struct UnderWay {
     calls: Arc<Calls>,
@@ -76,6 +83,24 @@ impl Calls {
                     table.early.pop_front();
                 }
                 table.early.push_back(news);
+            }
+        }
+    }
+
+    /// Whose call a log message belongs to.
+    pub fn speaker(&self, origin: Option<&InboundStreamOrigin>) -> Speaker {
+        let table = self.table.lock();
+        match origin {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => {
+                let is_its = |call: &&Call| call.name.as_ref().is_some_and(|(own, _)| own == id);
+                match table.calls.values().find(is_its) {
+                    Some(call) => Speaker::Call(call.asker.context.clone()),
+                    None => Speaker::Unknown(None),
+                }
+            }
+            Some(InboundStreamOrigin::Unassociated) | None => {
+                let only = table.calls.values().next().filter(|_| table.calls.len() == 1);
+                Speaker::Unknown(only.map(|call| call.asker.context.clone()))
             }
         }
     }

@@ -15,7 +15,7 @@ use super::desk::{Desk, InstanceTool};
 use super::lift::{forget_support, malformed_tools, support};
 use super::limits;
 use super::offer::{Offer, is_of, offer};
-use super::pins::{self, Standing};
+use super::pins::{self, PinKind, Standing};
 use super::served_server::{Catalogue, ServedServer};
 use super::supervise::Surroundings;
 use crate::listing;
@@ -57,12 +57,12 @@ pub async fn learn(
     let is_home = desk.tenant == home;
     let compared = match is_home {
         true => None,
-        false => pins::judge_guest(ports, &home, server, &tools).await?,
+        false => pins::judge_guest(ports, &home, server, PinKind::Tool, &tools).await?,
     };
     let is_guest = compared.is_some();
     let standings = match compared {
         Some(standings) => standings,
-        None => pins::judge(ports, &home, server, &tools).await?,
+        None => pins::judge(ports, &home, server, PinKind::Tool, &tools).await?,
     };
     let judged = Listed { tools: tools.into_iter().zip(standings).collect(), malformed };
     let is_offered = desk.served.catalogue.lock().is_learned;

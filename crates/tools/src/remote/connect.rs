@@ -9,8 +9,8 @@ use ::http::{HeaderName, HeaderValue, header};
 use orchestr8_kernel::Log;
 use orchestr8_kernel::ports::Clock;
 use orchestr8_outbound::Guard;
-use rmcp::model::{ClientConfig, ErrorCode, Implementation, ProtocolVersion, SubscriptionFilter};
-use rmcp::service::{ClientInitializeError, RunningServiceCancellationToken};
+use rmcp::model::{ClientConfig, ErrorCode, Implementation, ProtocolVersion};
+use rmcp::service::{ClientInitializeError, RunningService, RunningServiceCancellationToken};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
@@ -24,12 +24,14 @@ use super::child::{Child, Program};
 use super::desk::Desk;
 use super::http_session::HttpSessions;
 use super::incoming::IncomingText;
-use super::limits::{CLOSE_MS, MESSAGE_BYTES, RESTART_MS};
+use super::limits::{CLOSE_MS, MESSAGE_BYTES};
 use super::lines::Lines;
 use super::listener::Listener;
 use super::placeholders::ResolvedLink;
+use super::proxy::catalog::{CatalogCell, CatalogOwner};
+use super::proxy::relay::{News, Relay};
 use super::supervise::Surroundings;
-use super::{Link, http, questions};
+use super::{Link, Server, event_stream, http, questions};
 
 /// How long a child that has closed its stdout may take to tell how it ended.
 const LAST_MS: u64 = 100;
@@ -74,7 +76,9 @@ pub struct Session {
     pub child: Option<Child>,
     close: Option<RunningServiceCancellationToken>,
     ended: CancellationToken,
-    listening: Option<JoinHandle<()>>,
+    /// Keeps what it offers beside tools up to date.
+    relaying: Option<JoinHandle<()>>,
+    serving: CancellationToken,
 }
 
 /// Opens a connection: first as the handshake of the older revisions has it, which nearly every server understands; a server
@@ -91,7 +95,105 @@ pub async fn open(
                 ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
             open_as(mode, around, desk, resolved, log).await
         }
+        Err(Error::Handshake(refused)) if event_stream::may_be_older(&refused) => {
+            match open_older(around, desk, resolved, log).await {
+                Some(session) => Ok(session),
+                None => Err(Error::Handshake(refused)),
+            }
+        }
         opened => opened,
+    }
+}
+
+/// Opens a connection over the HTTP transport of revision 2024-11-05. None: the server does not have it.
+async fn open_older(
+    around: &Surroundings,
+    desk: &Desk,
+    resolved: &ResolvedLink,
+    log: &Log,
+) -> Option<Session> {
+    let Link::Http { url, headers } = &resolved.link else { return None };
+    let guard = around.guard_for(desk.served.key.owner.as_ref());
+    check_address(url, guard.as_deref()).ok()?;
+    let clock = &around.kernel.ports().clock;
+    let listener = listener(around, desk);
+    let sessions = HttpSessions::new(listener.changed.clone());
+    let incoming = IncomingText::with(&resolved.link, &resolved.secrets);
+    let client = http::Client::new(incoming, sessions, clock.clone(), MESSAGE_BYTES, guard).ok()?;
+    let (reader, writer) = tokio::io::split(event_stream::open(client, url, headers, clock.clone()).await?);
+    // What comes out of the stream has been changed and bounded already.
+    let transport = AsyncRwTransport::new(reader, writer).with_max_line_length(MESSAGE_BYTES);
+    let opening = Opening::of(&listener, desk, log);
+    let service = serve_client_with_lifecycle(listener, transport, ClientLifecycleMode::Initialize).await;
+    service.ok().map(|service| opening.session(service, None, false))
+}
+
+fn listener(around: &Surroundings, desk: &Desk) -> Listener {
+    Listener {
+        config: ClientConfig::new(
+            questions::all(),
+            Implementation::new(&around.client_name, &around.client_version),
+        ),
+        changed: Arc::default(),
+        lists_changed: Arc::default(),
+        calls: Arc::default(),
+        news: News::of(&around.kernel, &desk.server, desk.audience()),
+    }
+}
+
+/// What a session keeps of the listener that the library takes.
+struct Opening {
+    relay: (News, Arc<Notify>, Arc<CatalogCell>),
+    server: Arc<Server>,
+    owner: CatalogOwner,
+    changed: Arc<Notify>,
+    calls: Arc<Calls>,
+    log: Log,
+}
+
+impl Opening {
+    fn of(listener: &Listener, desk: &Desk, log: &Log) -> Self {
+        Self {
+            relay: (listener.news.clone(), listener.lists_changed.clone(), desk.catalog.clone()),
+            server: desk.server.clone(),
+            owner: CatalogOwner { home: desk.served.home(), is_home: desk.tenant == desk.served.home() },
+            changed: listener.changed.clone(),
+            calls: listener.calls.clone(),
+            log: log.clone(),
+        }
+    }
+
+    fn session(
+        self,
+        service: RunningService<RoleClient, Listener>,
+        child: Option<Child>,
+        modern: bool,
+    ) -> Session {
+        let (peer, close) = (service.peer().clone(), service.cancellation_token());
+        let (news, lists_changed, catalog) = self.relay;
+        let serving = CancellationToken::new();
+        let relay = Relay {
+            news,
+            server: self.server,
+            catalog,
+            owner: self.owner,
+            peer: peer.clone(),
+            modern,
+            tools_changed: self.changed.clone(),
+            lists_changed,
+            log: self.log,
+            serving: serving.clone(),
+        };
+        let relaying = Some(tokio::spawn(relay.run()));
+        let ended = CancellationToken::new();
+        let guard = ended.clone().drop_guard();
+        tokio::spawn(async move {
+            // However it ended, it has.
+            let _ = service.waiting().await;
+            drop(guard);
+        });
+        let (calls, changed) = (self.calls, self.changed);
+        Session { peer, calls, modern, changed, child, close: Some(close), ended, relaying, serving }
     }
 }
 
@@ -109,15 +211,8 @@ async fn open_as(
     log: &Log,
 ) -> Result<Session, Error> {
     let clock = &around.kernel.ports().clock;
-    let listener = Listener {
-        config: ClientConfig::new(
-            questions::all(),
-            Implementation::new(&around.client_name, &around.client_version),
-        ),
-        changed: Arc::default(),
-        calls: Arc::default(),
-    };
-    let (changed, calls) = (listener.changed.clone(), listener.calls.clone());
+    let listener = listener(around, desk);
+    let (changed, opening) = (listener.changed.clone(), Opening::of(&listener, desk, log));
     let modern = !matches!(mode, ClientLifecycleMode::Initialize);
     let incoming = IncomingText::with(&resolved.link, &resolved.secrets);
     desk.stderr.set_mask(incoming.clone());
@@ -141,16 +236,7 @@ async fn open_as(
             (serve_client_with_lifecycle(listener, transport, mode).await.map_err(Box::new)?, None)
         }
     };
-    let (peer, close) = (service.peer().clone(), service.cancellation_token());
-    let listening = modern.then(|| tokio::spawn(listen(peer.clone(), changed.clone(), clock.clone())));
-    let ended = CancellationToken::new();
-    let guard = ended.clone().drop_guard();
-    tokio::spawn(async move {
-        // However it ended, it has.
-        let _ = service.waiting().await;
-        drop(guard);
-    });
-    Ok(Session { peer, calls, modern, changed, child, close: Some(close), ended, listening })
+    Ok(opening.session(service, child, modern))
 }
 
 /// An address that stands in the place of a name is not resolved, so that it is checked here.
@@ -202,22 +288,12 @@ fn http_config(
     Ok(config.custom_headers(custom))
 }
 
-/// Hears of changes in the current revision, which does not tell unless it is asked to.
-async fn listen(peer: Peer<RoleClient>, changed: Arc<Notify>, clock: Arc<dyn Clock>) {
-    while !peer.is_transport_closed() {
-        let filter = SubscriptionFilter::builder().tools_list_changed().build();
-        if let Ok(mut subscription) = peer.listen(filter).await {
-            while let Ok(Some(_)) = subscription.next().await {
-                changed.notify_one();
-            }
-        }
-        // Somebody has to wait between two tries, and a change may have gone unheard meanwhile.
-        clock.sleep(Duration::from_millis(RESTART_MS)).await;
-        changed.notify_one();
-    }
-}
-
 impl Session {
+    /// Calls reach the server from now on, so what else it offers may be listed.
+    pub fn serves(&self) {
+        self.serving.cancel();
+    }
+
     /// Waits until the server is gone, and tells how, with the exit code of a process that ended by itself.
     pub async fn over(&mut self, around: &Surroundings) -> (String, Option<i32>) {
         let Some(child) = &mut self.child else {
@@ -254,8 +330,8 @@ impl Session {
         if let Some(close) = self.close.take() {
             close.cancel();
         }
-        if let Some(listening) = self.listening.take() {
-            listening.abort();
+        if let Some(relaying) = self.relaying.take() {
+            relaying.abort();
         }
     }
 }

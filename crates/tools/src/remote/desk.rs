@@ -18,6 +18,7 @@ use super::Server;
 use super::calls::Calls;
 use super::lift::Support;
 use super::pins::Standing;
+use super::proxy::catalog::CatalogCell;
 use super::served_server::ServedServer;
 use super::stderr::StderrTail;
 
@@ -123,6 +124,8 @@ pub struct Desk {
     pub stop: CancellationToken,
     clock: Arc<dyn Clock>,
     pub stderr: Arc<StderrTail>,
+    /// What it offers beside tools.
+    pub catalog: Arc<CatalogCell>,
     /// A call found the connection broken: the supervisor looks whether the server is still there.
     check: Notify,
     /// A call found the server away.
@@ -161,6 +164,7 @@ impl Desk {
             last_used_us: AtomicU64::new(clock.elapsed_us()),
             clock,
             stderr: Arc::new(StderrTail::of(&server.link)),
+            catalog: Arc::default(),
             check: Notify::new(),
             wanted: Notify::new(),
             evicted: Notify::new(),
@@ -170,6 +174,12 @@ impl Desk {
             tenant,
             server,
         }
+    }
+
+    /// The tenant that hears what it tells without being asked. None: all of those that it serves.
+    pub fn audience(&self) -> Option<Tenant> {
+        let is_for_all = self.server.shared && self.served.key.owner.is_none();
+        (!is_for_all).then(|| self.tenant.clone())
     }
 
     pub fn seen(&self) -> Seen {

@@ -15,7 +15,7 @@ use orchestr8_contract::trace::TRACEPARENT;
 use orchestr8_kernel::ports::Clock;
 use orchestr8_outbound::Guard;
 use orchestr8_outbound::guard::Resolver;
-use reqwest::{RequestBuilder, Response};
+use reqwest::{RequestBuilder, Response, Url};
 use rmcp::ServiceError;
 use rmcp::model::{ClientJsonRpcMessage, GetMeta, JsonRpcError, ServerJsonRpcMessage};
 use rmcp::transport::common::http_header::{
@@ -51,7 +51,12 @@ impl Error {
     /// The error of ours inside one of the library's, if there is one.
     pub fn within(error: &ServiceError) -> Option<&Self> {
         let ServiceError::TransportSend(failed) = error else { return None };
-        match failed.error.downcast_ref::<Failure>() {
+        Self::inside(&*failed.error)
+    }
+
+    /// The same, of an error of the transport.
+    pub fn inside<'e>(error: &'e (dyn std::error::Error + Send + Sync + 'static)) -> Option<&'e Self> {
+        match error.downcast_ref::<Failure>() {
             Some(StreamableHttpError::Client(own)) => Some(own),
             Some(_) | None => None,
         }
@@ -75,7 +80,7 @@ impl Error {
 
 type Failure = StreamableHttpError<Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
-type Events = BoxStream<'static, Result<Sse, SseError>>;
+pub type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
@@ -160,6 +165,19 @@ impl Client {
 }
 
 impl Client {
+    pub fn get(&self, url: Url) -> RequestBuilder {
+        self.http.get(url)
+    }
+
+    pub fn post(&self, url: Url) -> RequestBuilder {
+        self.http.post(url)
+    }
+
+    /// The events of an answer, if it is a stream of them.
+    pub fn events_of(&self, response: Response) -> Option<Events> {
+        has_type(&response, EVENT_STREAM_MIME_TYPE).then(|| self.events(response))
+    }
+
     fn parse(&self, body: &[u8]) -> serde_json::Result<ServerJsonRpcMessage> {
         match std::str::from_utf8(body).ok().and_then(|text| self.incoming.change(text)) {
             Some(changed) => serde_json::from_str(&changed),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Server;
 use super::names::names;
-use super::pins::{Pin, pins};
+use super::pins::{Pin, PinKind, pins};
 
 /// A tool that its server has told of before.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,8 +27,12 @@ pub async fn known_tools(
     let all = pins(ports).await?;
     let mut known = Vec::new();
     for server in servers.iter().filter(|server| !server.disabled) {
-        let own: Vec<&Pin> =
-            all.iter().filter(|pin| pin.server == server.name && server.takes(&pin.tool)).collect();
+        let own: Vec<&Pin> = all
+            .iter()
+            .filter(|pin| {
+                pin.server == server.name && PinKind::Tool.is_of(&pin.tool) && server.takes(&pin.tool)
+            })
+            .collect();
         let tools: Vec<&str> = own.iter().map(|pin| pin.tool.as_str()).collect();
         let names = names(server.prefix.as_deref().unwrap_or(&server.name), &tools, &is_taken);
         known.extend(own.iter().zip(names).filter(|(pin, _)| pin.changed.is_none()).map(|(pin, name)| {

@@ -15,6 +15,15 @@ pub const PAGES: usize = 100;
 /// Definitions remembered of one server, so that one that invents names does not fill the store.
 pub const PINS: usize = 2_000;
 
+/// Resources, templates and prompts that are listed of one server, each.
+pub const LISTED: usize = 2_000;
+
+/// A longer entry of such a list is left out.
+pub const LISTED_BYTES: usize = 65_536;
+
+/// How long a server may take for a list, or for a request that only prepares what it tells later.
+pub const LIST_MS: u64 = 10_000;
+
 /// A longer definition is refused.
 pub const DEFINITION_BYTES: usize = 524_288;
 

@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use orchestr8_kernel::peer::About;
+use orchestr8_kernel::peer::{About, Severity};
 use rmcp::model::{
     ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult,
-    ListRootsResult, ProgressNotificationParam,
+    ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam,
+    ResourceUpdatedNotificationParam,
 };
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -19,15 +20,19 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::calls::Calls;
+use super::calls::{Calls, Speaker};
 use super::lift::RELATED_TASK;
+use super::proxy::relay::News;
 use super::questions::refused;
 
 pub struct Listener {
     pub config: ClientConfig,
     /// The server says that its list of tools has changed.
     pub changed: Arc<Notify>,
+    /// The server says that its list of resources or prompts has changed.
+    pub lists_changed: Arc<Notify>,
     pub calls: Arc<Calls>,
+    pub news: News,
 }
 
 impl Listener {
@@ -80,6 +85,42 @@ impl ClientHandler for Listener {
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.notify_one();
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.lists_changed.notify_one();
+    }
+
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.lists_changed.notify_one();
+    }
+
+    async fn on_resource_updated(
+        &self,
+        updated: ResourceUpdatedNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        self.news.updated(&updated.uri);
+    }
+
+    /// What belongs to a call is for its client; anything else is for all who want to hear it.
+    async fn on_logging_message(
+        &self,
+        message: LoggingMessageNotificationParam,
+        context: NotificationContext<RoleClient>,
+    ) {
+        let origin = context.extensions.get::<InboundStreamOrigin>();
+        let logger = self.news.logger(message.logger.as_deref());
+        let level = serde_json::from_value(json!(message.level)).unwrap_or(Severity::Info);
+        match self.calls.speaker(origin) {
+            Speaker::Call(call) => call.relay_log(level, Some(&logger), message.data),
+            Speaker::Unknown(only) => {
+                self.news.logged(&message);
+                if let Some(call) = only.filter(|call| !call.hears_broadcasts()) {
+                    call.relay_log(level, Some(&logger), message.data);
+                }
+            }
+        }
     }
 
     async fn on_progress(&self, news: ProgressNotificationParam, _: NotificationContext<RoleClient>) {

@@ -14,6 +14,7 @@ use rmcp::model::Tool;
 use serde_json::{Value, json};
 
 use super::limits;
+use super::proxy::catalog::PINNED_PROMPT;
 use crate::tables;
 
 /// Woken when a definition was accepted, so that its server offers the tool again.
@@ -118,15 +119,30 @@ pub async fn accept_for(
     }
 }
 
+/// What a pin is of. Prompts are pinned beside tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PinKind {
+    Tool,
+    Prompt,
+}
+
+impl PinKind {
+    pub fn is_of(self, name: &str) -> bool {
+        name.starts_with(PINNED_PROMPT) == (self == PinKind::Prompt)
+    }
+}
+
 /// Says for each tool whether it may be used, and remembers what was seen: by an instance of the tenant `home`, which decides about
 /// the server and its tools.
 pub async fn judge(
     ports: &Ports,
     home: &Tenant,
     server: &str,
+    kind: PinKind,
     tools: &[Tool],
 ) -> Result<Vec<Standing>, store::Error> {
-    let pins = read_pins(ports, home, server).await?;
+    let mut pins = read_pins(ports, home, server).await?;
+    pins.retain(|pin| kind.is_of(&pin.tool));
     let mut room = limits::PINS.saturating_sub(pins.len());
     let known: HashMap<&str, &Pin> = pins.iter().map(|pin| (pin.tool.as_str(), pin)).collect();
     let mut batch = Batch::new();
@@ -171,9 +187,11 @@ pub async fn judge_guest(
     ports: &Ports,
     home: &Tenant,
     server: &str,
+    kind: PinKind,
     tools: &[Tool],
 ) -> Result<Option<Vec<Standing>>, store::Error> {
-    let pins = read_pins(ports, home, server).await?;
+    let mut pins = read_pins(ports, home, server).await?;
+    pins.retain(|pin| kind.is_of(&pin.tool));
     if pins.is_empty() {
         return Ok(None);
     }
@@ -198,11 +216,12 @@ pub async fn pinned_tools(
     server: &str,
 ) -> Result<Vec<(Tool, Standing)>, store::Error> {
     let pins = read_pins(ports, home, server).await?;
-    let pinned = pins.into_iter().filter(|pin| pin.is_listed).filter_map(|pin| {
-        let standing = if pin.changed.is_some() { Standing::Quarantined } else { Standing::Accepted };
-        // What was written from a definition can be read as one; a later form of the program may know better.
-        Some((serde_json::from_value(pin.definition).ok()?, standing))
-    });
+    let pinned =
+        pins.into_iter().filter(|pin| pin.is_listed && PinKind::Tool.is_of(&pin.tool)).filter_map(|pin| {
+            let standing = if pin.changed.is_some() { Standing::Quarantined } else { Standing::Accepted };
+            // What was written from a definition can be read as one; a later form of the program may know better.
+            Some((serde_json::from_value(pin.definition).ok()?, standing))
+        });
     Ok(pinned.take(limits::TOOLS).collect())
 }
 

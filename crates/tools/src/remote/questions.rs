@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use orchestr8_contract::{Code, Fault, canonical};
+use orchestr8_kernel::interest::Interest;
 use orchestr8_kernel::peer::{About, Ask};
 use orchestr8_kernel::{Context, Halt};
 use parking_lot::Mutex;
@@ -33,13 +34,18 @@ pub struct Asker {
     asked: Mutex<Vec<String>>,
     /// Where questions go that the client answers by calling again: the call is to end, and nothing more is asked.
     later: mpsc::Sender<Vec<Ask>>,
+    /// The log messages that the client wants of this call.
+    _log: Option<Interest>,
 }
 
 impl Asker {
     /// The asker, and the questions the client answers by calling again.
     pub fn new(server: &str, context: Context, repeatable: bool) -> (Self, mpsc::Receiver<Vec<Ask>>) {
         let (later, ending) = mpsc::channel(1);
-        (Self { context, server: server.to_owned(), repeatable, asked: Mutex::default(), later }, ending)
+        let interests = context.kernel.interests();
+        let log = context.log_level().map(|level| interests.log_from(&context.principal.tenant, level));
+        let (server, asked) = (server.to_owned(), Mutex::default());
+        (Self { context, server, repeatable, asked, later, _log: log }, ending)
     }
 
     pub fn now_us(&self) -> u64 {

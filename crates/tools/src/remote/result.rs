@@ -4,13 +4,16 @@ use orchestr8_contract::{Content, Output};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
-pub fn output(result: CallToolResult) -> Output {
+use super::proxy::address;
+
+/// `server` is whose result it is: its addresses become such that can be read here.
+pub fn output(server: &str, result: CallToolResult) -> Output {
     let meta = result.meta.and_then(|meta| match serde_json::to_value(meta) {
         Ok(Value::Object(meta)) if !meta.is_empty() => Some(meta),
         Ok(_) | Err(_) => None,
     });
     Output::Blocks {
-        blocks: result.content.iter().map(block).collect(),
+        blocks: result.content.iter().map(|block| address::content(server, read(block))).collect(),
         structured: result.structured_content,
         failed: result.is_error.unwrap_or(false),
         meta,
@@ -18,7 +21,7 @@ pub fn output(result: CallToolResult) -> Output {
 }
 
 /// Both sides speak of content in the words of the protocol; a kind that only they know is shown as its JSON.
-fn block(block: &ContentBlock) -> Content {
+fn read(block: &ContentBlock) -> Content {
     let value = serde_json::to_value(block).unwrap_or_default();
     let text = value.to_string();
     serde_json::from_value(value).unwrap_or_else(|_| Content::text(text))
@@ -42,11 +45,15 @@ mod tests {
         let wire =
             json!({"content": content, "structuredContent": {"a": 1}, "isError": true, "_meta": {"m": 2}});
         let Output::Blocks { blocks, structured, failed, meta } =
-            output(serde_json::from_value(wire).unwrap())
+            output("s", serde_json::from_value(wire).unwrap())
         else {
             panic!("blocks")
         };
-        assert_eq!(serde_json::to_value(blocks).unwrap(), content);
+        let mut expected = content;
+        expected[3]["uri"] = json!("mcp://s/a://b");
+        expected[4]["resource"]["uri"] = json!("mcp://s/a://b");
+        expected[5]["resource"]["uri"] = json!("mcp://s/a://c");
+        assert_eq!(serde_json::to_value(blocks).unwrap(), expected);
         assert_eq!((structured, failed), (Some(json!({"a": 1})), true));
         assert_eq!(meta.unwrap()["m"], 2);
     }

@@ -20,11 +20,17 @@ use super::lift;
 use super::limits::{CANCEL_CONFIRM_MS, GIVEN_UP_MS};
 use super::questions::able;
 
+/// The key by which a request of the current revision says which log messages it wants.
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
 /// What goes with every request of a call. `tasks`: this client can look after tasks.
 pub fn meta(line: &Line, context: &Context, tasks: bool) -> RequestMetaObject {
     let mut meta = RequestMetaObject::new();
     if line.modern {
         meta.set_client_capabilities(able(context, tasks));
+        if let Some(level) = context.log_level() {
+            meta.insert(LOG_LEVEL.into(), json!(level));
+        }
     }
     if let Some(trace) = context.trace {
         // Over HTTP it becomes a header too.

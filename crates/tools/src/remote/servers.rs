@@ -11,13 +11,15 @@ use reqwest::Url;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use super::desk::{InstanceUse, Seen};
+use super::desk::{Desk, InstanceUse, Seen};
 use super::entry::ServerEntry;
 use super::manage::TenantRights;
 use super::served_server::{ServedServer, ServerKey};
 use super::stored_servers::{self, StoredServer};
 use super::supervise::Surroundings;
-use super::{Server, Settings, accept_tool, catalogue, limits, list_quarantined, list_servers, manage};
+use super::{
+    Server, Settings, accept_tool, catalogue, limits, list_quarantined, list_servers, manage, proxy,
+};
 
 /// All other servers. Dropped, it ends them; `stop` also waits for their end.
 pub struct RemoteServers(Arc<ServerRegistry>);
@@ -98,6 +100,7 @@ impl RemoteServers {
             accept_tool::action("tools.accept")?.hidden(),
         ];
         actions.extend(manage::all(&self.0)?);
+        actions.extend(proxy::actions(&self.0)?);
         Ok(actions)
     }
 
@@ -250,6 +253,11 @@ impl ServerRegistry {
         let served = Arc::new(served);
         self.table.write().insert(served.key.clone(), served.clone());
         served
+    }
+
+    /// The instance that serves a tenant, if there was one, whether it runs or not.
+    pub(super) fn known_instance(&self, served: &ServedServer, tenant: &Tenant) -> Option<Arc<Desk>> {
+        self.around.pool.find(served, tenant)
     }
 
     /// How the instance that serves a tenant is, if there is one.

@@ -262,6 +262,7 @@ async fn serve(
             is_http: session.child.is_none(),
             clock: around.kernel.ports().clock.clone(),
         });
+        session.serves();
         desk.has_tried();
         tokio::select! {
             biased;

@@ -24,9 +24,6 @@ async fn open_world(store: Sqlite) -> World {
     .await;
     world.remote.load().await.unwrap();
     world.remote.offer_pinned().await;
-    for action in world.remote.actions().unwrap() {
-        world.kernel.registry().register(action).unwrap();
-    }
     world
 }
 
@@ -99,9 +96,6 @@ async fn an_added_server_belongs_to_its_tenant_and_survives_a_restart() {
 #[tokio::test]
 async fn only_admins_add_servers_and_programs_need_the_right() {
     let world = World::starting(store(), vec![fixture(&[])], |_| ()).await;
-    for action in world.remote.actions().unwrap() {
-        world.kernel.registry().register(action).unwrap();
-    }
     let as_role = |tenant: &str, roles: &[&str], action: &str, args: Value| {
         let mut submission = world.submission_as(tenant, action, args);
         let roles = RoleSet::named(roles);

@@ -5,6 +5,7 @@ mod added;
 mod calls;
 mod children;
 mod http;
+mod proxying;
 mod quarantine;
 mod questions;
 mod tasks;

@@ -94,9 +94,6 @@ async fn only_admins_accept() {
 #[tokio::test]
 async fn owners_and_admins_accept_by_actions_that_no_list_shows() {
     let world = World::with(fixture(&[])).await;
-    for action in world.remote.actions().unwrap() {
-        world.kernel.registry().register(action).unwrap();
-    }
     text(world.call("other.change", json!({})).await);
     until("the change to be seen", || world.seen().quarantined == ["echo"]).await;
     let with = |roles: &[&str], action: &str, args: Value| {

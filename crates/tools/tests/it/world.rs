@@ -76,6 +76,9 @@ impl World {
         };
         change(&mut settings);
         let remote = RemoteServers::start(&kernel, settings);
+        for action in remote.actions().unwrap() {
+            kernel.registry().register(action).unwrap();
+        }
         remote.offer_pinned().await;
         Self { kernel, remote, log }
     }

@@ -193,6 +193,11 @@ pub trait Agent: Send + Sync + 'static {
         false
     }
 
+    /// How often a pure one goes over its input, at most: its work is about so many times the size of that.
+    fn passes(&self, _input: &Value, _config: &Value) -> usize {
+        1
+    }
+
     /// Where its work is done.
     fn location(&self) -> WorkLocation {
         WorkLocation::ThisProcess

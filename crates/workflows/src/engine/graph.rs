@@ -5,6 +5,7 @@ use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::{Code, Fault};
 use serde_json::json;
 
+use super::evaluation::{note_loop_data, resolve, with_fuel};
 use super::event::{Decision, Note, Status, Task};
 use super::join::{self, Readiness};
 use super::scope::Frame;
@@ -12,7 +13,7 @@ use super::state::{Outcome, Parts, Phase, Skip, State, Work};
 use super::stop::{drop_waiting, is_told_to_stop};
 use super::{closing, complete_step, fail_step, note_failure, parts, pause, race, undo, waits};
 use crate::definition::model::{Join, Kind, Switch};
-use crate::expression::{Condition, Reference, Root, Template, is_equal};
+use crate::expression::{Condition, Fuel, Reference, Root, Template, is_equal_within};
 use crate::limits;
 
 /// Brings the state to rest: begins, skips and ends all that is due.
@@ -240,7 +241,7 @@ fn begin(state: &mut State, step: usize, at_ms: i64, out: &mut Vec<Decision>) {
         }
         return;
     }
-    match may_run(state, step) {
+    match with_fuel(state, |state, fuel| may_run(state, step, fuel)) {
         Ok(None) => {}
         Ok(Some(reason)) => return skip(state, step, Skip { reason, by_failure: false }, at_ms, out),
         Err(fault) => return fail(state, step, &fault, at_ms, out),
@@ -270,7 +271,7 @@ pub fn complete(
 }
 
 /// None: it may. Some: why it is skipped.
-fn may_run(state: &State, step: usize) -> Result<Option<String>, Fault> {
+fn may_run(state: &State, step: usize, fuel: &mut Fuel) -> Result<Option<String>, Fault> {
     let workflow = state.workflow();
     let definition = &workflow.steps[step];
     for place in &definition.dependencies {
@@ -284,7 +285,8 @@ fn may_run(state: &State, step: usize) -> Result<Option<String>, Fault> {
         }
     }
     let frame = Frame::of(state);
-    let test = |condition: &Option<Condition>| match condition.as_ref().map(|one| one.test(&frame)) {
+    let mut test = |condition: &Option<Condition>| match condition.as_ref().map(|one| one.test(&frame, fuel))
+    {
         None => Ok(None),
         Some(Ok(holds)) => Ok(Some(holds)),
         Some(Err(fault)) if fault.code == Code::ExprStepNotCompleted => Err(Ok(fault.message.into_owned())),
@@ -332,13 +334,14 @@ fn enter(state: &mut State, step: usize, at_ms: i64, out: &mut Vec<Decision>) ->
     let workflow = state.workflow().clone();
     let definition = &workflow.steps[step];
     if let Some(each) = &definition.each {
-        let items = match each.items.resolve(&Frame::of(state))? {
+        let items = match resolve(state, &each.items)? {
             serde_json::Value::Array(items) => items,
             other => return Err(parts::no_list(&other)),
         };
         if items.len() > limits::ITEMS {
             return Err(parts::too_many(items.len()));
         }
+        note_loop_data(state, &items);
         state.steps[step].started_ms = Some(at_ms);
         let outputs = vec![None; items.len()];
         state.steps[step].parts = Some(Parts { items, outputs, ..Parts::default() });
@@ -362,14 +365,24 @@ fn enter(state: &mut State, step: usize, at_ms: i64, out: &mut Vec<Decision>) ->
             out.push(Decision::Note(Note::Waiting { step }));
         }
         Kind::Switch(switch) => {
-            let value = switch.on.resolve(&Frame::of(state))?;
-            let case = switch.cases.iter().position(|(case, _)| is_equal(case, &value));
+            let value = resolve(state, &switch.on)?;
+            let case = with_fuel(state, |_, fuel| find_case(switch, &value, fuel))?;
             state.steps[step].chosen = Some(case);
             let chosen = case.map_or_else(|| json!("default"), |_| value);
             complete(state, step, json!({"chosen": chosen}), at_ms, out);
         }
     }
     Ok(())
+}
+
+/// The case of a value. None: that of the default.
+fn find_case(switch: &Switch, value: &serde_json::Value, fuel: &mut Fuel) -> Result<Option<usize>, Fault> {
+    for (place, (case, _)) in switch.cases.iter().enumerate() {
+        if is_equal_within(case, value, fuel).map_err(|_| fuel.fault())? {
+            return Ok(Some(place));
+        }
+    }
+    Ok(None)
 }
 
 /// Something that an agent or another execution does.

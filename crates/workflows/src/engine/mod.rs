@@ -8,6 +8,7 @@ pub mod attempts;
 mod backoff;
 pub mod closing;
 mod deadline;
+pub mod evaluation;
 pub mod event;
 mod graph;
 pub mod identity;

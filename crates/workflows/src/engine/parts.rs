@@ -5,6 +5,7 @@ use orchestr8_contract::json::{bytes, kind};
 use orchestr8_contract::{Code, Fault};
 use serde_json::{Value, json};
 
+use super::evaluation::{note_loop_data, with_fuel};
 use super::event::{Decision, Task};
 use super::graph::{complete, fail, launch};
 use super::scope::Frame;
@@ -28,6 +29,9 @@ pub fn too_many(items: usize) -> Fault {
 pub fn ended(state: &mut State, task: Task, result: Result<Value, StoredFault>) {
     let Some(part) = task.part else { return };
     let keeps_rounds = state.workflow().steps[task.step].compensate.is_some();
+    if let (Ok(output), true) = (&result, state.workflow().steps[task.step].repeat.is_some()) {
+        note_loop_data(state, output);
+    }
     let Some(parts) = state.steps[task.step].parts.as_mut() else { return };
     match result {
         Ok(output) => {
@@ -180,10 +184,12 @@ fn advance_repeat(state: &mut State, step: usize, repeat: &Repeat, at_ms: i64, o
     }
     let round = parts.next;
     let task = Task::part(step, round);
-    let again = match repeat.condition.test(&Frame::at(state, task)) {
+    let again = with_fuel(state, |state, fuel| repeat.condition.test(&Frame::at(state, task), fuel));
+    let again = match again {
         Ok(again) => again,
         Err(fault) => return fail(state, step, &fault, at_ms, out),
     };
+    let Some(parts) = state.steps[step].parts.as_ref() else { return };
     if !again {
         let last = parts.last.clone();
         return conclude(state, step, json!({"iterations": round, "last": last}), at_ms, out);

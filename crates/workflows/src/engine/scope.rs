@@ -6,13 +6,13 @@ use std::sync::Arc;
 use orchestr8_contract::{Code, Fault};
 use serde_json::{Value, json};
 
-use super::closing;
 use super::event::Task;
 use super::state::{Parts, State, Step};
+use super::{closing, evaluation};
 use crate::agents::has_fixed_input;
 use crate::agents::secrets::SecretView;
 use crate::definition::model::{Call, Kind};
-use crate::expression::{Found, SCHEDULE, Scope};
+use crate::expression::{EvaluationCost, Found, Fuel, SCHEDULE, Scope, Template};
 
 /// The view of one task, or of a step that has not begun.
 pub struct Frame<'s> {
@@ -31,13 +31,13 @@ impl<'s> Frame<'s> {
         Self { state, task: Some(task), secrets: None }
     }
 
-    fn input_of_step(&self, task: Task) -> Option<Value> {
+    fn input_of_step(&self, task: Task, fuel: &mut Fuel) -> Option<Value> {
         let call = match &self.state.workflow().steps[task.step].kind {
             Kind::Agent(call) => call,
             Kind::Workflow(_) | Kind::Wait(_) | Kind::Approval(_) | Kind::Switch(_) => return None,
         };
         let frame = Frame { task: Some(task.undone()), ..*self };
-        call.input.resolve(&frame).ok()
+        call.input.resolve(&frame, fuel).ok()
     }
 }
 
@@ -66,7 +66,7 @@ impl Scope for Frame<'_> {
         if declared { self.secrets?.reference(name).map(Cow::Owned) } else { None }
     }
 
-    fn local(&self, name: &str) -> Option<Cow<'_, Value>> {
+    fn local(&self, name: &str, fuel: &mut Fuel) -> Option<Cow<'_, Value>> {
         let identity = &self.state.identity;
         match name {
             "execution" => {
@@ -89,7 +89,7 @@ impl Scope for Frame<'_> {
             "index" | "iteration" => Some(Cow::Owned(part?.into())),
             "last" => step.parts.as_ref().map(|parts| last(parts, part)),
             "output" if task.undo => undone_output(step, part).map(Cow::Borrowed),
-            "input" if task.undo => self.input_of_step(task).map(Cow::Owned),
+            "input" if task.undo => self.input_of_step(task, fuel).map(Cow::Owned),
             "outcome" if task.undo => Some(Cow::Owned(outcome(step, part).into())),
             _ => None,
         }
@@ -125,6 +125,8 @@ pub struct Resolved<'s> {
     pub config: Value,
     /// The same for every attempt.
     pub key: String,
+    /// What resolving it has cost.
+    pub fuel: u64,
 }
 
 /// The agent that a task calls, if it calls one.
@@ -151,8 +153,9 @@ fn call(state: &State, task: Task) -> Option<&Call> {
 pub fn resolve<'s>(state: &'s State, task: Task, secrets: SecretView<'_>) -> Result<Resolved<'s>, Fault> {
     let call = call(state, task).ok_or_else(|| Fault::internal("the step calls no agent"))?;
     let frame = Frame { state, task: Some(task), secrets: Some(secrets) };
-    let key = key(state, task)?;
-    let mut input = call.input.resolve(&frame)?;
+    let mut fuel = Fuel::evaluation();
+    let key = key_within(state, task, &mut fuel)?;
+    let mut input = call.input.resolve(&frame, &mut fuel)?;
     let is_unknown = task.undo && state.steps[task.step].unknown.contains(&task.part);
     // Agents with members of their own would refuse another one; their author writes `${outcome}` where it belongs.
     if let Value::Object(members) = &mut input
@@ -161,15 +164,30 @@ pub fn resolve<'s>(state: &'s State, task: Task, secrets: SecretView<'_>) -> Res
     {
         members.entry("outcome").or_insert_with(|| "unknown".into());
     }
-    Ok(Resolved { call, input, config: call.config.resolve(&frame)?, key })
+    let config = call.config.resolve(&frame, &mut fuel)?;
+    Ok(Resolved { call, input, config, key, fuel: fuel.used() })
+}
+
+/// What resolving the call of a task costs at most. The input of what is undone may be a part of it.
+pub fn cost(state: &State, task: Task) -> u64 {
+    let step = &state.workflow().steps[task.step];
+    let Some(call) = call(state, task) else { return 0 };
+    let templates = [Some(&call.input), Some(&call.config), step.idempotency_key.as_ref()];
+    let costs = || templates.into_iter().flatten().map(Template::cost);
+    let data = if costs().any(EvaluationCost::is_sized) { evaluation::data_bytes(state) } else { 0 };
+    costs().map(|cost| cost.bound(data)).fold(0, u64::saturating_add)
 }
 
 /// The key of a call: the default, or what the author chose. That of an undo is derived from that of what it undoes.
 pub fn key(state: &State, task: Task) -> Result<String, Fault> {
+    key_within(state, task, &mut Fuel::evaluation())
+}
+
+fn key_within(state: &State, task: Task, fuel: &mut Fuel) -> Result<String, Fault> {
     match &state.workflow().steps[task.step].idempotency_key {
         Some(template) => {
             let done = Frame::at(state, task.undone());
-            Ok(finish_key(text(template.resolve(&done)?)?, state, task))
+            Ok(finish_key(text(template.resolve(&done, fuel)?)?, state, task))
         }
         None => Ok(default_key(state, task)),
     }

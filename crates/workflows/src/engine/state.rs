@@ -1,7 +1,7 @@
 //! The state of an execution: what folding its events gives. Nothing here is stored; everything here follows.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use orchestr8_contract::error::StoredFault;
 use serde_json::{Map, Value};
@@ -58,6 +58,12 @@ pub struct State {
     pub errors: Vec<Problem>,
     /// The size of all outputs together.
     pub outputs_bytes: usize,
+    /// The size of the variables, once it was asked for.
+    pub variables_bytes: OnceLock<usize>,
+    /// The size of the largest list or last output that a loop held.
+    pub loop_bytes: usize,
+    /// What evaluating its conditions, switches and lists has cost so far.
+    pub fuel_used: u64,
 }
 
 /// Something that went wrong, with the step it went wrong in.
@@ -202,6 +208,9 @@ impl State {
             attempts: 0,
             errors: Vec::new(),
             outputs_bytes: 0,
+            variables_bytes: OnceLock::new(),
+            loop_bytes: 0,
+            fuel_used: 0,
             identity,
         }
     }

@@ -2,6 +2,7 @@
 
 mod backoff;
 mod closing;
+mod evaluation;
 mod folding;
 mod outcomes;
 mod race;

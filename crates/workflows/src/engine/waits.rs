@@ -5,10 +5,10 @@ use orchestr8_kernel::ports::clock::iso;
 use serde_json::{Value, json};
 
 use super::backoff;
+use super::evaluation::resolve;
 use super::event::{Decision, Note, Task};
 use super::graph::{complete, fail};
 use super::parts;
-use super::scope::Frame;
 use super::state::{Phase, State, Work};
 use crate::definition::model::{Kind, OnTimeout, Wait};
 use crate::definition::moment;
@@ -45,9 +45,9 @@ pub fn begin(
     at_ms: i64,
     out: &mut Vec<Decision>,
 ) -> Result<(), Fault> {
-    let value = template(wait).resolve(&Frame::of(state))?;
+    let value = resolve(state, template(wait))?;
     let key = match wait {
-        Wait::Event { key: Some(key), .. } => Some(event_key(&key.resolve(&Frame::of(state))?)?),
+        Wait::Event { key: Some(key), .. } => Some(event_key(&resolve(state, key)?)?),
         Wait::For(_) | Wait::Until(_) | Wait::Event { key: None, .. } => None,
     };
     let (due_ms, event) = match wait {

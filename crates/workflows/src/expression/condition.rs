@@ -8,11 +8,12 @@ use orchestr8_contract::json::kind;
 use orchestr8_contract::{Code, Fault};
 use serde_json::Value;
 
-use super::Scope;
+use super::equality::{is_equal_within, order};
 use super::look_up::look_up;
 use super::reader::{self, Mistake};
 use super::reference::Reference;
 use super::text::{self, Piece};
+use super::{EvaluationCost, Fuel, Scope};
 use crate::definition::{Place, Problem};
 use crate::limits;
 
@@ -26,6 +27,7 @@ struct Parsed {
     place: String,
     references: Vec<Reference>,
     node: Node,
+    cost: EvaluationCost,
 }
 
 #[derive(Debug)]
@@ -69,7 +71,9 @@ impl Condition {
             Node::Constant(Value::Null)
         });
         let references = parser.references;
-        Self(Arc::new(Parsed { source: text.to_owned(), place: at.to_string(), references, node }))
+        let mut cost = EvaluationCost::default();
+        add_cost(&node, &references, &mut cost);
+        Self(Arc::new(Parsed { source: text.to_owned(), place: at.to_string(), references, node, cost }))
     }
 
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
@@ -82,8 +86,13 @@ impl Condition {
     }
 
     /// Whether it holds. The right side of `&&` and `||` is only looked at when it matters.
-    pub fn test(&self, scope: &dyn Scope) -> Result<bool, Fault> {
-        self.0.test(&self.0.node, scope)
+    pub fn test(&self, scope: &dyn Scope, fuel: &mut Fuel) -> Result<bool, Fault> {
+        self.0.test(&self.0.node, scope, fuel)
+    }
+
+    /// What testing it costs at most.
+    pub fn cost(&self) -> &EvaluationCost {
+        &self.0.cost
     }
 
     /// As it was written.
@@ -93,28 +102,34 @@ impl Condition {
 }
 
 impl Parsed {
-    fn test(&self, node: &Node, scope: &dyn Scope) -> Result<bool, Fault> {
-        Ok(is_truthy(&*self.value(node, scope)?))
+    fn test(&self, node: &Node, scope: &dyn Scope, fuel: &mut Fuel) -> Result<bool, Fault> {
+        Ok(is_truthy(&*self.value(node, scope, fuel)?))
     }
 
-    fn value<'a>(&'a self, node: &'a Node, scope: &'a dyn Scope) -> Result<Cow<'a, Value>, Fault> {
+    fn value<'a>(
+        &'a self,
+        node: &'a Node,
+        scope: &'a dyn Scope,
+        fuel: &mut Fuel,
+    ) -> Result<Cow<'a, Value>, Fault> {
+        fuel.spend(1).map_err(|_| fuel.fault())?;
         let holds = match node {
             Node::Constant(value) => return Ok(Cow::Borrowed(value)),
             Node::Reference(number) => {
                 return match self.references.get(*number) {
-                    Some(reference) => look_up(reference, scope),
+                    Some(reference) => look_up(reference, scope, fuel),
                     None => Ok(Cow::Owned(Value::Null)),
                 };
             }
             Node::Text(pieces) => {
-                let text = text::join(pieces, &self.references, scope)?;
+                let text = text::join(pieces, &self.references, scope, fuel)?;
                 return Ok(Cow::Owned(Value::String(text)));
             }
-            Node::Not(inner) => !self.test(inner, scope)?,
+            Node::Not(inner) => !self.test(inner, scope, fuel)?,
             Node::All(nodes) => {
                 let mut all = true;
                 for node in nodes {
-                    all = self.test(node, scope)?;
+                    all = self.test(node, scope, fuel)?;
                     if !all {
                         break;
                     }
@@ -124,7 +139,7 @@ impl Parsed {
             Node::Any(nodes) => {
                 let mut any = false;
                 for node in nodes {
-                    any = self.test(node, scope)?;
+                    any = self.test(node, scope, fuel)?;
                     if any {
                         break;
                     }
@@ -133,16 +148,24 @@ impl Parsed {
             }
             Node::Compare(sides) => {
                 let (left, comparison, right) = &**sides;
-                self.compare(&*self.value(left, scope)?, *comparison, &*self.value(right, scope)?)?
+                let (left, right) = (self.value(left, scope, fuel)?, self.value(right, scope, fuel)?);
+                self.compare(&left, *comparison, &right, fuel)?
             }
         };
         Ok(Cow::Owned(Value::Bool(holds)))
     }
 
-    fn compare(&self, left: &Value, comparison: Comparison, right: &Value) -> Result<bool, Fault> {
+    fn compare(
+        &self,
+        left: &Value,
+        comparison: Comparison,
+        right: &Value,
+        fuel: &mut Fuel,
+    ) -> Result<bool, Fault> {
+        let mut is_equal = || is_equal_within(left, right, fuel).map_err(|_| fuel.fault());
         let holds: fn(Ordering) -> bool = match comparison {
-            Comparison::Equal => return Ok(is_equal(left, right)),
-            Comparison::NotEqual => return Ok(!is_equal(left, right)),
+            Comparison::Equal => return is_equal(),
+            Comparison::NotEqual => return is_equal().map(|equal| !equal),
             Comparison::Less => Ordering::is_lt,
             Comparison::AtMost => Ordering::is_le,
             Comparison::Greater => Ordering::is_gt,
@@ -150,7 +173,10 @@ impl Parsed {
         };
         let order = match (left, right) {
             (Value::Number(a), Value::Number(b)) => order(a, b),
-            (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
+            (Value::String(a), Value::String(b)) => {
+                fuel.spend_text(a.len().min(b.len())).map_err(|_| fuel.fault())?;
+                Some(a.cmp(b))
+            }
             _ => None,
         };
         order.map(holds).ok_or_else(|| {
@@ -177,28 +203,27 @@ fn is_truthy(value: &Value) -> bool {
     }
 }
 
-/// As JSON values, but 1 and 1.0 are the same number.
-pub fn is_equal(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Number(a), Value::Number(b)) => order(a, b) == Some(Ordering::Equal),
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(a, b))
+/// What a condition costs at most. Only two values that are both looked up cost what the data is large.
+fn add_cost(node: &Node, references: &[Reference], cost: &mut EvaluationCost) {
+    cost.add_terms(1);
+    match node {
+        Node::Constant(value) => cost.add_literal(value),
+        Node::Reference(number) => {
+            references.get(*number).into_iter().for_each(|one| cost.add_reference(one))
         }
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| is_equal(a, b)))
+        Node::Text(pieces) => text::add_cost(pieces, references, cost),
+        Node::Not(inner) => add_cost(inner, references, cost),
+        Node::All(nodes) | Node::Any(nodes) => {
+            nodes.iter().for_each(|node| add_cost(node, references, cost));
         }
-        _ => left == right,
-    }
-}
-
-/// Whole numbers compare exactly, others as doubles.
-fn order(left: &serde_json::Number, right: &serde_json::Number) -> Option<Ordering> {
-    let whole = |number: &serde_json::Number| {
-        number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
-    };
-    match (whole(left), whole(right)) {
-        (Some(a), Some(b)) => Some(a.cmp(&b)),
-        _ => left.as_f64()?.partial_cmp(&right.as_f64()?),
+        Node::Compare(sides) => {
+            let (left, _, right) = &**sides;
+            add_cost(left, references, cost);
+            add_cost(right, references, cost);
+            if !matches!(left, Node::Constant(_)) && !matches!(right, Node::Constant(_)) {
+                cost.add_whole();
+            }
+        }
     }
 }
 

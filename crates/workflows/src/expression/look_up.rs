@@ -6,12 +6,17 @@ use orchestr8_contract::{Code, Fault};
 use serde_json::Value;
 
 use super::reference::{Part, Reference, Root};
-use super::{Found, Scope};
+use super::{Found, Fuel, Scope};
 use crate::limits;
 
 /// The value, or the default when there is none. A null counts as none for the default, as with `??` in JavaScript;
 /// without a default a null that is there is a value like any other.
-pub(super) fn look_up<'a>(reference: &'a Reference, scope: &'a dyn Scope) -> Result<Cow<'a, Value>, Fault> {
+pub(super) fn look_up<'a>(
+    reference: &'a Reference,
+    scope: &'a dyn Scope,
+    fuel: &mut Fuel,
+) -> Result<Cow<'a, Value>, Fault> {
+    fuel.spend(1 + reference.path.len()).map_err(|_| fuel.fault())?;
     let base = match &reference.root {
         Root::Step(id) => match scope.output(id) {
             Found::Output(value) => Some(Cow::Borrowed(value)),
@@ -35,8 +40,14 @@ pub(super) fn look_up<'a>(reference: &'a Reference, scope: &'a dyn Scope) -> Res
         Root::Variable(name) => scope.variable(name).map(Cow::Borrowed),
         Root::Env(name) => scope.env(name).map(text),
         Root::Secret(name) => scope.secret(name).map(text),
-        Root::Local(name) => scope.local(name),
+        Root::Local(name) => scope.local(name, fuel),
     };
+    if let Some(Cow::Owned(made)) = &base {
+        fuel.spend_value(made).map_err(|_| fuel.fault())?;
+    } else {
+        // What a scope evaluates for a name may have used up the rest.
+        fuel.spend(1).map_err(|_| fuel.fault())?;
+    }
     let found = base.and_then(|base| walk(base, &reference.path));
     match (found, &reference.default) {
         (Some(value), None) => Ok(value),

@@ -4,12 +4,16 @@
 //! of code, no function and no access to anything but the outputs, variables and names a scope offers.
 
 mod condition;
+mod equality;
+mod fuel;
 mod look_up;
 mod reader;
 mod reference;
 mod template;
 mod text;
 
+#[cfg(test)]
+mod fuel_tests;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
@@ -19,7 +23,9 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-pub use condition::{Condition, is_equal};
+pub use condition::Condition;
+pub use equality::{is_equal, is_equal_within};
+pub use fuel::{EvaluationCost, Fuel, OutOfFuel};
 pub use reference::{Literal, Part, Reference, Root};
 pub use template::Template;
 
@@ -31,8 +37,9 @@ pub trait Scope {
     fn variable(&self, name: &str) -> Option<&Value>;
     fn env(&self, name: &str) -> Option<Cow<'_, str>>;
     fn secret(&self, name: &str) -> Option<Cow<'_, str>>;
-    /// `item`, `index`, `iteration`, `last`, `output`, `input`, `execution`, `failure`, `schedule`, as far as there are any here.
-    fn local(&self, name: &str) -> Option<Cow<'_, Value>>;
+    /// `item`, `index`, `iteration`, `last`, `output`, `input`, `execution`, `failure`, `schedule`, as far as there are any here. What must be
+    /// evaluated for it uses the same fuel.
+    fn local(&self, name: &str, fuel: &mut Fuel) -> Option<Cow<'_, Value>>;
 }
 
 /// The output of a step.

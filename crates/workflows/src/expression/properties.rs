@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::tests::{World, template};
-use super::{Condition, Reference, Template};
+use super::{Condition, Fuel, Reference, Template};
 use crate::definition::Place;
 use crate::limits;
 
@@ -122,8 +122,8 @@ proptest! {
         let mut problems = Vec::new();
         let template = Template::parse(&source, &Place::ROOT, &mut problems);
         let world = world(&value);
-        let first = template.resolve(&world).map_err(|fault| fault.to_string());
-        let second = template.clone().resolve(&world).map_err(|fault| fault.to_string());
+        let first = template.resolve(&world, &mut Fuel::evaluation()).map_err(|fault| fault.to_string());
+        let second = template.clone().resolve(&world, &mut Fuel::evaluation()).map_err(|fault| fault.to_string());
         prop_assert_eq!(&first, &second);
         if let (Some(constant), Ok(resolved)) = (template.constant(), &first) {
             prop_assert_eq!(constant, resolved);
@@ -136,8 +136,8 @@ proptest! {
         let mut problems = Vec::new();
         let condition = Condition::parse(&text, &Place::ROOT, &mut problems);
         let world = world(&value);
-        let first = condition.test(&world).map_err(|fault| fault.to_string());
-        prop_assert_eq!(first, condition.test(&world).map_err(|fault| fault.to_string()));
+        let first = condition.test(&world, &mut Fuel::evaluation()).map_err(|fault| fault.to_string());
+        prop_assert_eq!(first, condition.test(&world, &mut Fuel::evaluation()).map_err(|fault| fault.to_string()));
     }
 
     #[test]
@@ -152,10 +152,10 @@ proptest! {
     #[test]
     fn wf_19_5_the_type_of_a_value_is_kept(value in any_json()) {
         for source in ["${steps.a.output}", "${variables.name}", "${item}"] {
-            let resolved = template(&json!(source)).unwrap().resolve(&world(&value)).unwrap();
+            let resolved = template(&json!(source)).unwrap().resolve(&world(&value), &mut Fuel::evaluation()).unwrap();
             prop_assert_eq!(&resolved, &value);
         }
-        let text = template(&json!("<${steps.a.output}>")).unwrap().resolve(&world(&value)).unwrap();
+        let text = template(&json!("<${steps.a.output}>")).unwrap().resolve(&world(&value), &mut Fuel::evaluation()).unwrap();
         let inside = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         prop_assert_eq!(text, json!(format!("<{inside}>")));
     }
@@ -164,7 +164,7 @@ proptest! {
     fn wf_19_5_a_text_never_grows_beyond_its_limit(length in 0..40_000_usize, times in 1..5_usize) {
         let mut world = World::new();
         world.variables.insert(String::from("name"), json!("x".repeat(length)));
-        let resolved = template(&json!(["${variables.name}".repeat(times)])).unwrap().resolve(&world);
+        let resolved = template(&json!(["${variables.name}".repeat(times)])).unwrap().resolve(&world, &mut Fuel::evaluation());
         prop_assert_eq!(resolved.is_ok(), length * times <= limits::EXPANSION_BYTES);
         prop_assert!(longest_text(&resolved.unwrap_or_default()) <= limits::EXPANSION_BYTES);
     }
@@ -173,6 +173,6 @@ proptest! {
     fn wf_19_5_a_text_without_expressions_is_left_alone(text in "[^$]{0,100}") {
         let template = template(&json!(text)).unwrap();
         prop_assert!(template.is_literal());
-        prop_assert_eq!(template.resolve(&World::new()).unwrap(), json!(text));
+        prop_assert_eq!(template.resolve(&World::new(), &mut Fuel::evaluation()).unwrap(), json!(text));
     }
 }

@@ -6,10 +6,10 @@ use orchestr8_contract::limits::JSON_DEPTH;
 use orchestr8_contract::{Code, Fault};
 use serde_json::Value;
 
-use super::Scope;
 use super::look_up::{look_up, too_large};
 use super::reference::Reference;
 use super::text::{self, Piece};
+use super::{EvaluationCost, Fuel, OutOfFuel, Scope};
 use crate::definition::problems::LISTED;
 use crate::definition::{Place, Problem};
 use crate::limits;
@@ -25,12 +25,13 @@ struct Parsed {
     references: Vec<Reference>,
     /// Where each reference is written.
     places: Vec<Arc<str>>,
+    cost: EvaluationCost,
 }
 
 #[derive(Debug)]
 enum Node {
-    /// Nothing to look up in it.
-    Constant(Value),
+    /// Nothing to look up in it. Copying it takes so many units.
+    Constant(Value, usize),
     /// A text that is one expression: it keeps the type of what it finds.
     Whole(usize),
     Text(Vec<Piece>),
@@ -44,13 +45,17 @@ impl Template {
         let mut parser = Parser { references: Vec::new(), places: Vec::new(), problems };
         let node = parser.node(value, at, JSON_DEPTH);
         let Parser { references, places, .. } = parser;
-        Self(Arc::new(Parsed { source: value.clone(), node, references, places }))
+        let mut cost = EvaluationCost::default();
+        add_cost(&node, &references, &mut cost);
+        Self(Arc::new(Parsed { source: value.clone(), node, references, places, cost }))
     }
 
     /// A value in which nothing is an expression, whatever it looks like.
     pub fn literal(value: Value) -> Self {
-        let node = Node::Constant(value.clone());
-        Self(Arc::new(Parsed { source: value, node, references: Vec::new(), places: Vec::new() }))
+        let node = leaf(value.clone());
+        let mut cost = EvaluationCost::default();
+        add_cost(&node, &[], &mut cost);
+        Self(Arc::new(Parsed { source: value, node, references: Vec::new(), places: Vec::new(), cost }))
     }
 
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
@@ -63,15 +68,20 @@ impl Template {
     }
 
     /// The value with every expression replaced by what it finds.
-    pub fn resolve(&self, scope: &dyn Scope) -> Result<Value, Fault> {
+    pub fn resolve(&self, scope: &dyn Scope, fuel: &mut Fuel) -> Result<Value, Fault> {
         let mut room = limits::RESOLVED_BYTES;
-        self.0.resolve(&self.0.node, scope, &mut room)
+        self.0.resolve(&self.0.node, scope, &mut room, fuel)
+    }
+
+    /// What resolving it costs at most.
+    pub fn cost(&self) -> &EvaluationCost {
+        &self.0.cost
     }
 
     /// What it always resolves to, if nothing in it is looked up.
     pub fn constant(&self) -> Option<&Value> {
         match &self.0.node {
-            Node::Constant(value) => Some(value),
+            Node::Constant(value, _) => Some(value),
             Node::Whole(_) | Node::Text(_) | Node::List(_) | Node::Object(_) => None,
         }
     }
@@ -87,35 +97,50 @@ impl Template {
 }
 
 impl Parsed {
-    fn resolve(&self, node: &Node, scope: &dyn Scope, room: &mut usize) -> Result<Value, Fault> {
+    fn resolve(
+        &self,
+        node: &Node,
+        scope: &dyn Scope,
+        room: &mut usize,
+        fuel: &mut Fuel,
+    ) -> Result<Value, Fault> {
         match node {
-            Node::Constant(value) => Ok(value.clone()),
+            Node::Constant(value, units) => {
+                fuel.spend(*units).map_err(|_| fuel.fault())?;
+                Ok(value.clone())
+            }
             Node::Whole(number) => match self.references.get(*number) {
-                Some(reference) => whole(reference, scope, room),
+                Some(reference) => whole(reference, scope, room, fuel),
                 None => Ok(Value::Null),
             },
             Node::Text(pieces) => {
-                let text = text::join(pieces, &self.references, scope)?;
+                let text = text::join(pieces, &self.references, scope, fuel)?;
                 take(room, text.len())?;
                 Ok(Value::String(text))
             }
-            Node::List(items) => items.iter().map(|item| self.resolve(item, scope, room)).collect(),
+            Node::List(items) => items.iter().map(|item| self.resolve(item, scope, room, fuel)).collect(),
             Node::Object(fields) => fields
                 .iter()
-                .map(|(name, field)| Ok((name.clone(), self.resolve(field, scope, room)?)))
+                .map(|(name, field)| Ok((name.clone(), self.resolve(field, scope, room, fuel)?)))
                 .collect::<Result<_, Fault>>()
                 .map(Value::Object),
         }
     }
 }
 
-fn whole(reference: &Reference, scope: &dyn Scope, room: &mut usize) -> Result<Value, Fault> {
-    let value = look_up(reference, scope)?;
+fn whole(
+    reference: &Reference,
+    scope: &dyn Scope,
+    room: &mut usize,
+    fuel: &mut Fuel,
+) -> Result<Value, Fault> {
+    let value = look_up(reference, scope, fuel)?;
     if let Value::String(text) = &*value
         && text.len() > limits::EXPANSION_BYTES
     {
         return Err(too_large().with("expression", reference.to_string()));
     }
+    fuel.spend_value(&value).map_err(|_| fuel.fault())?;
     take(room, weight(&value))?;
     Ok(value.into_owned())
 }
@@ -157,7 +182,7 @@ impl Parser<'_> {
     /// `depth` is how much deeper it may go.
     fn node(&mut self, value: &Value, at: &Place<'_>, depth: usize) -> Node {
         match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => Node::Constant(value.clone()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => leaf(value.clone()),
             Value::String(text) => self.text(text, at),
             Value::Array(_) | Value::Object(_) if depth == 0 => {
                 self.problems.push(Problem::new(
@@ -166,7 +191,7 @@ impl Parser<'_> {
                     format!("it is nested deeper than {JSON_DEPTH} levels"),
                     "Flatten the value.",
                 ));
-                Node::Constant(Value::Null)
+                leaf(Value::Null)
             }
             Value::Array(items) => {
                 let nodes = items
@@ -188,7 +213,7 @@ impl Parser<'_> {
 
     fn text(&mut self, text: &str, at: &Place<'_>) -> Node {
         if !text.contains("${") {
-            return Node::Constant(Value::from(text));
+            return leaf(Value::from(text));
         }
         let first = self.references.len();
         let pieces = text::cut(text, &mut self.references, |mistake| {
@@ -201,8 +226,8 @@ impl Parser<'_> {
             self.places.resize(self.references.len(), place);
         }
         match pieces.as_slice() {
-            [] => Node::Constant(Value::from("")),
-            [Piece::Plain(plain)] => Node::Constant(Value::from(plain.as_str())),
+            [] => leaf(Value::from("")),
+            [Piece::Plain(plain)] => leaf(Value::from(plain.as_str())),
             [Piece::Reference(number)] => Node::Whole(*number),
             _ => Node::Text(pieces),
         }
@@ -211,24 +236,57 @@ impl Parser<'_> {
 
 /// A list without anything to look up is a constant as a whole.
 fn list(nodes: Vec<Node>) -> Node {
-    if nodes.iter().all(|node| matches!(node, Node::Constant(_))) {
-        return Node::Constant(nodes.into_iter().map(constant).collect());
+    match units(&nodes) {
+        Some(units) => Node::Constant(nodes.into_iter().map(constant).collect(), units),
+        None => Node::List(nodes),
     }
-    Node::List(nodes)
 }
 
 fn object(nodes: Vec<(String, Node)>) -> Node {
-    if nodes.iter().all(|(_, node)| matches!(node, Node::Constant(_))) {
-        return Node::Constant(Value::Object(
-            nodes.into_iter().map(|(name, node)| (name, constant(node))).collect(),
-        ));
+    match units(nodes.iter().map(|(_, node)| node)) {
+        Some(units) => {
+            let names = nodes.len();
+            let fields = nodes.into_iter().map(|(name, node)| (name, constant(node))).collect();
+            Node::Constant(Value::Object(fields), units + names)
+        }
+        None => Node::Object(nodes),
     }
-    Node::Object(nodes)
+}
+
+fn leaf(value: Value) -> Node {
+    let mut fuel = Fuel::evaluation();
+    // One that costs more than an evaluation may is refused when it is copied.
+    let units = match fuel.spend_value(&value) {
+        Ok(()) => usize::try_from(fuel.used()).unwrap_or(usize::MAX),
+        Err(OutOfFuel) => usize::MAX,
+    };
+    Node::Constant(value, units)
+}
+
+/// What copying a list or object of these costs, if all of them are constants.
+fn units<'n>(nodes: impl IntoIterator<Item = &'n Node>) -> Option<usize> {
+    nodes.into_iter().try_fold(1_usize, |sum, node| match node {
+        Node::Constant(_, units) => Some(sum.saturating_add(*units)),
+        Node::Whole(_) | Node::Text(_) | Node::List(_) | Node::Object(_) => None,
+    })
 }
 
 fn constant(node: Node) -> Value {
     match node {
-        Node::Constant(value) => value,
+        Node::Constant(value, _) => value,
         Node::Whole(_) | Node::Text(_) | Node::List(_) | Node::Object(_) => Value::Null,
+    }
+}
+
+fn add_cost(node: &Node, references: &[Reference], cost: &mut EvaluationCost) {
+    match node {
+        Node::Constant(_, units) => cost.add_terms(*units),
+        Node::Whole(number) => {
+            references.get(*number).into_iter().for_each(|one| cost.add_reference(one));
+            cost.add_whole();
+        }
+        Node::Text(pieces) => text::add_cost(pieces, references, cost),
+        Node::List(items) => items.iter().for_each(|item| add_cost(item, references, cost)),
+        Node::Object(fields) => fields.iter().for_each(|(_, field)| add_cost(field, references, cost)),
     }
 }

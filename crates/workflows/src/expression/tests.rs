@@ -7,7 +7,7 @@ use orchestr8_contract::Code;
 use orchestr8_testing::Table;
 use serde_json::{Value, json};
 
-use super::{Condition, Found, Reference, Scope, Template};
+use super::{Condition, Found, Fuel, Reference, Scope, Template};
 use crate::definition::{Place, Problem};
 use crate::limits;
 
@@ -55,7 +55,7 @@ impl Scope for World {
         (name == "KEY").then(|| Cow::Owned(String::from("s3cret")))
     }
 
-    fn local(&self, name: &str) -> Option<Cow<'_, Value>> {
+    fn local(&self, name: &str, _: &mut Fuel) -> Option<Cow<'_, Value>> {
         self.locals.get(name).map(Cow::Borrowed)
     }
 }
@@ -67,7 +67,10 @@ pub(super) fn template(value: &Value) -> Result<Template, Vec<Problem>> {
 }
 
 fn resolve(text: &str) -> Result<Value, Code> {
-    template(&json!(text)).unwrap().resolve(&World::new()).map_err(|fault| fault.code)
+    template(&json!(text))
+        .unwrap()
+        .resolve(&World::new(), &mut Fuel::evaluation())
+        .map_err(|fault| fault.code)
 }
 
 fn table(title: &str) -> Table {
@@ -105,7 +108,7 @@ fn wf_19_5_expressions_are_found_anywhere_in_a_value() {
     let value = json!({"a": ["${index}", {"b": "n=${index}"}], "c": 1, "${index}": "$${"});
     let template = template(&value).unwrap();
     assert_eq!(
-        template.resolve(&World::new()).unwrap(),
+        template.resolve(&World::new(), &mut Fuel::evaluation()).unwrap(),
         json!({"a": [3, {"b": "n=3"}], "c": 1, "${index}": "${"})
     );
     assert_eq!(template.source(), &value);
@@ -118,7 +121,7 @@ fn wf_19_5_expressions_are_found_anywhere_in_a_value() {
 fn wf_19_5_a_literal_is_taken_as_it_is() {
     let template = Template::literal(json!("${index}"));
     assert!(template.is_literal());
-    assert_eq!(template.resolve(&World::new()).unwrap(), json!("${index}"));
+    assert_eq!(template.resolve(&World::new(), &mut Fuel::evaluation()).unwrap(), json!("${index}"));
     let escaped = super::tests::template(&json!({"a": "$${x}"})).unwrap();
     assert_eq!(escaped.constant(), Some(&json!({"a": "${x}"})));
 }
@@ -177,7 +180,8 @@ fn wf_19_5_the_largest_is_taken_and_one_more_is_not() {
         let long = |bytes: usize| {
             let mut world = World::new();
             world.variables.insert("long".into(), json!("x".repeat(bytes)));
-            let found = template(&json!("${variables.long}")).unwrap().resolve(&world);
+            let found =
+                template(&json!("${variables.long}")).unwrap().resolve(&world, &mut Fuel::evaluation());
             found.map(|_| ()).map_err(|fault| fault.code.to_string())
         };
         let path = |depth: usize| format!("${{steps.a.output{}}}", ".x".repeat(depth));
@@ -211,7 +215,11 @@ fn wf_19_5_expansion_has_a_limit() {
     let mut world = World::new();
     world.variables.insert("long".into(), json!("x".repeat(limits::EXPANSION_BYTES)));
     let code = |text: &str, world: &World| {
-        template(&json!(text)).unwrap().resolve(world).map(|_| ()).map_err(|fault| fault.code)
+        template(&json!(text))
+            .unwrap()
+            .resolve(world, &mut Fuel::evaluation())
+            .map(|_| ())
+            .map_err(|fault| fault.code)
     };
     assert_eq!(code("${variables.long}", &world), Ok(()));
     assert_eq!(code("${variables.long}!", &world), Err(Code::PayloadTooLarge));
@@ -220,7 +228,7 @@ fn wf_19_5_expansion_has_a_limit() {
     world.variables.insert("list".into(), json!(["x".repeat(limits::EXPANSION_BYTES * 2)]));
     assert_eq!(code("${variables.list}", &world), Ok(()), "a value that stays a value is not a text");
     let many: Vec<&str> = vec!["${variables.list}"; limits::RESOLVED_BYTES / limits::EXPANSION_BYTES / 2];
-    let fault = template(&json!(many)).unwrap().resolve(&world).unwrap_err();
+    let fault = template(&json!(many)).unwrap().resolve(&world, &mut Fuel::evaluation()).unwrap_err();
     assert_eq!(fault.code, Code::PayloadTooLarge);
 }
 
@@ -240,7 +248,7 @@ fn test(text: &str) -> Result<bool, Code> {
     let condition = Condition::parse(text, &Place::ROOT, &mut problems);
     assert!(problems.is_empty(), "{text}: {problems:?}");
     assert_eq!(condition.source(), text);
-    condition.test(&World::new()).map_err(|fault| fault.code)
+    condition.test(&World::new(), &mut Fuel::evaluation()).map_err(|fault| fault.code)
 }
 
 #[test]

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::actor::Actor;
+use super::admit::begun;
 use super::gates::{Entry, Pass};
 use super::load::Tail;
 use super::quota::ExecutionPermit;
@@ -21,6 +22,7 @@ use super::trees::{TreePlace, TreeRoot};
 use super::{Hub, inputs, limit_overrides};
 use crate::authors::{Author, Authors};
 use crate::definition::model::Workflow;
+use crate::engine::evaluation;
 use crate::engine::event::{Status, Task};
 use crate::engine::identity::ScheduledMoment;
 use crate::engine::state::{Identity, State};
@@ -210,19 +212,14 @@ impl Hub {
             }
             Entry::Shut { .. } => None,
         };
-        let Some(slot) = slot else {
+        let state = State::new(seed.identity.clone());
+        // Where the first look at the graph may cost much, the answer does not wait for it.
+        let Some(slot) = slot.filter(|_| evaluation::may_run_inline(&state, &begun(self, &seed))) else {
             insert(&mut batch, &seed, queued())?;
             batch.wake(super::FEED);
-            return Ok(Accepted {
-                id,
-                num,
-                status: Status::Queued,
-                batch,
-                place: None,
-                begin: Begin::Later(seed),
-            });
+            let (status, begin) = (Status::Queued, Begin::Later(seed));
+            return Ok(Accepted { id, num, status, batch, place: None, begin });
         };
-        let state = State::new(seed.identity.clone());
         // Listed before it is stored: a timer or a message may come for it as soon as it is.
         let line = shared.claim(num).map_err(|_| Fault::internal("a number was given twice"))?;
         let mut actor = Actor::new(line, self.clone(), seed, state, Tail::default());

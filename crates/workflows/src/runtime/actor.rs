@@ -72,6 +72,14 @@ pub struct Actor {
     pub(super) batch: Batch,
     /// Bytes that pure steps read, and bytes of the journal, since the last commit.
     pub(super) commit_bytes: usize,
+    /// What evaluating expressions has cost since the last commit.
+    pub(super) fuel: u64,
+    /// It works on a thread for heavy work.
+    pub(super) is_beside: bool,
+    /// What comes next may cost too much for a thread that serves requests.
+    pub(super) needs_turn: bool,
+    /// Steps that have their room and begin on a thread for heavy work.
+    pub(super) held: Vec<(Task, Occupied)>,
     /// The last `absorb` stopped because the batch was full: there is more to do after the commit.
     pub(super) is_cut: bool,
     /// What the row of the execution says, if that is known: status, whether it is awake, and how many events it keeps.
@@ -122,6 +130,10 @@ impl Actor {
             queue: VecDeque::new(),
             batch: Batch::new(),
             commit_bytes: 0,
+            fuel: 0,
+            is_beside: false,
+            needs_turn: false,
+            held: Vec::new(),
             is_cut: false,
             written: None,
             is_new: false,
@@ -227,29 +239,6 @@ impl Actor {
         tokio::spawn(self.live());
     }
 
-    /// Takes in all events that wait, and what follows from them, until the commit is large enough. What waits is heard before
-    /// anything begins: it may be a pause.
-    pub fn absorb(&mut self) {
-        self.is_cut = false;
-        loop {
-            if self.is_batch_full() {
-                self.is_cut = true;
-                break;
-            }
-            if let Some((event, inbox)) = self.queue.pop_front() {
-                self.take_in(event, inbox);
-            }
-            self.start_ready();
-            if self.queue.is_empty() {
-                // What found no room in this commit begins with the next one.
-                self.is_cut = self.is_batch_full() && !self.ready.is_empty();
-                break;
-            }
-        }
-        self.count_begun();
-        self.note_progress();
-    }
-
     pub(super) fn take_in(&mut self, event: Event, inbox: Option<i64>) {
         let at_ms = self.hub.0.now_ms().max(self.last_ms);
         self.last_ms = at_ms;
@@ -290,7 +279,10 @@ impl Actor {
             self.batch.then(tables::timer_clear(self.seed.num, &timer_name(*task)));
         }
         let graceful = !matches!(event, Event::CancelAsked { graceful: false, .. });
-        for decision in engine::next(&mut self.state, event, at_ms) {
+        let used = self.state.fuel_used;
+        let decisions = engine::next(&mut self.state, event, at_ms);
+        self.fuel += self.state.fuel_used - used;
+        for decision in decisions {
             self.decide(decision, at_ms);
         }
         if !graceful && !self.state.status.is_final() {
@@ -340,6 +332,7 @@ impl Actor {
                 self.asked.retain(|task| self.running.contains_key(task));
                 self.remote.retain(|task| self.running.contains_key(task));
                 self.grants = FuturesUnordered::new();
+                self.held.clear();
                 self.spare.clear();
             }
             Decision::Note(note) => {

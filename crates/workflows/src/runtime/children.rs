@@ -23,7 +23,7 @@ use crate::definition::model::{Kind, Which, Workflow};
 use crate::engine::event::{Event, Task};
 use crate::engine::scope::Frame;
 use crate::engine::state::Phase;
-use crate::expression::Template;
+use crate::expression::{Fuel, Template};
 use crate::keyed_events::{self, tables::EventAddress};
 use crate::limits;
 use crate::stored;
@@ -276,7 +276,7 @@ impl Actor {
     }
 
     fn object(&self, template: &Template, task: Task) -> Result<Map<String, Value>, Fault> {
-        match template.resolve(&Frame::at(&self.state, task))? {
+        match template.resolve(&Frame::at(&self.state, task), &mut Fuel::evaluation())? {
             Value::Object(map) => Ok(map),
             Value::Null => Ok(Map::new()),
             other => Err(Fault::new(
@@ -291,7 +291,7 @@ impl Actor {
         let workflow = self.state.workflow().clone();
         let step = &workflow.steps[task.step];
         let Kind::Approval(approval) = &step.kind else { return };
-        let message = match approval.message.resolve(&Frame::at(&self.state, task)) {
+        let message = match approval.message.resolve(&Frame::at(&self.state, task), &mut Fuel::evaluation()) {
             Ok(Value::String(text)) => text,
             Ok(other) => other.to_string(),
             Err(fault) => {

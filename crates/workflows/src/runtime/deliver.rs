@@ -1,6 +1,7 @@
 //! Messages to executions: stored first, then handed to the actor, which is woken if there is none.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use orchestr8_contract::error::StoredFault;
 use orchestr8_contract::id::Tenant;
@@ -159,6 +160,27 @@ impl Hub {
     /// The time of a task has come.
     pub(super) async fn wake_due(&self, num: i64, task: Option<Task>) -> Result<(), Fault> {
         self.tell(num, Message::Event(Event::Due { task })).await
+    }
+
+    /// Does something for one of many executions, and after a while lets it go on by itself: reading a large one waits for the turn of
+    /// its tenant, and the others do not wait for that.
+    pub(super) async fn for_a_while(
+        &self,
+        work: impl Future<Output = Result<(), Fault>> + Send + 'static,
+    ) -> Result<(), Fault> {
+        const WHILE: Duration = Duration::from_millis(100);
+        let hub = self.clone();
+        let mut working = tokio::spawn(async move {
+            let done = work.await;
+            if let Err(fault) = &done {
+                hub.0.log().error("a message waits for its execution", json!({"error": log::error(fault)}));
+            }
+            done
+        });
+        tokio::select! {
+            done = &mut working => done.unwrap_or_else(|error| Err(Fault::internal("a task was lost").because(error))),
+            () = self.0.ports.clock.sleep(WHILE) => Ok(()),
+        }
     }
 
     async fn tell(&self, num: i64, mut message: Message) -> Result<(), Fault> {

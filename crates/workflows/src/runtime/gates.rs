@@ -18,7 +18,7 @@ use super::accept::Seed;
 use super::{Hub, fault, tables};
 use crate::engine::scope::Frame;
 use crate::engine::state::State;
-use crate::expression::Template;
+use crate::expression::{Fuel, Template};
 
 /// What a seed that waited does when its turn comes.
 pub type Open = Arc<dyn Fn(Seed) + Send + Sync>;
@@ -258,7 +258,7 @@ impl Hub {
 /// The key of an execution: within its tenant and its workflow.
 fn key(seed: &Seed, kind: char, template: &Template) -> Result<String, Fault> {
     let state = State::new(seed.identity.clone());
-    let value = template.resolve(&Frame::of(&state))?;
+    let value = template.resolve(&Frame::of(&state), &mut Fuel::inline())?;
     let text = match value {
         Value::String(text) => text,
         other => other.to_string(),

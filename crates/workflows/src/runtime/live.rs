@@ -79,6 +79,17 @@ impl Actor {
                     tokio::task::yield_now().await;
                 }
             }
+            self.fuel = 0;
+            if self.hub.0.stop.is_cancelled() {
+                return;
+            }
+            if self.needs_turn {
+                match self.absorb_in_turn().await {
+                    Some(actor) => self = actor,
+                    None => return,
+                }
+                continue;
+            }
             if !self.queue.is_empty() || self.may_begin_children() || self.is_cut {
                 continue;
             }

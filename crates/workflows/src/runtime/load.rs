@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use orchestr8_contract::id::{CorrelationId, Tenant};
-use orchestr8_contract::{Code, Fault};
+use orchestr8_contract::{Code, Fault, RoleSet};
 use orchestr8_kernel::Principal;
 use orchestr8_kernel::grant::TokenGrant;
+use orchestr8_kernel::heavy::INLINE_BYTES;
 use orchestr8_kernel::ports::store;
 
 use super::accept::{Given, Seed};
@@ -13,7 +14,7 @@ use super::{Hub, fault};
 use crate::definition::model::Workflow;
 use crate::engine::event::{Event, Status};
 use crate::engine::state::{Identity, State};
-use crate::engine::{self, view};
+use crate::engine::{self, evaluation, view};
 use crate::{limits, merkle, tables};
 
 /// One row of the table of executions.
@@ -155,7 +156,7 @@ pub async fn whole(hub: &Hub, row: Row, up_to: u64) -> Result<Loaded, Fault> {
         let tail = Tail { seq: ended.facts.last_sequence, ..Tail::default() };
         return Ok(Loaded { row, seed, state: ended.state.clone(), tail });
     }
-    let (state, tail) = fold_to(hub, &seed, up_to).await?;
+    let (state, tail) = fold_to(hub, &seed, up_to, Patience::Refused).await?;
     Ok(Loaded { row, seed, state, tail })
 }
 
@@ -197,13 +198,22 @@ pub async fn definition(hub: &Hub, tenant: &str, hash: &str) -> Result<Arc<Workf
     }
     let rows = hub.0.ports.store.query(tables::definition_find(tenant, hash)).await.map_err(fault)?;
     let Some(row) = rows.first() else { return Err(damaged("its definition is gone")) };
-    let source = serde_json::from_str(row.text(0).map_err(fault)?)
-        .map_err(|error| damaged("its definition is no JSON").because(error))?;
-    let workflow = hub
-        .0
-        .definitions
-        .get_or_read(&source)
-        .map_err(|_| damaged("its definition is not valid any more"))?;
+    let text = row.text(0).map_err(fault)?.to_owned();
+    let (own, bytes) = (hub.clone(), text.len());
+    let read = move || {
+        let source = serde_json::from_str(&text)
+            .map_err(|error| damaged("its definition is no JSON").because(error))?;
+        let read = own.0.definitions.get_or_read(&source);
+        read.map_err(|_| damaged("its definition is not valid any more"))
+    };
+    let workflow = match bytes < INLINE_BYTES {
+        true => read()?,
+        false => {
+            let tenant = Tenant::parse(tenant).map_err(|_| damaged("tenant"))?;
+            let server = Principal::new("server", tenant, RoleSet::NONE);
+            hub.0.kernel.heavy().reserve_patiently(&server, 0).await?.run(read).await??
+        }
+    };
     // The journal, which is in the Merkle log, names the hash: a definition that was changed in the file must not run.
     if *workflow.hash != *hash {
         return Err(damaged("its definition was changed in the data file"));
@@ -212,12 +222,52 @@ pub async fn definition(hub: &Hub, tenant: &str, hash: &str) -> Result<Arc<Workf
 }
 
 pub async fn fold(hub: &Hub, seed: &Seed) -> Result<(State, Tail), Fault> {
-    fold_to(hub, seed, u64::MAX).await
+    fold_to(hub, seed, u64::MAX, Patience::Waits).await
+}
+
+/// What folding a large journal does when its tenant has used up its time for heavy work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// An execution goes on when there is time again.
+    Waits,
+    /// Whoever only reads is told to ask again later.
+    Refused,
+}
+
+/// Folds some records. Many bytes, or conditions that may cost much, are folded on a thread for heavy work.
+async fn fold_page(
+    hub: &Hub,
+    seed: &Seed,
+    (mut state, mut after): (State, i64),
+    rows: Vec<store::Row>,
+    patience: Patience,
+) -> Result<(State, i64), Fault> {
+    let bytes: usize = rows.iter().map(|row| row.text(2).map_or(0, str::len)).sum();
+    let cost =
+        evaluation::bound_of_any(&state, bytes).saturating_mul(rows.len().try_into().unwrap_or(u64::MAX));
+    let fold = move || {
+        for row in &rows {
+            let event: Event = serde_json::from_str(row.text(2).map_err(fault)?)
+                .map_err(|error| damaged("a record").because(error))?;
+            engine::next(&mut state, event, row.int(1).map_err(fault)?);
+            after = row.int(0).map_err(fault)?;
+        }
+        Ok((state, after))
+    };
+    if bytes < INLINE_BYTES && cost <= limits::INLINE_FUEL {
+        return fold();
+    }
+    let heavy = hub.0.kernel.heavy();
+    let turn = match patience {
+        Patience::Waits => heavy.reserve_patiently(&seed.principal, 0).await?,
+        Patience::Refused => heavy.reserve(&seed.principal, 0).await?,
+    };
+    turn.run(fold).await?
 }
 
 /// The end is looked up first and the state folded up to it: what is written in between belongs to the next look, so that every
 /// state has the number of its own last entry.
-async fn fold_to(hub: &Hub, seed: &Seed, up_to: u64) -> Result<(State, Tail), Fault> {
+async fn fold_to(hub: &Hub, seed: &Seed, up_to: u64, patience: Patience) -> Result<(State, Tail), Fault> {
     let mut state = State::new(seed.identity.clone());
     let store = &hub.0.ports.store;
     let end = store.query(tables::journal_end(seed.num)).await.map_err(fault)?;
@@ -228,13 +278,9 @@ async fn fold_to(hub: &Hub, seed: &Seed, up_to: u64) -> Result<(State, Tail), Fa
     loop {
         let page = tables::records(seed.num, (after, last), limits::RECORDS_READ);
         let rows = store.query(page).await.map_err(fault)?;
-        for row in &rows {
-            let event: Event = serde_json::from_str(row.text(2).map_err(fault)?)
-                .map_err(|error| damaged("a record").because(error))?;
-            engine::next(&mut state, event, row.int(1).map_err(fault)?);
-            after = row.int(0).map_err(fault)?;
-        }
-        if rows.len() < usize::try_from(limits::RECORDS_READ).unwrap_or(usize::MAX) {
+        let read = rows.len();
+        (state, after) = fold_page(hub, seed, (state, after), rows, patience).await?;
+        if read < usize::try_from(limits::RECORDS_READ).unwrap_or(usize::MAX) {
             break;
         }
     }

@@ -7,6 +7,7 @@
 //! Whatever an actor decides is durable before it acts on it. An execution that only waits has no actor: a timer, a message
 //! or a person wakes it, and it is folded from its records again.
 
+mod absorb;
 mod accept;
 mod actor;
 mod admit;

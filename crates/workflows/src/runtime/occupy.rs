@@ -99,14 +99,20 @@ impl Actor {
         }
     }
 
-    fn start(&mut self, task: Task, occupied: Occupied) {
+    pub(super) fn start(&mut self, task: Task, occupied: Occupied) {
+        if !self.may_resolve(task) {
+            self.needs_turn = true;
+            return self.held.push((task, occupied));
+        }
         // After a crash an attempt keeps its number, so that what it calls can recognise it.
         let attempt = self.state.work.get(&task).map_or(1, |work| work.attempts.max(1));
         let (cancel, recorded) = (CancellationToken::new(), CancellationToken::new());
         let running = Running { _occupied: occupied, cancel: cancel.clone(), recorded: recorded.clone() };
         self.running.insert(task, running);
         self.take_in(Event::Started { task, attempt }, None);
-        match run_task::prepare(self, task, attempt, cancel, recorded) {
+        let (prepared, fuel) = run_task::prepare(self, task, attempt, cancel, recorded);
+        self.fuel += fuel;
+        match prepared {
             run_task::Prepared::Done { ended, bytes_read } => {
                 self.commit_bytes += bytes_read;
                 self.queue.push_back((ended.into_event(), None));

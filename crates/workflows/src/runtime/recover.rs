@@ -38,7 +38,8 @@ async fn take_up(hub: &Hub, up_to: i64) -> Result<usize, Fault> {
         for row in &rows {
             let row = load::read(row)?;
             count += 1;
-            if let Err(fault) = one(hub, row).await {
+            let own = hub.clone();
+            if let Err(fault) = hub.for_a_while(async move { one(&own, row).await }).await {
                 hub.0.log().error("an execution could not be taken up", json!({"error": log::error(&fault)}));
             }
         }
@@ -49,7 +50,8 @@ async fn take_up(hub: &Hub, up_to: i64) -> Result<usize, Fault> {
         let Some(last) = rows.last() else { return Ok(count) };
         after = last.int(0).map_err(fault)?;
         for row in &rows {
-            if let Err(fault) = hub.wake(row.int(0).map_err(fault)?).await {
+            let (own, num) = (hub.clone(), row.int(0).map_err(fault)?);
+            if let Err(fault) = hub.for_a_while(async move { own.wake(num).await }).await {
                 hub.0.log().error("a message waits for its execution", json!({"error": log::error(&fault)}));
             }
         }

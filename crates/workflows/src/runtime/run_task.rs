@@ -77,6 +77,12 @@ pub enum Prepared {
     Start(Start),
 }
 
+impl Prepared {
+    fn failed(task: Task, attempt: u32, fault: Fault) -> Self {
+        Self::Done { ended: Ended::at_once(task, attempt, Err(fault)), bytes_read: 0 }
+    }
+}
+
 /// Begins it. What ends at once costs no task.
 pub fn start(Start(mut running): Start) -> Result<Ended, BoxFuture<'static, Ended>> {
     match poll_once(running.as_mut()) {
@@ -89,26 +95,40 @@ pub(super) fn poll_once<T>(future: Pin<&mut (dyn Future<Output = T> + Send)>) ->
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Resolves the call of a task and makes it ready to begin.
+/// Resolves the call of a task and makes it ready to begin. Says what resolving it has cost, too.
 pub fn prepare(
     actor: &Actor,
     task: Task,
     attempt: u32,
     cancel: CancellationToken,
     recorded: CancellationToken,
+) -> (Prepared, u64) {
+    let view = SecretView { access: &actor.hub.0.secrets, tenant: &actor.seed.tenant };
+    match scope::resolve(&actor.state, task, view) {
+        Ok(resolved) => {
+            let fuel = resolved.fuel;
+            (prepare_resolved(actor, resolved, (task, attempt), cancel, recorded), fuel)
+        }
+        // What failed for its cost has used all that an evaluation may.
+        Err(fault) => {
+            let fuel = if fault.code == Code::ExprTooCostly { limits::EVALUATION_FUEL } else { 0 };
+            (Prepared::failed(task, attempt, fault), fuel)
+        }
+    }
+}
+
+fn prepare_resolved(
+    actor: &Actor,
+    mut resolved: scope::Resolved<'_>,
+    (task, attempt): (Task, u32),
+    cancel: CancellationToken,
+    recorded: CancellationToken,
 ) -> Prepared {
-    let failed =
-        |fault: Fault| Prepared::Done { ended: Ended::at_once(task, attempt, Err(fault)), bytes_read: 0 };
     let (state, hub) = (&actor.state, &actor.hub);
     let step = &state.workflow().steps[task.step];
-    let view = SecretView { access: &hub.0.secrets, tenant: &actor.seed.tenant };
-    let mut resolved = match scope::resolve(state, task, view) {
-        Ok(resolved) => resolved,
-        Err(fault) => return failed(fault),
-    };
     let (agent, principal) = match permitted(actor, &resolved) {
         Ok(permitted) => permitted,
-        Err(fault) => return failed(fault),
+        Err(fault) => return Prepared::failed(task, attempt, fault),
     };
     hide_references(actor, &**agent, &mut resolved);
     let target = agent.target(&resolved.input, &resolved.config);
@@ -137,7 +157,10 @@ pub fn prepare(
         keeps_artifact: step.keeps_artifact && !task.undo,
     };
     let pure_bytes = agent.is_pure().then(|| json_bytes(&call.input) + json_bytes(&call.config));
-    if let Some(bytes_read) = pure_bytes.filter(|bytes| *bytes < INLINE_BYTES)
+    let passes = pure_bytes.map_or(1, |_| agent.passes(&call.input, &call.config));
+    let is_light =
+        |bytes: &usize| *bytes < INLINE_BYTES && bytes.saturating_mul(passes) < limits::INLINE_PASSED_BYTES;
+    if let Some(bytes_read) = pure_bytes.filter(is_light)
         && !step.checkpoint
         && !call.keeps_artifact
         && let Poll::Ready(result) = poll_once(guarded(agent, call.clone()).as_mut())
@@ -156,7 +179,7 @@ pub fn prepare(
         breaker,
         heartbeat_ms: step.heartbeat_timeout_ms,
         task,
-        heavy_bytes: pure_bytes.filter(|bytes| *bytes >= INLINE_BYTES),
+        heavy_bytes: pure_bytes.filter(|bytes| !is_light(bytes)).map(|bytes| bytes.max(INLINE_BYTES)),
     };
     Prepared::Start(Start(run.attempt(cancel).boxed()))
 }

@@ -77,7 +77,9 @@ async fn fire(hub: &Hub, fired: &mut Fired, since_ms: i64) -> Result<Duration, F
         if is_new {
             fired.insert(timer.clone(), now_ms);
         }
-        if is_new && let Err(fault) = hub.wake_due(timer.execution, task(&timer.task)).await {
+        let (own, told, at) = (hub.clone(), task(&timer.task), timer.execution);
+        let wake = async move { own.wake_due(at, told).await };
+        if is_new && let Err(fault) = hub.for_a_while(wake).await {
             fired.remove(&timer);
             hub.0.log().warn("a timer waits", json!({"error": log::error(&fault)}));
         }

@@ -20,13 +20,15 @@ impl Actor {
 
     /// Whether it must commit before it takes in more. The limits are far below the store's.
     pub(super) fn is_batch_full(&self) -> bool {
-        self.batch.steps.len() >= limits::COMMIT_STATEMENTS || self.commit_bytes >= limits::COMMIT_BYTES
+        self.batch.steps.len() >= limits::COMMIT_STATEMENTS
+            || self.commit_bytes >= limits::COMMIT_BYTES
+            || self.fuel >= limits::COMMIT_FUEL
     }
 
     /// What is to be committed now.
     pub fn take_batch(&mut self) -> Batch {
         self.batch.wake(super::FEED);
-        self.commit_bytes = 0;
+        (self.commit_bytes, self.fuel) = (0, 0);
         std::mem::take(&mut self.batch)
     }
 

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::engine::scope::Frame;
 use crate::engine::state::State;
-use crate::expression::Template;
+use crate::expression::{Fuel, Template};
 use crate::limits::{TAG_KEY_CHARACTERS, TAG_SEARCH_COUNTED, TAG_VALUE_BYTES, TAGS};
 use crate::runtime::fault;
 use crate::tables::Wanted;
@@ -117,7 +117,7 @@ pub fn resolve(
 /// What the definition says for these inputs. A tag that is null is left out: its input may be optional.
 fn defined(template: &Template, state: &State) -> Result<ExecutionTags, Fault> {
     const AT: &str = "/policies/tags";
-    let members: Map<String, Value> = match template.resolve(&Frame::of(state))? {
+    let members: Map<String, Value> = match template.resolve(&Frame::of(state), &mut Fuel::inline())? {
         Value::Object(members) => members,
         other => return Err(wrong(AT, &format!("must give an object, and gives {}", kind(&other)))),
     };

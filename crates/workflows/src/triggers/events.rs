@@ -17,6 +17,7 @@ use super::mapping::{self, TriggerScope, TriggerSource};
 use super::spec::{EventOrigin, EventSpec};
 use super::{Trigger, deliver, event_feeds, look_up, stop, tables};
 use crate::authors::Authors;
+use crate::expression::Fuel;
 use crate::limits;
 use crate::notifications::{self, NotifySpec};
 use crate::runtime::{Hub, fault, load};
@@ -217,7 +218,7 @@ async fn take(
 ) -> Result<bool, Fault> {
     let incoming = TriggerScope { source: TriggerSource::Event, value: event };
     let holds = match spec.condition()? {
-        Some(condition) => condition.test(&incoming),
+        Some(condition) => condition.test(&incoming, &mut Fuel::inline()),
         None => Ok(true),
     };
     let (tenant, id) = (&trigger.tenant, &trigger.id);

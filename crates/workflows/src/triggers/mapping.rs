@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::spec::wrong;
 use crate::definition::{Place, Problem, Problems};
-use crate::expression::{Condition, Found, Reference, Root, Scope, Template};
+use crate::expression::{Condition, Found, Fuel, Reference, Root, Scope, Template};
 use crate::limits;
 
 /// What expressions of a trigger are over.
@@ -61,7 +61,7 @@ impl Scope for TriggerScope<'_> {
         None
     }
 
-    fn local(&self, name: &str) -> Option<Cow<'_, Value>> {
+    fn local(&self, name: &str, _: &mut Fuel) -> Option<Cow<'_, Value>> {
         (name == self.source.name()).then_some(Cow::Borrowed(self.value))
     }
 }
@@ -125,7 +125,7 @@ fn invalid(problems: Vec<Problem>) -> Fault {
 
 /// The inputs that a delivery gives.
 pub fn resolve(template: &Template, incoming: &TriggerScope<'_>) -> Result<Map<String, Value>, Fault> {
-    match template.resolve(incoming)? {
+    match template.resolve(incoming, &mut Fuel::evaluation())? {
         Value::Object(inputs) => Ok(inputs),
         other => {
             let kind = orchestr8_contract::json::kind(&other);
@@ -136,7 +136,7 @@ pub fn resolve(template: &Template, incoming: &TriggerScope<'_>) -> Result<Map<S
 
 /// The key that a delivery has by the trigger's own expression.
 pub fn resolve_key(text: &str, incoming: &TriggerScope<'_>) -> Result<String, Fault> {
-    let key = match key(text)?.resolve(incoming)? {
+    let key = match key(text)?.resolve(incoming, &mut Fuel::inline())? {
         Value::String(text) => text,
         other => other.to_string(),
     };

@@ -11,6 +11,7 @@ mod dynamic_tools;
 mod encryption;
 mod environment;
 mod exec;
+mod expressions;
 mod files;
 mod folders;
 mod forged_rows;

@@ -38,7 +38,7 @@ fn a_workflow_that_never_ends_fails_its_test() {
     place.write("tests/slow.test.json", &test.to_string());
     let said = place.run(&["test"]);
     assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.out.contains("it is still running after 100 ms"), "{}", said.out);
+    assert!(said.out.contains("it is still waiting after 100 ms"), "{}", said.out);
 }
 
 #[test]

@@ -32,8 +32,9 @@ fn response(status: StatusCode, body: Body, correlation: HeaderValue) -> Respons
     response
 }
 
-/// One JSON body.
-pub(super) fn json(reply: Reply, correlation: HeaderValue) -> Response {
+/// One JSON body, with the id that stands in it or in the log.
+pub(super) fn json(reply: Reply) -> Response {
+    let correlation = header(&reply.correlation);
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
     let mut response = response(status, Body::from(reply.text), correlation);
     response.headers_mut().insert(CONTENT_TYPE, JSON);
@@ -67,10 +68,7 @@ pub(super) fn silence(correlation: HeaderValue) -> Response {
 pub(super) fn refuse(error: &wire::Error, text: Option<&Bytes>, correlation: &CorrelationId) -> Response {
     let id = text.and_then(|text| id_of(text));
     let text = wire::response(id.as_ref(), "error", &error.to_json(correlation));
-    json(
-        Reply { text, status: error.status, correlation: correlation.clone(), is_replay: false },
-        header(correlation),
-    )
+    json(Reply { text, status: error.status, correlation: correlation.clone(), is_replay: false })
 }
 
 /// Names the methods that are taken, as a 405 must.

@@ -79,13 +79,15 @@ impl Endpoint {
     }
 
     async fn session_of(&self, request: &Parts) -> Result<Arc<Session>, Box<Response>> {
-        let refuse = |error: &wire::Error| Box::new(self.refuse(error, None));
+        let refuse = |error: &wire::Error| Box::new(self.refuse(error, None, &request.headers));
         let headers = &request.headers;
         match headers::era(headers, self.eras) {
             Ok(Era::Legacy) => {}
             // The modern era knows nothing but POST.
-            Ok(Era::Modern) => return Err(Box::new(self.refuse_method("POST"))),
-            Ok(Era::Unsupported(_)) if !self.eras.legacy => return Err(Box::new(self.refuse_method("POST"))),
+            Ok(Era::Modern) => return Err(Box::new(self.refuse_method("POST", &request.headers))),
+            Ok(Era::Unsupported(_)) if !self.eras.legacy => {
+                return Err(Box::new(self.refuse_method("POST", &request.headers)));
+            }
             Ok(Era::Unsupported(version)) => return Err(refuse(&refusal::version(version, self.eras))),
             Err(headers::Unreadable) => {
                 return Err(refuse(&refusal::header("MCP-Protocol-Version", "given once, in ASCII")));

@@ -6,6 +6,8 @@
 //! DELETE ends a session (legacy).
 //! ```
 //!
+//! Beside it `/sse`, for clients of revision 2024-11-05.
+//!
 //! An answer that comes without anything said before it is one JSON body; as soon as something else is said on the way, or
 //! nothing for a while, the answer is an event stream.
 
@@ -19,9 +21,11 @@ mod post;
 mod refusal;
 mod session;
 mod sessions;
+mod sse;
 mod stream;
 mod streams;
 pub mod tables;
+mod voice;
 mod who;
 
 #[cfg(test)]
@@ -33,9 +37,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::Request;
 use axum::response::Response;
-use axum::routing::any;
+use axum::routing::{any, get, post};
 use bytes::Bytes;
-use http::Method;
+use http::{HeaderMap, Method};
 use orchestr8_contract::id::CorrelationId;
 use orchestr8_kernel::ports::ids::For;
 use tokio_util::sync::CancellationToken;
@@ -43,9 +47,12 @@ use tokio_util::sync::CancellationToken;
 use crate::face::{Eras, Face, Nowhere, Outlet};
 use crate::wire;
 
+pub use sse::SSE_PATH;
+pub use voice::voice;
 pub use who::AdminToken;
 
 use sessions::{Quota, Sessions};
+use sse::SseSessions;
 use stream::Budget;
 use who::Gate;
 
@@ -111,7 +118,11 @@ pub fn router(face: Face, settings: Settings) -> Router {
 }
 
 fn routes(endpoint: Arc<Endpoint>) -> Router {
-    Router::new().route(PATH, any(move |request: Request| endpoint.clone().answer(request)))
+    let (opening, messages) = (endpoint.clone(), endpoint.clone());
+    Router::new()
+        .route(PATH, any(move |request: Request| endpoint.clone().answer(request)))
+        .route(SSE_PATH, get(async move |request: Request| opening.clone().open_sse(&request.into_parts().0)))
+        .route(sse::MESSAGES_PATH, post(move |request: Request| messages.clone().take_sse(request)))
 }
 
 /// What all requests share.
@@ -119,6 +130,7 @@ struct Endpoint {
     face: Face,
     eras: Eras,
     sessions: Arc<Sessions>,
+    sse: Arc<SseSessions>,
     budget: Arc<Budget>,
     gate: Gate,
     nowhere: Arc<dyn Outlet>,
@@ -132,7 +144,16 @@ impl Endpoint {
             Sessions::new(face.clone(), budget.clone(), Quota::of(&settings), settings.session_idle_ms);
         let gate = Gate::new(settings.admin_token.clone());
         let eras = face.settings().eras;
-        Arc::new(Self { face, eras, sessions, budget, gate, nowhere: Arc::new(Nowhere), settings })
+        Arc::new(Self {
+            face,
+            eras,
+            sessions,
+            sse: Arc::default(),
+            budget,
+            gate,
+            nowhere: Arc::new(Nowhere),
+            settings,
+        })
     }
 
     async fn answer(self: Arc<Self>, request: Request) -> Response {
@@ -140,19 +161,19 @@ impl Endpoint {
             Method::POST => self.post(request).await,
             Method::GET => Box::pin(self.get(request.into_parts().0)).await,
             Method::DELETE => Box::pin(self.delete(request.into_parts().0)).await,
-            _ if self.eras.legacy => self.refuse_method("GET, POST, DELETE"),
-            _ => self.refuse_method("POST"),
+            _ if self.eras.legacy => self.refuse_method("GET, POST, DELETE", request.headers()),
+            _ => self.refuse_method("POST", request.headers()),
         }
     }
 
     /// Refuses a request that belongs to no conversation.
-    fn refuse(&self, error: &wire::Error, text: Option<&Bytes>) -> Response {
-        let id = self.face.kernel().ports().ids.fresh(For::Connection);
-        answer::refuse(error, text, &CorrelationId::from_uuid(id))
+    fn refuse(&self, error: &wire::Error, text: Option<&Bytes>, headers: &HeaderMap) -> Response {
+        let fresh = || CorrelationId::from_uuid(self.face.kernel().ports().ids.fresh(For::Connection));
+        answer::refuse(error, text, &headers::correlation(headers).unwrap_or_else(fresh))
     }
 
-    fn refuse_method(&self, methods: &'static str) -> Response {
-        answer::allowing(self.refuse(&refusal::method(), None), methods)
+    fn refuse_method(&self, methods: &'static str, headers: &HeaderMap) -> Response {
+        answer::allowing(self.refuse(&refusal::method(), None, headers), methods)
     }
 
     fn keep_alive(&self) -> Duration {

@@ -10,7 +10,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use orchestr8_contract::id::Key;
+use orchestr8_contract::id::{CorrelationId, Key};
 use orchestr8_edge::Caller;
 use orchestr8_kernel::{Principal, Source, Transport};
 
@@ -35,6 +35,15 @@ struct Call {
 }
 
 impl Call {
+    /// The id of the message: its own in the headers, or the one of its conversation.
+    fn id(&self, conversation: &Connection) -> CorrelationId {
+        headers::correlation(&self.headers).unwrap_or_else(|| conversation.id().clone())
+    }
+
+    fn correlation(&self, conversation: &Connection) -> HeaderValue {
+        header(&self.id(conversation))
+    }
+
     /// Gives the message to a conversation.
     fn give(&self, to: &Arc<Connection>, modern: bool, related: &Arc<Stream>) -> Received {
         let check = |facts: &Facts<'_>| mirror::check(&self.headers, facts);
@@ -46,6 +55,7 @@ impl Call {
             correlation: headers::correlation(&self.headers),
             trace: orchestr8_edge::trace(&self.headers),
             check_headers: Some(&check),
+            oversized: None,
         };
         to.receive(&self.text, &incoming, related.clone())
     }
@@ -57,7 +67,7 @@ impl Endpoint {
         let timeout = Duration::from_millis(self.settings.body_timeout_ms);
         let text = match orchestr8_edge::body::read(body, self.settings.body_limit_bytes, timeout).await {
             Ok(text) => text,
-            Err(error) => return self.refuse(&refusal::body(&error), None),
+            Err(error) => return self.refuse(&refusal::body(&error), None, &parts.headers),
         };
         let admitted = self.admit(&parts.headers).and_then(|modern| {
             let caller = Caller::of(&parts.extensions).map(|caller| &**caller);
@@ -69,7 +79,7 @@ impl Endpoint {
         });
         let (modern, who, key) = match admitted {
             Ok(admitted) => admitted,
-            Err(error) => return self.refuse(&error, Some(&text)),
+            Err(error) => return self.refuse(&error, Some(&text), &parts.headers),
         };
         let elevated = self.gate.elevated(&parts.headers, &who);
         let is_wrong = elevated.is_none() && self.gate.is_wrong(&parts.headers);
@@ -103,22 +113,26 @@ impl Endpoint {
     async fn post_modern(self: Arc<Self>, call: Call) -> Response {
         let who = call.elevated.as_ref().unwrap_or(&call.who).clone();
         let connection = self.face.connect(who, Transport::Http, self.nowhere.clone());
-        let correlation = header(connection.id());
         let related = Stream::new(&self.budget, false);
+        let mut correlation = call.correlation(&connection);
         let pending = match call.give(&connection, true, &related) {
             Received::Nothing => return answer::empty(StatusCode::ACCEPTED, correlation),
-            Received::Reply(reply) if !related.has_begun() => return answer::json(reply, correlation),
+            Received::Reply(reply) if !related.has_begun() => return answer::json(reply),
             Received::Reply(reply) => {
+                correlation = header(&reply.correlation);
                 related.finish(Some(reply));
                 None
             }
-            Received::Pending(pending) => Some(pending),
+            Received::Pending(pending) => {
+                correlation = header(pending.correlation());
+                Some(pending)
+            }
         };
         Box::pin(async move {
             // Dropped with this future or with the body, it tells the work that the client has left.
             let (begun, pending) = begin(&related, pending, self.keep_alive()).await;
             match begun {
-                Begun::Reply(Some(reply)) => answer::json(reply, correlation),
+                Begun::Reply(Some(reply)) => answer::json(reply),
                 Begun::Reply(None) => answer::silence(correlation),
                 Begun::Events => {
                     let events = Events::new(related.attach(0), event::COMMENT, self.keep_alive());
@@ -136,14 +150,16 @@ impl Endpoint {
         let id = match headers::one(&call.headers, &headers::SESSION) {
             Ok(Some(id)) => id,
             Ok(None) => return Box::pin(self.post_first(call)).await,
-            Err(headers::Unreadable) => return self.refuse(&refusal::unknown_session(), Some(&call.text)),
+            Err(headers::Unreadable) => {
+                return self.refuse(&refusal::unknown_session(), Some(&call.text), &call.headers);
+            }
         };
         let session = match self.sessions.known(id, &call.who) {
             Some(session) => session,
             None => match Box::pin(self.sessions.restore(id, &call.who)).await {
                 Ok(Some(session)) => session,
-                Ok(None) => return self.refuse(&refusal::unknown_session(), Some(&call.text)),
-                Err(fault) => return self.refuse(&refusal::fault(&fault), Some(&call.text)),
+                Ok(None) => return self.refuse(&refusal::unknown_session(), Some(&call.text), &call.headers),
+                Err(fault) => return self.refuse(&refusal::fault(&fault), Some(&call.text), &call.headers),
             },
         };
         let related = Stream::new(&self.budget, session.primed);
@@ -151,35 +167,39 @@ impl Endpoint {
         if session.has_unsaved()
             && let Err(fault) = Box::pin(self.sessions.save(&session)).await
         {
-            return answer::refuse(&refusal::fault(&fault), Some(&call.text), session.connection.id());
+            return answer::refuse(&refusal::fault(&fault), Some(&call.text), &call.id(&session.connection));
         }
         match received {
-            Received::Reply(reply) if !related.has_begun() => {
-                answer::json(reply, session.correlation.clone())
-            }
+            Received::Reply(reply) if !related.has_begun() => answer::json(reply),
             // It ended between our finding it and its taking the message.
             Received::Nothing if session.connection.phase() == Phase::Closed => {
-                answer::refuse(&refusal::unknown_session(), Some(&call.text), session.connection.id())
+                answer::refuse(&refusal::unknown_session(), Some(&call.text), &call.id(&session.connection))
             }
-            Received::Nothing => answer::empty(StatusCode::ACCEPTED, session.correlation.clone()),
+            Received::Nothing => answer::empty(StatusCode::ACCEPTED, call.correlation(&session.connection)),
             Received::Reply(reply) => {
+                let correlation = header(&reply.correlation);
                 related.finish(Some(reply));
-                Box::pin(self.answer_later(session, related)).await
+                Box::pin(self.answer_later(session, related, correlation)).await
             }
             Received::Pending(pending) => {
+                let correlation = header(pending.correlation());
                 finish_later(&session, &related, pending);
-                Box::pin(self.answer_later(session, related)).await
+                Box::pin(self.answer_later(session, related, correlation)).await
             }
         }
     }
 
     /// The answer of a call that takes its time: one body, or a stream the client can come back to.
-    async fn answer_later(self: Arc<Self>, session: Arc<Session>, related: Arc<Stream>) -> Response {
+    async fn answer_later(
+        self: Arc<Self>,
+        session: Arc<Session>,
+        related: Arc<Stream>,
+        correlation: HeaderValue,
+    ) -> Response {
         let busy = Busy::new(&session);
-        let correlation = session.correlation.clone();
         let (begun, _) = begin(&related, None, self.keep_alive()).await;
         let name = match begun {
-            Begun::Reply(Some(reply)) => return answer::json(reply, correlation),
+            Begun::Reply(Some(reply)) => return answer::json(reply),
             Begun::Reply(None) => return answer::silence(correlation),
             Begun::Events => session.streams.register(&related),
         };
@@ -202,23 +222,23 @@ impl Endpoint {
             Received::Nothing => None,
         };
         let Some(reply) = reply else {
-            return answer::refuse(&refusal::no_session(), Some(&call.text), connection.id());
+            return answer::refuse(&refusal::no_session(), Some(&call.text), &call.id(&connection));
         };
         let Some(saved) = connection.saved() else {
             // Nothing that fails here is a success of HTTP, whatever it would be within a session.
             let status = if reply.status < 400 { StatusCode::BAD_REQUEST.as_u16() } else { reply.status };
-            return answer::json(Reply { status, ..reply }, header(connection.id()));
+            return answer::json(Reply { status, ..reply });
         };
         let opening = self.sessions.clone().open(connection.clone(), streams, call.who.clone(), saved);
         match whole(opening).await {
             Ok(session) => {
-                let mut response = answer::json(reply, session.correlation.clone());
+                let mut response = answer::json(reply);
                 if let Ok(id) = HeaderValue::from_str(session.id.as_str()) {
                     response.headers_mut().insert(headers::SESSION, id);
                 }
                 response
             }
-            Err(fault) => answer::refuse(&refusal::fault(&fault), Some(&call.text), connection.id()),
+            Err(fault) => answer::refuse(&refusal::fault(&fault), Some(&call.text), &call.id(&connection)),
         }
     }
 

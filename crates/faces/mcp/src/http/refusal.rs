@@ -19,6 +19,15 @@ fn refusal(status: StatusCode, number: i64, code: Code, message: impl Into<Strin
     error.with("code", code.as_str()).with("message", message)
 }
 
+/// What the edge refuses before it comes to us.
+pub(super) fn edge(status: StatusCode, code: Code, message: impl Into<String>) -> wire::Error {
+    refusal(status, INVALID_REQUEST, code, message)
+}
+
+pub(super) fn internal(code: Code, message: impl Into<String>) -> wire::Error {
+    refusal(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL, code, message)
+}
+
 fn invalid(status: StatusCode, message: impl Into<String>) -> wire::Error {
     refusal(status, INVALID_REQUEST, Code::InvalidArgument, message)
 }
@@ -75,6 +84,11 @@ pub(super) fn unknown_session() -> wire::Error {
 pub(super) fn unknown_event() -> wire::Error {
     let message = "Bad Request: what followed this Last-Event-ID is no longer kept; send the request again";
     refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, Code::NotFound, message)
+}
+
+pub(super) fn full(limit: usize) -> wire::Error {
+    let message = format!("Service Unavailable: {limit} sessions are open");
+    refusal(StatusCode::SERVICE_UNAVAILABLE, INTERNAL, Code::ResourceExhausted, message)
 }
 
 pub(super) fn tenant() -> wire::Error {

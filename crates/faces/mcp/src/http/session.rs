@@ -214,7 +214,8 @@ impl Drop for Busy {
 
 /// A connection's id as a header. It is a UUID, so it always fits; the fallback only spares a panic path.
 pub(super) fn header(id: &CorrelationId) -> HeaderValue {
-    HeaderValue::from_str(id.as_str()).unwrap_or(HeaderValue::from_static("unknown"))
+    // An id may hold letters that are not ASCII; they travel as the bytes they are.
+    HeaderValue::from_bytes(id.as_str().as_bytes()).unwrap_or(HeaderValue::from_static("unknown"))
 }
 
 #[cfg(test)]

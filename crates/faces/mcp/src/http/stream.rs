@@ -131,6 +131,21 @@ impl Stream {
         waker.into_iter().for_each(Waker::wake);
     }
 
+    /// One of many replies on this stream. A client that does not read what it was told before is told nothing more.
+    pub fn reply(&self, text: String) {
+        let waker = {
+            let mut state = self.state.lock();
+            let is_behind = !self.make_room(&mut state, text.len()) && !state.events.is_empty();
+            if state.ended || is_behind {
+                drop(state);
+                return self.end();
+            }
+            self.add(&mut state, text);
+            state.waker.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+
     /// Ends it without a word, whoever reads it.
     pub fn end(&self) {
         self.finish(None);

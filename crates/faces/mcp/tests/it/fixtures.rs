@@ -101,7 +101,7 @@ fn odd() -> Vec<Action> {
         action.allowed = Some(AllowedRoles::any_of(&[AccessRole::Admin]));
     }
     let image = Action::tool("image", "Shows.", any(), Policy::quick_read(), |_, _| async move {
-        Ok(Output::blocks(vec![Content::Image { data: "AA==".into(), mime_type: "image/png".into() }]).into())
+        Ok(Output::blocks(vec![Content::image("AA==", "image/png")]).into())
     });
     let store = Action::tool("store", "Counts.", any(), Policy::stored(), |_, context: Context| async move {
         text(format!("run {}", context.run))

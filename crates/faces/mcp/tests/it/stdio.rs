@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
 use std::sync::Arc;
 use std::time::Duration;
 
+use orchestr8_kernel::bus::Filter;
 use orchestr8_kernel::{Limits, Principal};
 use orchestr8_mcp::serve_stdio::{Ended, serve};
 use serde_json::{Value, json};
@@ -115,11 +116,11 @@ async fn a_line_too_long_to_keep_is_answered_and_the_next_one_served() {
     let limits = Limits { payload_bytes: 1000, ..Limits::default() };
     let mut piped = start(face_on(store(), limits, settings()), PATIENCE);
     let long = "x".repeat(5_000_000);
-    // Before RUNNING it is an invalid request; its id may stand anywhere.
+    // The gate comes before the size (MCP-ORDER-1); the id may stand anywhere.
     piped.say(&format!(r#"{{"method":"tools/call","params":{{"name":"echo","arguments":{{"message":"{long}"}}}},"jsonrpc":"2.0","id":"late"}}"#));
     let answer = piped.hear();
-    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("late"), &json!(-32600)));
-    assert_eq!(answer["error"]["data"]["code"], "RESOURCE_EXHAUSTED");
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("late"), &json!(-32002)));
+    assert_eq!(answer["error"]["data"]["code"], "NOT_INITIALIZED");
     piped.begin();
     piped.say(&call(1, "echo", json!({"message": long})));
     let error = tool_error(&piped.hear());
@@ -133,6 +134,90 @@ async fn a_line_too_long_to_keep_is_answered_and_the_next_one_served() {
     piped.say(&call(2, "echo", json!({"message": "short"})));
     assert_eq!(piped.hear()["id"], 2);
     assert_eq!(piped.ended().await.0, Ended::Input);
+}
+
+/// What the face says to a message is the same however long it is: over HTTP the same messages get the same answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_too_long_to_keep_is_checked_in_the_same_order_as_any_other() {
+    let mut piped = start(face(), PATIENCE);
+    piped.begin();
+    let long = "x".repeat(5_000_000);
+    let meta = |rest: Value| json!({"correlationId": "keep-me", "junk": long, "more": rest});
+    for (params, code) in [
+        (json!({"name": 5, "arguments": {"message": long}}), -32602),
+        (json!({"name": "echo", "arguments": [long]}), -32602),
+        (json!({"name": "echo", "arguments": long}), -32602),
+        (json!({"name": "echo", "_meta": [long]}), -32602),
+        (json!([long]), -32602),
+    ] {
+        piped.say(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string());
+        let answer = piped.hear();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(code)));
+    }
+    for params in [
+        json!({"_meta": meta(json!(1)), "name": "echo", "arguments": {"message": "short"}}),
+        json!({"name": "no such tool", "arguments": {"message": long}, "_meta": meta(json!({}))}),
+    ] {
+        piped.say(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}).to_string());
+        let error = tool_error(&piped.hear());
+        assert_eq!(
+            (&error["code"], &error["correlationId"]),
+            (&json!("RESOURCE_EXHAUSTED"), &json!("keep-me"))
+        );
+    }
+    let modern = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    for (method, meta, code) in [
+        ("no/such", json!({"junk": long}), -32601),
+        ("ping", json!({"junk": long}), -32600),
+        ("ping", json!({"junk": long, "io.modelcontextprotocol/protocolVersion": "2026-07-28"}), -32601),
+    ] {
+        piped.say(
+            &json!({"jsonrpc": "2.0", "id": 3, "method": method, "params": {"_meta": meta}}).to_string(),
+        );
+        assert_eq!(piped.hear()["error"]["code"], code, "{method}");
+    }
+    piped.say(&json!({"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": "echo", "arguments": {"message": long}, "_meta": modern}}).to_string());
+    assert_eq!(piped.hear()["result"]["resultType"], "complete", "in the words of its era");
+    piped.say(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"reason": long}})
+            .to_string(),
+    );
+    piped.say(&call(5, "echo", json!({"message": "short"})));
+    assert_eq!(piped.hear()["id"], 5, "a notification is not answered");
+    assert_eq!(piped.ended().await.0, Ended::Input);
+}
+
+/// MCP-ORDER-4: the size is that of the serialized arguments, not of the line.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_long_on_the_wire_only_is_not_too_large() {
+    let mut piped = start(face(), PATIENCE);
+    piped.begin();
+    let escaped = "\\u65e5".repeat(200_000);
+    piped.say(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"echo","arguments":{{"message":"{escaped}"}}}}}}"#));
+    assert_eq!(piped.hear()["result"]["isError"], json!(false));
+    let meta = json!({"junk": "x".repeat(1_500_000)});
+    let params = json!({"name": "echo", "arguments": {"message": "a"}, "_meta": meta});
+    piped.say(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}).to_string());
+    assert_eq!(piped.hear()["result"]["isError"], json!(false));
+    assert_eq!(piped.ended().await.0, Ended::Input);
+}
+
+/// The work of a client that is gone is told so, whatever has been written.
+#[tokio::test(flavor = "multi_thread")]
+async fn work_hears_that_its_reader_is_gone() {
+    let face = face();
+    let mut piped = start(face.clone(), PATIENCE);
+    piped.begin();
+    let (mut ended, kernel) =
+        (face.kernel().bus().subscribe(&Filter::names(["action.finished"])).unwrap(), face.kernel().clone());
+    piped.say(&call(1, "sleep", json!({"ms": 3_600_000})));
+    orchestr8_testing::until("the call to run", || kernel.running() == 1).await;
+    let Piped { input, output, served, shutdown: _keep } = piped;
+    drop(output);
+    let event = orchestr8_testing::within(ended.next()).await.unwrap();
+    assert_eq!(event.data["end"]["end"], "aborted", "it stopped because it was told to");
+    assert_eq!(tokio::time::timeout(PATIENCE, served).await.unwrap().unwrap().unwrap(), Ended::Output);
+    drop(input);
 }
 
 #[tokio::test(flavor = "multi_thread")]

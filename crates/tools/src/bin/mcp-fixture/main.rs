@@ -3,8 +3,10 @@
 //! Flags: `--mute` never answers, `--deaf` does not end calls that are cancelled, `--id-last` writes the id of an answer last,
 //! `--modern` knows only the current revision, `--stay` does not end with its input,
 //! `--second` tells the changed definition from the start, `--chatty` writes to stderr, `--tasks` has tools that run
-//! as tasks, and with `--no-tasks` does not say so of itself; `--malformed` also lists tools that are not as the protocol has them.
+//! as tasks, and with `--no-tasks` does not say so of itself; `--malformed` also lists tools that are not as the protocol has them;
+//! `--offers` has resources and prompts.
 
+mod offers;
 mod tasks;
 
 use std::collections::HashMap;
@@ -29,6 +31,7 @@ struct Server {
     tasks: tasks::Tasks,
     /// How often `count` was called.
     counted: u64,
+    offers: offers::Offers,
 }
 
 /// A call that asks so many questions, one after the other, and then gives back all it heard.
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         asking: HashMap::new(),
         tasks: tasks::Tasks::new(modern),
         counted: 0,
+        offers: offers::Offers::default(),
     };
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
@@ -74,6 +78,9 @@ impl Server {
     }
 
     fn capabilities(&self, version: &str) -> Value {
+        if self.has("--offers") {
+            return offers::capabilities();
+        }
         match self.has("--tasks") && !self.has("--no-tasks") {
             true => tasks::capability(version),
             false => json!({"tools": {"listChanged": true}}),
@@ -97,13 +104,23 @@ impl Server {
             })),
             "subscriptions/listen" => {
                 self.subscription = Some(message["id"].clone());
-                self.notify(
-                    "notifications/subscriptions/acknowledged",
-                    json!({"notifications": {"toolsListChanged": true}}),
-                );
+                let agreed = match self.has("--offers") {
+                    true => params["notifications"].clone(),
+                    false => json!({"toolsListChanged": true}),
+                };
+                let followed = agreed["resourceSubscriptions"].as_array().into_iter().flatten();
+                self.offers.followed = followed.filter_map(|uri| uri.as_str().map(str::to_owned)).collect();
+                self.notify("notifications/subscriptions/acknowledged", json!({"notifications": agreed}));
                 return;
             }
             "tools/list" => result(self.list(params)),
+            method if self.has("--offers") && offers::is_of(method) => {
+                let (changed, modern) = (self.changed, self.has("--modern"));
+                match self.offers.answer(method, params, changed, modern) {
+                    Some(answer) => answer,
+                    None => return,
+                }
+            }
             "" => return self.hear(message),
             method if method.starts_with("tasks/") && self.has("--tasks") => {
                 match self.tasks.about(method, &message["id"], params) {
@@ -203,6 +220,12 @@ impl Server {
             ["broken", "wrong", "hang", "die", "change", "spawn", "ask_and_write"]
                 .map(|name| tool(name, write.clone())),
         );
+        if self.has("--offers") {
+            tools.extend(
+                ["offered", "touch", "log", "grow", "change_prompt", "link"]
+                    .map(|name| tool(name, read.clone())),
+            );
+        }
         if self.has("--tasks") {
             tools.extend(self.tasks.definitions());
         }
@@ -220,6 +243,11 @@ impl Server {
     fn call(&mut self, params: &Value) -> Option<(&'static str, Value)> {
         if self.has("--tasks")
             && let Some(answer) = self.tasks.call(params)
+        {
+            return Some(answer);
+        }
+        if self.has("--offers")
+            && let Some(answer) = self.call_of_offers(params)
         {
             return Some(answer);
         }

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::members::Members;
 use super::{Agent, Answer, Call};
+use crate::limits::OPERATION_DEPTH;
 use meter::Meter;
 
 pub struct Transform;
@@ -31,6 +32,11 @@ impl Agent for Transform {
 
     fn is_pure(&self) -> bool {
         true
+    }
+
+    fn passes(&self, input: &Value, config: &Value) -> usize {
+        let written = input.get("operations").or_else(|| config.get("operations"));
+        written.map_or(1, |written| operation::count(written, OPERATION_DEPTH)).max(1)
     }
 
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, Fault>> {

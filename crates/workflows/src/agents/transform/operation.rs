@@ -55,6 +55,13 @@ pub struct Step {
     pub place: String,
 }
 
+/// How many operations are written, those inside others included.
+pub fn count(written: &Value, depth: usize) -> usize {
+    let Some(items) = written.as_array().filter(|_| depth > 0) else { return 0 };
+    let inner = |one: &Value| one.get("map").map_or(0, |inner| count(inner, depth - 1));
+    items.iter().take(OPERATIONS).map(|one| 1 + inner(one)).sum::<usize>().min(OPERATIONS)
+}
+
 /// Names of members and places in lists, from the outside in.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Path(Vec<String>);

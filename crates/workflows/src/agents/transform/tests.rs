@@ -4,7 +4,8 @@ use orchestr8_contract::{Code, Fault};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::transform;
+use super::{Transform, transform};
+use crate::agents::Agent;
 use crate::limits::TRANSFORMED_BYTES;
 
 fn people() -> Value {
@@ -166,6 +167,19 @@ fn operations_are_bounded_in_number_depth_and_in_what_they_make() {
     let items = vec![json!({}); 1000];
     let large = json!({"x": "y".repeat(TRANSFORMED_BYTES / 999)});
     assert_eq!(run(json!(items), json!([{"merge": large}])).unwrap_err().code, Code::PayloadTooLarge);
+}
+
+#[test]
+fn each_operation_is_a_pass_over_the_input() {
+    let passes = |input: Value| Transform.passes(&input, &Value::Null);
+    assert_eq!(passes(json!({"value": [1]})), 1);
+    assert_eq!(
+        passes(json!({"operations": [{"map": [{"pick": ["a"]}, {"count": true}]}, {"sort": true}]})),
+        4
+    );
+    let many: Vec<Value> = (0..1_000).map(|_| json!({"flatten": true})).collect();
+    assert_eq!(passes(json!({"operations": many})), 64, "more are refused");
+    assert_eq!(Transform.passes(&Value::Null, &json!({"operations": [{"sort": true}, {"count": true}]})), 2);
 }
 
 fn any_json() -> impl Strategy<Value = Value> {

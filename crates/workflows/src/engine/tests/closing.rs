@@ -8,7 +8,7 @@ use super::super::state::{Outcome, State};
 use super::random::{failed, succeeded};
 use super::{begun, cancel, next, whole};
 use crate::engine::scope::Frame;
-use crate::expression::Template;
+use crate::expression::{Fuel, Template};
 
 /// Steps 0 `a` and 1 `b` after it, 2 `tell` in onFailure, 3 `clean` in finally.
 fn flow(more: Value) -> State {
@@ -66,7 +66,7 @@ fn resolved(state: &State, text: &str) -> Result<Value, Code> {
     let mut problems = Vec::new();
     let template = Template::parse(&json!(text), &crate::definition::Place::ROOT, &mut problems);
     assert_eq!(problems, Vec::new());
-    template.resolve(&Frame::of(state)).map_err(|fault| fault.code)
+    template.resolve(&Frame::of(state), &mut Fuel::evaluation()).map_err(|fault| fault.code)
 }
 
 /// An execution of which `a` completed and `b` runs.

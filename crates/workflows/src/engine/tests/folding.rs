@@ -5,6 +5,7 @@ use orchestr8_contract::{Code, Fault};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::super::evaluation;
 use super::super::event::{Decision, Event, NewBudget, Resolution, Status, Task};
 use super::super::next;
 use super::super::state::{Outcome, Phase, State, Step, Work};
@@ -39,8 +40,12 @@ fn picture(state: &State) -> String {
         attempts,
         errors,
         outputs_bytes,
+        variables_bytes: _,
+        loop_bytes,
+        fuel_used,
     } = state;
-    let times = (started_ms, ended_ms, attempts, outputs_bytes, undo_asked, undo_started_ms, deadline_ms);
+    let sizes = (outputs_bytes, loop_bytes, fuel_used);
+    let times = (started_ms, ended_ms, attempts, sizes, undo_asked, undo_started_ms, deadline_ms);
     format!(
         "{env:?} {status:?} {times:?} {steps:?} {work:?} {signals:?} {heard:?} {completed:?} {children:?} {failing:?} {cancel:?} {pause:?} {abandoned:?} {undoing:?} {closing:?} {budget:?} {usage:?} {errors:?}"
     )
@@ -155,7 +160,10 @@ impl Life {
     fn take_in(&mut self, event: Event) {
         let at_ms = 1000 + i64::try_from(self.records.len()).unwrap();
         self.records.push((stored(&event), at_ms));
+        let (used, bound) = (self.state.fuel_used, evaluation::bound(&self.state, &event));
         next(&mut self.state, event, at_ms);
+        let used = self.state.fuel_used - used;
+        assert!(used <= bound, "{used} units were used where {bound} were foreseen");
     }
 
     /// The process dies and comes back: the state is folded anew, and what ran is lost.

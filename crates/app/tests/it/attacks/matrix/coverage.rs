@@ -6,13 +6,15 @@ use serde_json::Value;
 
 use super::{recipes, registered, serve};
 
-/// Actions that no client reaches: the program runs them for an agent of a workflow, for its upkeep, or to record a refused call.
-pub const INTERNAL: [&str; 7] = [
+/// Actions that no client reaches: the program runs them for an agent of a workflow, for its upkeep, for a list that leaves out what
+/// the caller may not use, or to record a refused call.
+pub const INTERNAL: [&str; 8] = [
     "knowledge.changes",
     "knowledge.delete_due",
     "llm.complete",
     "session.run",
     "tool_search",
+    "upstream.list",
     "workspace.refused_call",
     "workspace.unknown_tool",
 ];

@@ -24,6 +24,9 @@ fn lists_show_what_the_caller_may_use() {
     let (place, server) = serve();
     let objects = Objects::new(server.address);
     let actions = reached(&place);
+    // What the other server offers is known a moment after it has come up.
+    let mut owner = Wire::new(server.address, "owner-0");
+    while !listed(&mut owner, "prompts/list", "prompts").contains("up.create_workflow") {}
     let lists = [
         ("tools/list", "tools", "tool"),
         ("prompts/list", "prompts", "prompt"),
@@ -41,6 +44,9 @@ fn lists_show_what_the_caller_may_use() {
             let mut expected: BTreeSet<String> = of_kind.filter(may).map(str::to_owned).collect();
             if kind == "tool" && allows("run_workflow", role) {
                 expected.extend([String::from(DYNAMIC_TOOL), String::from("up.echo")]);
+            }
+            if kind == "prompt" && allows("upstream.prompt", role) {
+                expected.extend(["up.create_workflow", "up.analyze_workflow"].map(String::from));
             }
             let shown = listed(&mut wire, method, member);
             if is_governed(role) {

@@ -10,7 +10,10 @@ use super::wire::{Request, tool};
 
 /// With the names of the governed tools, as the program lists them.
 pub fn all(governed_tools: &[String]) -> Vec<Recipe> {
-    [tools(), messages(), reads(), lists(), governed(governed_tools)].into_iter().flatten().collect()
+    [tools(), messages(), reads(), upstream(), lists(), governed(governed_tools)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn call(name: &'static str, arguments: impl Fn(&Objects) -> Value + 'static) -> Recipe {
@@ -117,6 +120,31 @@ fn reads() -> Vec<Recipe> {
         }),
     ]);
     recipes
+}
+
+/// What another server offers beside tools.
+fn upstream() -> Vec<Recipe> {
+    let uri = "mcp://up/workflow://none";
+    vec![
+        Recipe::new("resources/read upstream.read", "upstream.read", move |_| Request::Mcp {
+            method: "resources/read",
+            params: json!({"uri": uri}),
+        })
+        .ends(&["404"]),
+        Recipe::new("resources/subscribe upstream.follow", "upstream.follow", move |_| Request::LegacyMcp {
+            method: "resources/subscribe",
+            params: json!({"uri": uri}),
+        })
+        .filtering(),
+        Recipe::new("prompts/get upstream.prompt", "upstream.prompt", |_| Request::Mcp {
+            method: "prompts/get",
+            params: json!({"name": "up.create_workflow", "arguments": {"goal": "g"}}),
+        })
+        .ends(&["*"]),
+        Recipe::new("completion/complete upstream.complete", "upstream.complete", |_| {
+            complete(json!({"type": "ref/resource", "uri": "mcp://up/workflow://{id}"}), "id")
+        }),
+    ]
 }
 
 fn prompt(name: &'static str, arguments: fn(&Objects) -> Value) -> Recipe {

@@ -28,7 +28,9 @@ const RIGHTS: &[Right] = &[
         "session.get_fork_messages", "session.get_last_assistant_text", "session.get_messages", "session.get_session_stats",
         "session.get_skills", "session.get_startup_recovery", "session.get_state", "session.get_tools", "session.get_tree",
         "session.list_session_files", "session.list_sessions", "session.list_stored_sessions", "session.switch_session",
-        "plans.get", "plans.list", "tool_search", "trails.show", "triggers.list", "triggers.show", "witness.heads", "workflow", "workflows.list", "workflows.metrics", "workflows.show", "workflows.validate",
+        "plans.get", "plans.list", "tool_search", "trails.show", "triggers.list", "triggers.show", "upstream.complete", "upstream.follow",
+        "upstream.list", "upstream.prompt", "upstream.read", "witness.heads", "workflow", "workflows.list", "workflows.metrics", "workflows.show",
+        "workflows.validate",
     ]},
     // Reads how the server is, which tells nothing of a tenant's data.
     Right { roles: &["viewer", "agent", "operator", "editor", "approver", "admin", "owner"], actions: &[

@@ -82,7 +82,11 @@ impl Client {
     }
 
     pub async fn send(&mut self, method: &str, headers: &[(&str, &str)], body: &[u8]) {
-        let mut request = format!("{method} /mcp HTTP/1.1\r\nHost: {}\r\n", self.host);
+        self.send_to("/mcp", method, headers, body).await;
+    }
+
+    pub async fn send_to(&mut self, path: &str, method: &str, headers: &[(&str, &str)], body: &[u8]) {
+        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.host);
         for (name, value) in headers {
             request.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -180,7 +184,8 @@ impl Client {
     pub async fn block(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.content.find("\n\n") {
-                let block = self.content.drain(..end + 2).take(end).collect();
+                let mut block: String = self.content.drain(..end + 2).collect();
+                block.truncate(end);
                 return Some(block);
             }
             if !self.chunk().await {

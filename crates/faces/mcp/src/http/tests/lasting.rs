@@ -37,6 +37,7 @@ async fn a_session_survives_a_restart() {
     let mut client = world.client().await;
     let answer = client.post(&[session.header()], &call(2, "echo", json!({"message": "still here"}))).await;
     assert_eq!(text(&answer.json()), "still here");
+    let answer = client.post(&[session.header()], &request(6, "ping", json!({}))).await;
     assert_eq!(answer.head.get("x-correlation-id"), Some(connection.as_str()));
     let saved = world.endpoint.sessions.known(&session.id, &orchestr8_kernel::Principal::local()).unwrap();
     let saved = saved.connection.saved().unwrap();

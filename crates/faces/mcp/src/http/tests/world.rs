@@ -28,6 +28,7 @@ pub struct Plan {
     pub auth: edge::Auth,
     pub place: Place,
     pub clock: Arc<dyn clock::Clock>,
+    pub edge_body_limit: usize,
 }
 
 impl Default for Plan {
@@ -38,6 +39,7 @@ impl Default for Plan {
             auth: edge::Auth::default(),
             place: Place::Memory,
             clock: Arc::new(clock::Real::new()),
+            edge_body_limit: 64 * 1024 * 1024,
         }
     }
 }
@@ -75,7 +77,8 @@ impl World {
         let address = listener.local_addr().unwrap();
         let edge_settings = edge::Settings {
             auth: plan.auth,
-            body_limit_bytes: 64 * 1024 * 1024,
+            body_limit_bytes: plan.edge_body_limit,
+            voices: vec![http::voice()],
             trust_this_process: true,
             ..edge::Settings::new(Arc::new(ids::Random))
         };

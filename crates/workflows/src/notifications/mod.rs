@@ -132,7 +132,8 @@ pub async fn enqueue(
 ) -> Result<bool, Fault> {
     let Some(on) = NotifyOn::of(event) else { return Ok(true) };
     let is_about = spec.is_about(event["workflowId"].as_str().unwrap_or_default());
-    if !(is_about && spec.on.contains(&on)) && !is_named(hub, trigger, spec, event, on).await? {
+    let is_told = (is_about && spec.on.contains(&on)) || is_named(hub, trigger, spec, event, on).await?;
+    if !is_told {
         return Ok(true);
     }
     let mut body = json!({"event": on.event(), "executionId": event["executionId"], "workflowId": event["workflowId"],

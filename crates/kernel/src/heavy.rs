@@ -94,6 +94,15 @@ impl Spent {
     }
 }
 
+/// What the budget of time means for a piece of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Budget {
+    /// Without any left it is refused.
+    Binding,
+    /// It is charged all the same, and others of the tenant wait for it. What asks for it is bounded where it is: one for an execution.
+    Counted,
+}
+
 /// A thread to work on. Dropped, it goes to the next tenant.
 struct Turn(Option<Arc<Shared>>);
 
@@ -178,7 +187,14 @@ impl HeavyWork {
     /// Waits for a turn for work that is heavy whatever the size of its input. Refused as `run` is; what the work needs stays with the
     /// caller until it has the turn.
     pub async fn reserve(&self, principal: &Principal, bytes: usize) -> Result<HeavyTurn, Fault> {
-        let charge = self.admit(principal, bytes)?;
+        let charge = self.admit(principal, bytes, Budget::Binding)?;
+        let turn = self.turn(&principal.tenant).await?;
+        Ok(HeavyTurn { charge, turn })
+    }
+
+    /// The same for work that a cancellation or a start of the server waits for: it takes its turn and counts, also beyond the budget.
+    pub async fn reserve_beyond_budget(&self, principal: &Principal) -> Result<HeavyTurn, Fault> {
+        let charge = self.admit(principal, 0, Budget::Counted)?;
         let turn = self.turn(&principal.tenant).await?;
         Ok(HeavyTurn { charge, turn })
     }
@@ -196,12 +212,12 @@ impl HeavyWork {
         }
     }
 
-    fn admit(&self, principal: &Principal, bytes: usize) -> Result<Charge, Fault> {
+    fn admit(&self, principal: &Principal, bytes: usize, budget: Budget) -> Result<Charge, Fault> {
         let shared = &self.0;
         let (now_us, rate) = (shared.clock.elapsed_us(), shared.per_minute_us());
         let mut lines = shared.lines.lock();
         let account = lines.accounts.entry(principal.tenant.clone()).or_default();
-        if rate > 0 {
+        if rate > 0 && budget == Budget::Binding {
             let own_rate = rate * PRINCIPAL_TENTHS / 10;
             let own = account.principals.get_mut(&principal.name).map_or(0, |own| own.now(now_us, own_rate));
             let over = account.spent.now(now_us, rate).saturating_sub(rate).max(own.saturating_sub(own_rate));
@@ -212,7 +228,8 @@ impl HeavyWork {
                 return Err(shared.out_of_time(wait_ms));
             }
         }
-        if account.bytes + bytes > shared.limits.bytes_per_tenant || account.waiting.len() >= WAITING {
+        let is_crowded = account.waiting.len() >= WAITING && budget == Budget::Binding;
+        if account.bytes + bytes > shared.limits.bytes_per_tenant || is_crowded {
             return Err(shared.out_of_memory());
         }
         account.bytes += bytes;

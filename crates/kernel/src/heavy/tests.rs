@@ -86,6 +86,8 @@ async fn patient_work_waits_for_the_budget_and_small_input_is_charged_too() {
     let turn = heavy.reserve(&of("rival", "eve"), 10).await.unwrap();
     turn.run(move || spend.advance(Duration::from_secs(2))).await.unwrap();
     assert_eq!(reason(&heavy.reserve(&of("rival", "eve"), 10).await.err().unwrap()), "cpu_quota");
+    let urgent = heavy.reserve_beyond_budget(&of("rival", "eve")).await.unwrap();
+    assert_eq!(urgent.run(|| 7).await.unwrap(), 7, "what others wait for is done all the same");
     let waiting = tokio::spawn({
         let heavy = heavy.clone();
         async move { heavy.reserve_patiently(&of("rival", "eve"), 10).await.is_ok() }

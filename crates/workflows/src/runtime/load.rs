@@ -211,7 +211,7 @@ pub async fn definition(hub: &Hub, tenant: &str, hash: &str) -> Result<Arc<Workf
         false => {
             let tenant = Tenant::parse(tenant).map_err(|_| damaged("tenant"))?;
             let server = Principal::new("server", tenant, RoleSet::NONE);
-            hub.0.kernel.heavy().reserve_patiently(&server, 0).await?.run(read).await??
+            hub.0.kernel.heavy().reserve_beyond_budget(&server).await?.run(read).await??
         }
     };
     // The journal, which is in the Merkle log, names the hash: a definition that was changed in the file must not run.
@@ -222,14 +222,14 @@ pub async fn definition(hub: &Hub, tenant: &str, hash: &str) -> Result<Arc<Workf
 }
 
 pub async fn fold(hub: &Hub, seed: &Seed) -> Result<(State, Tail), Fault> {
-    fold_to(hub, seed, u64::MAX, Patience::Waits).await
+    fold_to(hub, seed, u64::MAX, Patience::TakesTurn).await
 }
 
 /// What folding a large journal does when its tenant has used up its time for heavy work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Patience {
-    /// An execution goes on when there is time again.
-    Waits,
+    /// An execution that is woken must hear what it is told, a cancellation for example: it takes its turn all the same.
+    TakesTurn,
     /// Whoever only reads is told to ask again later.
     Refused,
 }
@@ -259,7 +259,7 @@ async fn fold_page(
     }
     let heavy = hub.0.kernel.heavy();
     let turn = match patience {
-        Patience::Waits => heavy.reserve_patiently(&seed.principal, 0).await?,
+        Patience::TakesTurn => heavy.reserve_beyond_budget(&seed.principal).await?,
         Patience::Refused => heavy.reserve(&seed.principal, 0).await?,
     };
     turn.run(fold).await?

@@ -16,7 +16,7 @@ pub fn run(request: &Request) -> Result<bool> {
         // Everything but the dashboard works without Node.
         Err(error) => eprintln!("    skipped, so the server has no pages: {error:#}"),
     }
-    eprintln!("Building orchestr8 (2 of 2); the first build takes about five minutes on two cores");
+    eprintln!("Building orchestr8 (2 of 2); the first build takes five to ten minutes on two cores");
     let binary = workspace::orchestr8_in_sight(request)?;
     let port = if TcpListener::bind(("127.0.0.1", PORT)).is_ok() { PORT } else { server::free_port()? };
     let data = workspace::target()?.join("demo");

@@ -56,7 +56,8 @@ pub async fn run(
         return Ended { admitted, claim, version, end, result, hold: Some(hold) };
     }
     let (sender, receiver) = oneshot::channel();
-    let keys = claim.as_mut().map(|claim| claim.late_keys());
+    let is_final = admitted.submission.timeout_is_final;
+    let keys = claim.as_mut().filter(|_| !is_final).map(|claim| claim.late_keys());
     tokio::spawn(outlast(core.clone(), Trace::of(&admitted, keys), work, hold, sender));
     let (end, result, hold) = Box::pin(first_of(core, &admitted, receiver)).await;
     Ended { admitted, claim, version, end, result, hold }

@@ -297,6 +297,8 @@ pub struct Submission {
     pub version: Option<Version>,
     /// Shorter than the action's own limit, never longer.
     pub timeout_ms: Option<u64>,
+    /// A timeout is the outcome of its keys for good: what the work gives later does not replace it.
+    pub timeout_is_final: bool,
     pub cancel: Cancel,
     /// The client on the other side, when it can be talked to during the run.
     pub peer: Option<Arc<dyn Peer>>,
@@ -330,6 +332,7 @@ impl Submission {
             depends_on: Vec::new(),
             version: None,
             timeout_ms: None,
+            timeout_is_final: false,
             cancel: Cancel::new(),
             peer: None,
             follow: None,

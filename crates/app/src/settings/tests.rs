@@ -69,7 +69,7 @@ fn servers_are_reached_in_exactly_one_way() {
         [
             "mcpServers.a.command: is missing; give command, or url (the default)",
             "mcpServers.b.url: stands beside command; give one of them",
-            "mcpServers.c.type: is http, which needs url",
+            "mcpServers.c.type: is http or sse, which need url",
             "mcpServers.d.type: is stdio, which needs command",
             "mcpServers.e.url: must begin with http:// or https://",
         ]

@@ -100,6 +100,7 @@ fn submission(
         Submission::new(known.action_name.clone(), args, connection.principal.clone(), correlation);
     submission.transport = connection.transport;
     submission.source = connection.source;
+    submission.timeout_is_final = true;
     submission.lane = lane;
     submission.depends_on = command.depends_on.iter().filter_map(|id| kernel_id(id)).collect();
     submission.version = subject

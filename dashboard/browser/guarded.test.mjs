@@ -84,7 +84,7 @@ test('a changed tool of another server is looked at and accepted', async () => {
 })
 
 test('a token without the role accepts no changed tool', async () => {
-  const server = await Server.with({ ...OTHER, 'orchestr8.toml': OTHER['orchestr8.toml'] + AUTH(['editor']) })
+  const server = await Server.with({ ...OTHER, 'orchestr8.toml': OTHER['orchestr8.toml'] + 'shared = true\n' + AUTH(['editor']) })
   server.token = TOKEN
   try {
     await seen(server, (other) => other.tools === 1)

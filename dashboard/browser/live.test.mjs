@@ -51,7 +51,7 @@ test('an execution appears and ends in an open list, and its steps change in an 
   await list.waitForSelector('text=Nothing has run yet')
   await list.waitForSelector('[data-phase="live"]')
   const id = await server.run(held('live'))
-  await list.waitForSelector('role=row >> text=running')
+  await list.waitForSelector('role=row >> text=waiting')
   const graph = await browser.page(server)
   await graph.goto(`${server.base}/executions/${id}`)
   await graph.waitForSelector('[data-state="waiting"] >> text=rest')

@@ -108,7 +108,7 @@ test('an empty server says what to do on every page', async () => {
       ['/workflows', 'No workflow is stored'],
       ['/sessions', 'No session yet'],
       ['/knowledge', 'There are no documents yet'],
-      ['/tools', 'None is configured'],
+      ['/tools', 'None yet. Add one'],
       ['/messages', 'No agent has asked another anything'],
       ['/messages?tab=pairs', 'No agent has sent anything yet'],
       ['/executions/exec-none', "there is no execution named 'exec-none'"],

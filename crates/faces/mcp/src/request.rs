@@ -78,6 +78,7 @@ impl Request<'_> {
             depends_on: Vec::new(),
             version: None,
             timeout_ms: None,
+            timeout_is_final: false,
             cancel: self.cancel.clone(),
             peer: None,
             follow: None,

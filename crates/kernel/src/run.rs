@@ -56,11 +56,16 @@ pub async fn run(
         return Ended { admitted, claim, version, end, result, hold: Some(hold) };
     }
     let (sender, receiver) = oneshot::channel();
-    let is_final = admitted.submission.timeout_is_final;
-    let keys = claim.as_mut().filter(|_| !is_final).map(|claim| claim.late_keys());
-    tokio::spawn(outlast(core.clone(), Trace::of(&admitted, keys), work, hold, sender));
+    let trace = trace_of(&admitted, claim.as_deref_mut());
+    tokio::spawn(outlast(core.clone(), trace, work, hold, sender));
     let (end, result, hold) = Box::pin(first_of(core, &admitted, receiver)).await;
     Ended { admitted, claim, version, end, result, hold }
+}
+
+/// What records the end of the work, should it outlive its answer.
+fn trace_of(admitted: &Admitted, claim: Option<&mut Claim>) -> Trace {
+    let claim = claim.filter(|_| !admitted.submission.timeout_is_final);
+    Trace::of(admitted, claim.map(Claim::late_keys))
 }
 
 /// The work as a future that never unwinds: a panic becomes INTERNAL.

@@ -1,4 +1,4 @@
-//! A private view of a directory for one program: it sees the files as they are and can change them, and nobody else sees the
+//! A private view of a directory for one program: it sees the files as they are and can change them, and no other program sees the
 //! changes. An overlay where the sandbox can mount one, a copy elsewhere. See ADR 60.
 
 use std::fs::{self, File};

@@ -32,7 +32,7 @@ impl CallHold {
     }
 }
 
-/// What a call occupies that nobody waits for any more.
+/// What a call occupies that no client waits for any more.
 pub struct OutlivingHold {
     _slot: Slot,
     _hold: CallHold,

@@ -102,7 +102,7 @@ async fn loaded_at_end(
         let mut may_wait = left_ms() > 0;
         if may_wait && !row.status.is_final() {
             let end = hub.end_of_stored(&row);
-            // It may have ended before somebody listened.
+            // It may have ended before the caller listened.
             let ended = execution(hub, args, context).await?.status.is_final();
             if let Some(end) = end.filter(|_| !ended) {
                 may_wait = wait_for_end(hub, end, left_ms(), context).await;

@@ -190,7 +190,7 @@ async fn is_named(
     Ok(false)
 }
 
-/// The problems of a definition, or of one inside it, that names triggers which tell nobody.
+/// The problems of a definition, or of one inside it, that names triggers which notify no address.
 pub async fn unknown_names(hub: &Hub, tenant: &str, workflow: &Workflow) -> Result<Vec<Problem>, Fault> {
     let (mut problems, mut rules) = (Vec::new(), Vec::new());
     collect_rules(workflow, "$", &mut rules);
